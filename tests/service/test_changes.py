@@ -4,6 +4,9 @@ import pytest
 
 from tamias.cli.main import main
 from tamias.common import JobStatus
+from tamias.errors import ConfigurationError
+from tamias.service.job_changes import upgraded
+from tamias.web.client import RefusedRequest
 from tests.live_jobs import until
 
 
@@ -55,5 +58,35 @@ def test_a_program_that_fits_and_does_not_start_gives_way_to_the_one_before(clie
     (programs / "broken.py").write_text(check + (programs / "endless.py").read_text())
     assert main(["upgrade", job, str(programs / "broken.py")]) == 1
     assert "goes on as before" in capsys.readouterr().err
+    until(lambda: client.web.get(f"/jobs/{job}/status") == {"status": "RUNNING"})
+    assert client.jobs()[0]["program"].endswith("endless.py.zip")
+
+
+def test_a_job_that_is_cancelled_during_a_change_does_not_go_on_as_before(client, job, programs):
+    wait = "import os, time\nif 'check' not in os.getcwd():\n    time.sleep(600)\n"
+    (programs / "slow.py").write_text(wait + (programs / "endless.py").read_text())
+    program = client.upload(programs / "slow.py")
+    before = client.jobs()[0]["pid"]
+    client.web.ask("POST", f"/jobs/{job}/upgrade", {"program": program}).json()
+    until(lambda: client.jobs()[0]["phase"] == "STARTED" and client.jobs()[0]["pid"] != before)
+    client.job(job).cancel().result(60)
+    until(lambda: client.jobs()[0]["phase"] == "ENDED")
+    assert client.jobs()[0]["state"] == "CANCELED"
+
+
+@pytest.mark.parametrize("key", ["parallelism.default", "tamias.slots.max", "$internal.pipeline.job-id"])
+def test_an_upgrade_changes_neither_the_slots_nor_the_id_of_a_job(client, job, programs, key):
+    body = {"program": client.upload(programs / "my_job.py"), "flinkConfiguration": {key: "9"}}
+    with pytest.raises(RefusedRequest, match="an upgrade cannot set"):
+        client.web.ask("POST", f"/jobs/{job}/upgrade", body).json()
+
+
+def test_a_job_whose_next_driver_cannot_be_started_goes_on_as_before(client, running, job, programs):
+    better = client.upload(programs / "my_job.py")
+    record = running.service.find(job)
+    plan = upgraded(record.plan, better, None, {})
+    running.service.store.program(better).write_bytes(b"damaged")
+    with pytest.raises(ConfigurationError, match="was not changed: .*could not be started"):
+        running.service.switch(job, plan, None)
     until(lambda: client.web.get(f"/jobs/{job}/status") == {"status": "RUNNING"})
     assert client.jobs()[0]["program"].endswith("endless.py.zip")

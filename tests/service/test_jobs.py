@@ -2,11 +2,13 @@
 
 import os
 import signal
+from dataclasses import replace
 
 import pytest
 
 from tamias.common import JobStatus
 from tamias.errors import JobCancelledError, JobExecutionError
+from tamias.service.driver_process import end_process
 from tamias.service.service_process import StandingService
 from tamias.web.client import RefusedRequest
 from tests.live_jobs import until
@@ -82,6 +84,7 @@ def test_a_job_that_waits_is_cancelled_without_a_driver(client, programs):
         ({"parallelism": 3}, "it needs 3 slots, and the service has 2"),
         ({"parallelism": 2, "slot_memory_bytes": 501}, "it claims 1002 bytes of memory, and the service has 1000"),
         ({"parallelism": 0}, "the parallelism is 0"),
+        ({"slot_memory_bytes": -1}, "the memory of a slot is -1 bytes"),
     ],
 )
 def test_a_job_that_can_never_fit_is_refused(client, programs, wanted, reason):
@@ -148,6 +151,59 @@ def test_the_next_service_finds_the_jobs_of_the_one_before(settings, programs):
     finally:
         second.close()
         kill_drivers(second)
+
+
+def test_a_driver_that_a_killed_service_started_and_did_not_write_down_is_not_started_twice(settings, programs):
+    first = StandingService(settings)
+    client = client_of(first)
+    job = client.submit(programs / "endless.py")
+    until(lambda: is_running(job))
+    first.close()
+    (record,) = first.service.jobs()
+    first.service.store.save(replace(record, phase="WAITING", pid=0, pid_started=0))
+    second = StandingService(settings)
+    try:
+        again = client_of(second).job(record.job_id)
+        until(lambda: is_running(again))
+        assert client_of(second).jobs()[0]["pid"] == record.pid
+        again.cancel().result(60)
+    finally:
+        second.close()
+        end_process(record.pid, record.pid_started, at_once=True)
+        kill_drivers(second)
+
+
+def test_a_job_whose_driver_was_killed_continues_under_its_id(client, programs, tmp_path):
+    keep = {"execution.checkpointing.interval": "50ms", "execution.checkpointing.dir": (tmp_path / "kept").as_uri()}
+    job = client.submit(programs / "endless.py", settings=keep)
+    job_id = str(job.get_job_id())
+    until(lambda: is_running(job) and client.web.get(f"/jobs/{job_id}/checkpoints")["counts"]["completed"] > 1)
+    os.kill(client.jobs()[0]["pid"], signal.SIGKILL)
+    until(lambda: client.jobs()[0]["phase"] == "ENDED")
+    again = client.submit(programs / "endless.py", settings={**keep, "$internal.pipeline.job-id": job_id})
+    assert again.get_job_id() == job.get_job_id()
+    until(lambda: is_running(again))
+    restored = client.web.get(f"/jobs/{job_id}/checkpoints")["latest"]["restored"]["external_path"]
+    assert job_id in restored and "chk-" in restored
+
+
+def test_a_program_of_a_job_that_has_not_ended_is_not_deleted(client, programs):
+    job = client.submit(programs / "endless.py")
+    until(lambda: is_running(job))
+    program = client.jobs()[0]["program"]
+    with pytest.raises(RefusedRequest, match="needs the program: it has not ended"):
+        client.web.ask("DELETE", f"/jars/{program}").json()
+    job.cancel().result(60)
+    until(lambda: client.jobs()[0]["phase"] == "ENDED")
+    client.web.ask("DELETE", f"/jars/{program}").json()
+    assert client.web.get("/jars")["files"] == []
+
+
+def test_jobs_whose_ids_begin_alike_are_told_apart(client, programs):
+    chosen = ["0" * 31 + digit for digit in "12"]
+    jobs = [client.submit(programs / "endless.py", settings={"$internal.pipeline.job-id": each}) for each in chosen]
+    until(lambda: all(is_running(job) for job in jobs))
+    assert [client.web.get(f"/jobs/{each}")["jid"] for each in chosen] == chosen
 
 
 def test_no_secret_is_on_a_command_line(client, programs):

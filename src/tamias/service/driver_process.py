@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tamias.service.job_record import JobRecord
 from tamias.service.job_store import JobStore, write_private
 
-__all__ = ["Started", "check_command", "end_process", "is_alive", "start_driver"]
+__all__ = ["Started", "check_command", "end_process", "found_driver", "is_alive", "start_driver"]
 
 
 class Started(NamedTuple):
@@ -37,7 +37,7 @@ def start_driver(store: JobStore, record: JobRecord, script: Path) -> Started:
     log = os.open(store.log(record.job_id), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tamias", "submission", str(submission)],
+            _command(submission),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -50,10 +50,30 @@ def start_driver(store: JobStore, record: JobRecord, script: Path) -> Started:
     return Started(process.pid, _start_of(process.pid) or 0)
 
 
+def found_driver(store: JobStore, job_id: str) -> Started | None:
+    """Return the process that runs the driver of a job; None if there is none."""
+    words = [os.fsencode(word) for word in _command(store.submission(job_id))[1:]]
+    for folder in Path("/proc").glob("[0-9]*"):
+        pid = int(folder.name)
+        try:
+            is_driver = (folder / "cmdline").read_bytes().split(b"\0")[1:-1] == words
+            is_first = is_driver and os.getsid(pid) == pid  # and no child that the driver has forked
+        except OSError:
+            continue  # the process has ended
+        start = _start_of(pid) if is_first else None
+        if start is not None:
+            return Started(pid, start)
+    return None
+
+
+def _command(submission: Path) -> list[str]:
+    return [sys.executable, "-m", "tamias", "submission", str(submission)]
+
+
 def check_command(script: Path, arguments: Sequence[str], settings: Mapping[str, str], folder: Path) -> list[str]:
     """Return the command that runs a program with settings; what it runs stands in a file of the folder."""
     _write_submission(folder / "submission.json", script, arguments, settings, folder / "answers.json")
-    return [sys.executable, "-m", "tamias", "submission", str(folder / "submission.json")]
+    return _command(folder / "submission.json")
 
 
 def _write_submission(
@@ -70,9 +90,8 @@ def is_alive(pid: int, pid_started: int) -> bool:
     """Return whether a process that was started by this service, or an earlier one, still runs."""
     child = _children.get(pid)
     if child is not None and child.poll() is not None:
-        del _children[pid]
-    start = _start_of(pid)
-    return start is not None and (start == pid_started or not pid_started)
+        _children.pop(pid, None)  # another thread may have asked too
+    return _start_of(pid) == pid_started
 
 
 def end_process(pid: int, pid_started: int, *, at_once: bool = False) -> None:

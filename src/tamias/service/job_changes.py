@@ -28,7 +28,14 @@ def rescaled(plan: JobPlan, parallelism: int) -> JobPlan:
 
 
 def upgraded(plan: JobPlan, program: str, arguments: Sequence[str] | None, settings: Mapping[str, str]) -> JobPlan:
-    """Return a plan with another program, with the arguments of the one before unless there are others."""
+    """Return a plan with another program, with the arguments of the one before unless there are others.
+
+    Raises:
+        ConfigurationError: A setting is one that the service sets.
+    """
+    own = sorted(settings.keys() & {options.PARALLELISM.key, options.MOST_SLOTS.key, options.JOB_ID.key})
+    if own:
+        raise ConfigurationError(f"an upgrade cannot set {own[0]!r}: the job keeps its id, and rescale sets its slots")
     return replace(
         plan,
         program=program,

@@ -85,6 +85,12 @@ class JobRecord:
         """Whether the job is on its way from one plan to another."""
         return self.then is not None or self.fallback is not None
 
+    @property
+    def needed_programs(self) -> set[str]:
+        """The programs that the job may still be started with: none once it has ended."""
+        plans = () if self.phase == "ENDED" else (self.plan, self.then, self.fallback)
+        return {plan.program for plan in plans if plan is not None}
+
     def running(self, plan: JobPlan) -> JobRecord:
         """Return the record with another plan."""
         return replace(

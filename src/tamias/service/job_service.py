@@ -23,7 +23,7 @@ from tamias.config.service_settings import ServiceSettings
 from tamias.driver.control import runtime_folder
 from tamias.errors import ConfigurationError, TamiasError
 from tamias.functions.job_status import JobStatus
-from tamias.service.driver_process import end_process, is_alive, start_driver
+from tamias.service.driver_process import Started, end_process, found_driver, is_alive, start_driver
 from tamias.service.job_record import JobPlan, JobRecord
 from tamias.service.job_store import JobStore
 from tamias.service.remote_job import RemoteJob
@@ -51,7 +51,7 @@ class Submission:
         parallelism: The default parallelism, which is also the number of slots that the job may take; None for that
             of the settings.
         slot_memory_bytes: How much memory each slot claims.
-        job_id: The id of the job; None for a new one.
+        job_id: The id of the job; None for that of the settings, or a new one.
     """
 
     program: str
@@ -99,7 +99,9 @@ class JobService:
             raise ConfigurationError(f"there is no program {wanted.program[:100]!r}: upload it first")
         settings = {str(key): str(value) for key, value in (wanted.settings or {}).items()}
         slots = _slots_of(wanted, settings)
-        job_id = _checked_id(wanted.job_id)
+        if wanted.slot_memory_bytes < 0:
+            raise ConfigurationError(f"the memory of a slot is {wanted.slot_memory_bytes} bytes; it is 0 or more")
+        job_id = _checked_id(wanted.job_id or settings.get(options.JOB_ID.key))
         script = wanted.program[65:].removesuffix(".zip")
         settings |= {
             options.PARALLELISM.key: str(slots),
@@ -128,6 +130,7 @@ class JobService:
             if sum(each.phase == "WAITING" for each in self._jobs.values()) >= _MOST_WAITING:
                 raise ConfigurationError(f"the job is refused: {_MOST_WAITING} jobs wait already")
             self._save(record)
+            self._jobs[job_id] = self._jobs.pop(job_id)  # a job that is submitted again is the latest
         self._wake.set()
         return record
 
@@ -305,7 +308,7 @@ class JobService:
         status, why = self._outcome(ended)
         with self._lock:
             record = self._jobs[ended.job_id]
-            follower = self._follower(record, why)
+            follower = None if status == JobStatus.CANCELED.name else self._follower(record, why)
             if follower is None:
                 self._end(record, status, why)
             else:
@@ -363,18 +366,16 @@ class JobService:
                 return  # Flink: first come, first served. A small job does not overtake a large one for ever.
 
     def _start(self, record: JobRecord) -> None:
-        socket = str(runtime_folder() / f"{record.job_id[:16]}.rest")
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(socket)  # of a driver of this job that was killed
+        socket = str(runtime_folder() / f"{record.job_id}.rest")
         record = replace(record, socket=socket, settings={**record.settings, options.WEB_SOCKET.key: socket})
         with self._lock:
             if self._jobs[record.job_id].phase != "WAITING":
                 return  # it was cancelled meanwhile
             try:
-                script = self.store.unpack_program(record, self.settings.bundle_bytes)
-                process = start_driver(self.store, record, script)
+                # A service that was killed, or whose disk was full, may have started a driver and not written it down.
+                process = found_driver(self.store, record.job_id) or self._started(record)
             except (OSError, TamiasError) as error:
-                self._end(record, JobStatus.FAILED.name, f"its driver could not be started: {error}")
+                self._not_started(record, f"its driver could not be started: {error}")
                 return
             self._save(
                 replace(
@@ -388,12 +389,26 @@ class JobService:
             )
         _log.info("job %s (%s) was started in process %d", record.job_id, record.name, process.pid)
 
+    def _started(self, record: JobRecord) -> Started:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(record.socket)  # of a driver of this job that was killed
+        script = self.store.unpack_program(record, self.settings.bundle_bytes)
+        return start_driver(self.store, record, script)
+
+    def _not_started(self, record: JobRecord, why: str) -> None:
+        if record.fallback is None:
+            self._end(record, JobStatus.FAILED.name, why)
+        else:
+            before = replace(record.running(record.fallback), fallback=None, why=f"{_WENT_BACK}: {why}")
+            self._save(before)
+
     def _forget_old(self) -> None:
         ended = sorted((each for each in self.jobs() if each.phase == "ENDED"), key=lambda each: each.ended_ms)
         for record in ended[: max(len(ended) - self.settings.jobs_kept, 0)]:
             with self._lock:
-                del self._jobs[record.job_id]
-            self.store.forget(record.job_id)
+                if self._jobs[record.job_id] == record:  # and was not submitted again meanwhile
+                    del self._jobs[record.job_id]
+                    self.store.forget(record.job_id)
 
     def _end(self, record: JobRecord, status: str, why: str) -> None:
         self._save(replace(record, phase="ENDED", status=status, why=why, ended_ms=self.clock.now_ms()))

@@ -291,8 +291,9 @@ class _ServiceApi:
         path = self._service.store.program(request.parameters["jarid"])
         if path is None:
             not_found(f"there is no program {request.parameters['jarid'][:100]!r}")
-        if any(record.program == path.name and record.phase == "WAITING" for record in self._service.jobs()):
-            raise HttpError(409, "a job that waits needs the program")
+        user = next((each for each in self._service.jobs() if path.name in each.needed_programs), None)
+        if user is not None:
+            raise HttpError(409, f"job {user.job_id} needs the program: it has not ended")
         path.unlink(missing_ok=True)
         return {}
 
