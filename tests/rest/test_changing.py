@@ -7,6 +7,10 @@ import pytest
 from tamias.checkpoint.restore_point import resolve
 from tamias.common import JobStatus
 from tamias.config.web_settings import WebSettings
+from tamias.rest.archive import last_answers
+from tamias.rest.known_jobs import KnownJobs
+from tamias.rest.operations import Operations
+from tamias.web.routes import Routes
 from tests.live_jobs import until
 from tests.rest.conftest import Caller
 from tests.rest.shapes import misfits
@@ -125,3 +129,10 @@ def test_the_stacks_of_a_slot_are_shown(caller, run):
     slot = caller.get("/taskmanagers")["taskmanagers"][0]["id"]
     names = [each["threadName"] for each in caller.get(f"/taskmanagers/{slot}/thread-dump")["threadInfos"]]
     assert f"tamias-{handle.job_name}" in names
+
+
+def test_a_defect_of_one_answer_leaves_the_other_last_answers():
+    routes = Routes()
+    routes.add("GET", "/jobs", lambda request: {"never": 1 // 0})
+    routes.add("GET", "/jobs/overview", lambda request: {"jobs": []})
+    assert last_answers(routes, KnownJobs(), Operations()) == {"/jobs/overview": {"jobs": []}}

@@ -12,6 +12,7 @@ from tamias.config.service_settings import ServiceSettings
 from tamias.config.web_settings import WebSettings
 from tamias.rest.driver_web import driver_routes
 from tamias.rest.known_jobs import KnownJobs
+from tamias.rest.operations import Operations
 from tamias.service.job_service import JobService
 from tamias.service.service_api import service_routes
 from tamias.web.gate import Gate
@@ -54,7 +55,7 @@ def servers(tmp_path_factory):
     until(lambda: handle.progress().checkpoints_completed > 0)
     service = JobService(ServiceSettings(str(folder / "service"), WebSettings(port=0), slots=1))
     found = []
-    for routes in (driver_routes(known), service_routes(service)):
+    for routes in (driver_routes(known, Operations()), service_routes(service)):
         found.append((WebServer(tcp_socket("127.0.0.1", 0), routes, Gate()), routes))
         found[-1][0].start()
     yield [(server.port, list(routes)) for server, routes in found], str(handle.job_id)

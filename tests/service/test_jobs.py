@@ -199,6 +199,21 @@ def test_a_program_of_a_job_that_has_not_ended_is_not_deleted(client, programs):
     assert client.web.get("/jars")["files"] == []
 
 
+def test_the_outcome_of_a_savepoint_is_kept_when_its_driver_has_ended(client, programs, tmp_path):
+    job = client.submit(programs / "endless.py")
+    until(lambda: is_running(job))
+    taken = job.trigger_savepoint(str(tmp_path / "saved")).result(60)
+    (tmp_path / "file").touch()
+    at = f"/jobs/{job.get_job_id()}/savepoints"
+    refused = client.web.ask("POST", at, {"target-directory": str(tmp_path / "file")}).json()["request-id"]
+    until(lambda: client.web.get(f"{at}/{refused}")["status"]["id"] == "COMPLETED")
+    last = client.web.ask("POST", at, {"target-directory": str(tmp_path / "end"), "cancel-job": True}).json()
+    until(lambda: client.jobs()[0]["phase"] == "ENDED")
+    assert "failure-cause" in client.web.get(f"{at}/{refused}")["operation"]
+    location = client.web.get(f"{at}/{last['request-id']}")["operation"]["location"]
+    assert os.path.isdir(location) and location != taken
+
+
 def test_jobs_whose_ids_begin_alike_are_told_apart(client, programs):
     chosen = ["0" * 31 + digit for digit in "12"]
     jobs = [client.submit(programs / "endless.py", settings={"$internal.pipeline.job-id": each}) for each in chosen]

@@ -11,8 +11,7 @@ from types import FrameType
 from tamias.cli.run_command import run_program
 from tamias.config.configuration import Configuration
 from tamias.errors import ConfigurationError, TamiasError
-from tamias.rest.archive import last_answers
-from tamias.rest.driver_web import WEB, driver_routes
+from tamias.rest.driver_web import WEB
 from tamias.service.job_store import write_private
 from tamias.service.service_client import ServiceClient
 
@@ -37,7 +36,7 @@ def run_submission(file: str) -> int:
         _wait_for_jobs()
     finally:
         # What is known of the jobs is all that people have once this process is gone, however the program ended.
-        last = {**last_answers(driver_routes(WEB.jobs), WEB.jobs), "exit code": code}
+        last = {**WEB.last_answers(), "exit code": code}
         write_private(answers, json.dumps(last, default=str).encode())
         WEB.close()
     return code

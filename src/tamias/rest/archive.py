@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from tamias.rest.known_jobs import KnownJobs, flink_id
+from tamias.rest.operations import Operations
 from tamias.web.messages import HttpError, Request
 from tamias.web.routes import Routes
 
 __all__ = ["last_answers"]
 
+_log = logging.getLogger(__name__)
 
-def last_answers(routes: Routes, known: KnownJobs) -> dict[str, Any]:
-    """Return the answers to all reading requests about jobs and their vertices, by path."""
+
+def last_answers(routes: Routes, known: KnownJobs, operations: Operations) -> dict[str, Any]:
+    """Return the answers to all reading requests about jobs, their vertices, checkpoints and operations, by path."""
     found: dict[str, Any] = {}
     names: list[dict[str, str]] = [{}]
     for job in known.all():
@@ -22,6 +26,7 @@ def last_answers(routes: Routes, known: KnownJobs) -> dict[str, Any]:
             {"jobid": job.job_id, "checkpointid": str(record.checkpoint_id)}
             for record in job.statistics.checkpoints.records()
         ]
+        names += [{"jobid": job.job_id, "triggerid": trigger_id} for trigger_id in operations.done(job.job_id)]
     for route in routes:
         variables = {part[1:] for part in route.path.split("/") if part.startswith(":")}
         if route.method != "GET" or not route.path.startswith("/jobs"):
@@ -33,6 +38,9 @@ def last_answers(routes: Routes, known: KnownJobs) -> dict[str, Any]:
                     answer = route.handler(Request("GET", path, given))
                 except HttpError:
                     continue  # there is nothing to keep
+                except Exception:  # a defect of tamias: the outcome of the job is among the other answers
+                    _log.exception("the last answer to %s could not be made", path)
+                    continue
                 if isinstance(answer, dict | list):
                     found[path] = answer
     return found

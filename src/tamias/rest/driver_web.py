@@ -7,6 +7,7 @@ import logging
 import os
 import threading
 from dataclasses import replace
+from typing import Any
 
 from tamias.config.job_settings import JobSettings
 from tamias.config.web_settings import WebSettings
@@ -15,6 +16,7 @@ from tamias.driver.control import runtime_folder
 from tamias.driver.job_handle import JobHandle
 from tamias.errors import ConfigurationError
 from tamias.rest.application_answers import add_application_routes
+from tamias.rest.archive import last_answers
 from tamias.rest.changing_api import add_changing_routes
 from tamias.rest.driver_api import add_reading_routes
 from tamias.rest.job_answers import exceptions, jobs_overview
@@ -33,11 +35,11 @@ _log = logging.getLogger(__name__)
 TOKEN_FILE = "web.token"
 
 
-def driver_routes(known: KnownJobs, *, read_only: bool = False) -> Routes:
+def driver_routes(known: KnownJobs, operations: Operations, *, read_only: bool = False) -> Routes:
     """Return the routes over the jobs of a process."""
     routes = Routes()
     add_reading_routes(routes, known, read_only=read_only)
-    add_changing_routes(routes, known, Operations())
+    add_changing_routes(routes, known, operations)
     add_application_routes(
         routes, lambda: jobs_overview(known)["jobs"], lambda job_id: exceptions(known.find(job_id), None)
     )
@@ -55,6 +57,7 @@ class DriverWeb:
 
     def __init__(self) -> None:
         self.jobs = KnownJobs()
+        self._operations = Operations()
         self._lock = threading.Lock()
         self._serving: Serving | None = None
         self._at_socket: WebServer | None = None
@@ -85,7 +88,7 @@ class DriverWeb:
         """
         with self._lock:
             if self._serving is None:
-                routes = driver_routes(self.jobs, read_only=settings.read_only)
+                routes = driver_routes(self.jobs, self._operations, read_only=settings.read_only)
                 self._serving = serve(settings, routes, str(runtime_folder() / TOKEN_FILE))
                 where = "" if self._serving.token_file is None else f", token in {self._serving.token_file}"
                 _log.info("the web server of this driver listens on %s%s", self._serving.address, where)
@@ -111,8 +114,13 @@ class DriverWeb:
                 sock = unix_socket(path)
             except OSError as error:
                 raise ConfigurationError(f"tamias.web.socket: {path!r} cannot be used: {error}") from error
-            self._at_socket, self._socket = WebServer(sock, driver_routes(self.jobs), Gate()), path
+            self._at_socket = WebServer(sock, driver_routes(self.jobs, self._operations), Gate())
+            self._socket = path
             self._at_socket.start()
+
+    def last_answers(self) -> dict[str, Any]:
+        """Return the answers about the jobs, by path, for clients that ask when this process has ended."""
+        return last_answers(driver_routes(self.jobs, self._operations), self.jobs, self._operations)
 
     def close(self) -> None:
         """Close the servers, if they are open."""

@@ -87,6 +87,11 @@ class Operations:
             return {"status": {"id": "COMPLETED"}, "operation": {"failure-cause": failure_cause(error)}}
         return {"status": {"id": "COMPLETED"}, "operation": found.outcome(found.future.result())}
 
+    def done(self, scope: str) -> list[str]:
+        """Return the trigger ids of the operations that were done to something and are remembered."""
+        with self._lock:
+            return [key[1] for key, each in self._operations.items() if key[0] == scope and each.future.done()]
+
     def _forget(self) -> None:
         surplus = len(self._operations) - self._most
         done = [key for key, each in self._operations.items() if each.future.done()]

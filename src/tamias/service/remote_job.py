@@ -98,19 +98,13 @@ class RemoteJob:
                 if refused.status == 410:  # the driver is about to end, and its last answers are about to appear
                     self._pause(_POLL_S)
                     continue
-                return self._last_savepoint()
+                raise CheckpointError(f"what became of the savepoint is not known: {refused}") from refused
             if found["status"]["id"] == "COMPLETED":
                 operation = found["operation"]
                 if "location" not in operation:
                     raise CheckpointError(operation["failure-cause"]["stack-trace"])
                 return str(operation["location"])
             self._pause(_POLL_S)
-
-    def _last_savepoint(self) -> str:
-        saved = self._client.get(f"{self._at}/checkpoints")["latest"]["savepoint"]
-        if saved is None:
-            raise CheckpointError("the job ended, and the savepoint was not taken")
-        return str(saved["external_path"])
 
     def accumulators(self) -> dict[str, Any]:
         """Return the values of the accumulators, as text."""
