@@ -5,8 +5,8 @@ import threading
 import pytest
 
 from tamias.common import JobStatus
-from tamias.dataset import ExecutionEnvironment
-from tamias.errors import JobExecutionError
+from tamias.dataset import ExecutionEnvironment, OutputFormat
+from tamias.errors import JobExecutionError, OutputsPartlyVisibleError
 from tamias.testing import on_local_engine
 
 STARTED, GO_ON = threading.Event(), threading.Event()
@@ -59,6 +59,36 @@ def test_a_job_that_ends_in_spite_of_a_cancel_is_finished(env, tmp_path):
     client.get_job_execution_result().result(60)
     client.cancel().result(60)
     assert client.get_job_status().result() is JobStatus.FINISHED
+
+
+COMMITTING, FAIL = threading.Event(), threading.Event()
+
+
+class FailingLate(OutputFormat):
+    def open(self, task_number, num_tasks):
+        pass
+
+    def write_record(self, record):
+        pass
+
+    def finalize_global(self, parallelism):
+        COMMITTING.set()
+        assert FAIL.wait(60)
+        raise OSError("no space left")
+
+
+def test_a_cancel_does_not_hide_that_some_sinks_are_visible(env, tmp_path):
+    numbers = env.from_elements(1)
+    numbers.write_as_text(tmp_path / "out")
+    numbers.output(FailingLate())
+    client = env.execute_async()
+    assert COMMITTING.wait(60)
+    ended = client.cancel()
+    FAIL.set()
+    ended.result(60)
+    with pytest.raises(OutputsPartlyVisibleError):
+        client.get_job_execution_result().result(60)
+    assert client.get_job_status().result() is JobStatus.FAILED
 
 
 def test_there_must_be_a_sink(env):

@@ -1,5 +1,7 @@
 """What a reduce keeps of each key: folds, and combiners before a shuffle."""
 
+from decimal import Decimal
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,3 +70,10 @@ def test_a_combiner_sends_one_record_of_each_key_while_they_fit_into_memory(memo
         key: sum(range(key, 2000, 50)) for key in range(50)
     }
     assert sum(calls for _, _, calls in left) == 2000
+
+
+def test_a_sum_leaves_a_long_decimal_as_it_is():
+    exact = Decimal("1234567890123456789012345678901234567890.5")
+    fold = fold_of(SumField(1))
+    fold.add(["a"], [("a", exact)])
+    assert fold.taken() == {"a": ("a", exact)}

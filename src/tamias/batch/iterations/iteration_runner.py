@@ -100,15 +100,17 @@ class IterationRunner:
     def lost_a_result(self, error: Exception) -> bool:
         """Return whether a failure after an iteration means that the whole plan has to run again.
 
-        The result of an iteration is read from its slots. If one is lost, so is the result, and what was reported
-        with it is dropped.
+        The result of an iteration is read from its slots. If one is lost, so is the result.
         """
         if not self._running or not self._may_begin_anew(error, self._running):
             return False
         _log.warning("the job begins anew: the result of an iteration was lost")
+        return True
+
+    def drop_reports(self) -> None:
+        """Drop what was reported: the plan begins anew, and reports it again."""
         self.reports.clear()
         self.accumulators.clear()
-        return True
 
     def close(self) -> None:
         """End the slots of all iterations."""

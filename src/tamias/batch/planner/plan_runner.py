@@ -138,6 +138,7 @@ def _run_sinks(
     except Exception as error:
         if not iterations.lost_a_result(error) and not runs.may_begin_anew(error):
             raise
+        iterations.drop_reports()
         return None, {}
     finally:
         iterations.close()

@@ -100,8 +100,12 @@ class Stages:
         return Flow(rdd, "blobs", partitions)
 
     def frame(self, flow: Flow, row_type: RowType, *, copies: int) -> Any:
-        """Run a flow now, and return its records as a DataFrame, of which Spark keeps so many copies."""
-        return self._rdds.frame(self.written(flow, ForwardExit()), row_type, copies=copies)
+        """Run a flow now, and return its records as a DataFrame, of which Spark keeps so many copies.
+
+        It keeps two if a lost block that is computed again would not fit the others.
+        """
+        blobs = self.written(flow, ForwardExit())
+        return self._rdds.frame(blobs, row_type, copies=2 if self._rdds.may_change(blobs) else copies)
 
     def then(self, flow: Flow, operator: TaskOperator) -> Flow:
         """Return a flow with one more operator in its stage. What is known of its partitions stays."""

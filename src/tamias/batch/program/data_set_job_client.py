@@ -10,7 +10,7 @@ from contextvars import copy_context
 from typing import Any
 
 from tamias.config.job_id import JobID
-from tamias.errors import JobCancelledError
+from tamias.errors import JobCancelledError, OutputsPartlyVisibleError
 from tamias.functions.job_execution_result import JobExecutionResult
 from tamias.functions.job_status import JobStatus
 from tamias.program.completable_future import CompletableFuture
@@ -100,7 +100,7 @@ class DataSetJobClient:
         try:
             result = self._run()
         except BaseException as error:
-            if self._is_cancelled.is_set():
+            if self._is_cancelled.is_set() and not isinstance(error, OutputsPartlyVisibleError):
                 self._result.set_exception(JobCancelledError(self._job_name))
             else:
                 self._result.set_exception(error)

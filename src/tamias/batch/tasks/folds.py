@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from operator import itemgetter
 from typing import Any
 
@@ -15,6 +16,8 @@ from tamias.functions.data_set_aggregates import NUMBERS, SumField
 from tamias.types.type_information import all_are
 
 __all__ = ["Fold", "fold_of"]
+
+_SAME_BESIDE_ZERO = NUMBERS - {Decimal}  # 0 + x is x
 
 
 class Fold:
@@ -42,7 +45,7 @@ class Fold:
 class SumFold(Fold):
     """Adds one field of plain tuples, without a tuple for each record; the other fields are those of the last tuple.
 
-    A chunk that holds something else goes through the function, which names the record that it cannot add.
+    Sums begin at 0, so a `Decimal`, which 0 + x would round, goes through the function. A chunk that holds something else goes through the function, which names the record that it cannot add.
     """
 
     def __init__(self, function: SumField) -> None:
@@ -84,7 +87,7 @@ class SumFold(Fold):
             values = list(map(self._value, chunk))
         except IndexError:
             return None
-        return values if NUMBERS.issuperset(map(type, values)) else None
+        return values if _SAME_BESIDE_ZERO.issuperset(map(type, values)) else None
 
     def _merged(self) -> dict[Any, Any]:
         """Return all results as records, and forget the sums."""

@@ -1,7 +1,7 @@
 """Operators that take records one by one, run as one generated loop instead of one generator each.
 
 A record then passes map, flat map, filter and projection without a generator being resumed between them. The generated
-code has a line for each call, so the line that raised tells `blame` the operator and the variable of its record.
+code has a line for each call, so the line that raised tells `user_error` the operator and the variable of its record.
 """
 
 from __future__ import annotations

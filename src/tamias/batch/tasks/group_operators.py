@@ -253,6 +253,8 @@ class CombineBeforeShuffle(CombineGroups):
 class FirstRecords(TaskOperator):
     """Keeps the first records of a partition. All are read, so that the functions before it see all records."""
 
+    goes_by_order = True
+
     def __init__(self, name: str, count: int) -> None:
         super().__init__(name)
         self.count = count
@@ -265,6 +267,8 @@ class FirstRecords(TaskOperator):
 
 class FirstInPartition(TaskOperator):
     """Keeps some records of each key of a partition, before a shuffle. It may keep more than asked for."""
+
+    goes_by_order = True
 
     def __init__(self, name: str, count: int, keys: Keys) -> None:
         super().__init__(name)
@@ -285,6 +289,8 @@ class FirstInPartition(TaskOperator):
 
 class FirstOfGroups(TaskOperator):
     """Keeps the first records of each group."""
+
+    goes_by_order = True
 
     def __init__(self, name: str, count: int, keys: Keys, sort: tuple[SortField, ...], memory_mb: int) -> None:
         super().__init__(name)
