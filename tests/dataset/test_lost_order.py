@@ -84,7 +84,7 @@ def test_a_stage_whose_result_does_not_depend_on_the_order_is_computed_again_by_
 
 
 def test_data_that_may_change_is_kept_in_the_files_of_a_shuffle(rdds, numbers):
-    dealt = numbers.map_partition(lambda values: sorted(values))
+    dealt = numbers.map_partition(sorted)
     twice = dealt.map(lambda x: x).union(dealt.map(lambda x: -x))
     assert sorted(twice.collect()) == sorted([*range(1, 21), *range(-20, 0)])
     assert rdds.shuffles == 2
@@ -113,4 +113,5 @@ def test_a_plan_that_begins_anew_counts_what_its_iterations_saw_once(rdds):
     rdds.failing_job = 2  # the first one writes the initial data of the iteration, this one reads its result
     assert sorted(result.collect()) == [1, 2, 3, 4, 5]
     assert rdds.jobs == 4
-    assert env.get_last_job_execution_result().get_accumulator_result("seen") == 10
+    job = env.get_last_job_execution_result()
+    assert job is not None and job.get_accumulator_result("seen") == 10

@@ -45,7 +45,8 @@ class Fold:
 class SumFold(Fold):
     """Adds one field of plain tuples, without a tuple for each record; the other fields are those of the last tuple.
 
-    Sums begin at 0, so a `Decimal`, which 0 + x would round, goes through the function. A chunk that holds something else goes through the function, which names the record that it cannot add.
+    A chunk that holds something else goes through the function, which names the record that it cannot add. So does a
+    chunk with a `Decimal`: sums begin at 0, and 0 + x rounds it.
     """
 
     def __init__(self, function: SumField) -> None:
