@@ -111,7 +111,6 @@ FRAME = (
 import signal, time
 from tests.spark.processes import TEST_RUN, executors
 
-env.from_elements(1).count()  # starts Spark, which reads the text of a schema
 iteration = env.generate_sequence(1, 1000).iterate(2)
 frame = iteration.close_with(iteration.map(lambda x: x + 1)).map(lambda x: (x,)).to_data_frame("x long")
 killed = executors(TEST_RUN[0], os.environ[TEST_RUN[0]])[0]

@@ -35,7 +35,7 @@ from tamias.functions.accumulators import merge_accumulators
 from tamias.functions.job_execution_result import JobExecutionResult
 from tamias.graph.job_graph import CachedFile
 
-__all__ = ["PlanResult", "RunSettings", "cancel", "default_parallelism", "error_of_function", "run", "run_on"]
+__all__ = ["PlanResult", "RunSettings", "cancel", "default_parallelism", "error_of_function", "run", "run_on", "start"]
 
 _log = logging.getLogger(__name__)
 
@@ -68,6 +68,11 @@ class PlanResult:
 
     records: list[list[Any]]
     job: JobExecutionResult
+
+
+def start(settings: RunSettings) -> None:
+    """Start the Spark that would run a plan, if it does not run yet."""
+    spark_context(settings.configuration, settings.spark_session)
 
 
 def default_parallelism(settings: RunSettings) -> int:

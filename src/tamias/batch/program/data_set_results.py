@@ -39,6 +39,8 @@ class DataSetResults(DataSetCore):
         """
         from tamias.engine.spark.data_frames.result_frames import row_type_for
 
+        if isinstance(schema, str):
+            self.environment.start_spark()  # which reads the text
         row_type = row_type_for(schema, self._known_type, "to_data_frame()")
         (frame,) = self.environment.run_now(self.next("to_data_frame()", FrameSpec(row_type)))
         return frame

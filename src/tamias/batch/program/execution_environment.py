@@ -17,7 +17,7 @@ from tamias.batch.program.drawn_plan import drawn_plan
 from tamias.batch.program.drawn_sinks import DrawnSinks
 from tamias.batch.program.environment_inputs import EnvironmentInputs
 from tamias.batch.program.record_types import type_of_all
-from tamias.batch.program.runner import cancel_plan, parallelism_of_runner, run_plan
+from tamias.batch.program.runner import cancel_plan, parallelism_of_runner, run_plan, start_runner
 from tamias.batch.program.sources import CollectionInput, SequenceInput
 from tamias.config import options
 from tamias.config.configuration import Configuration
@@ -196,6 +196,10 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry, SuggestsMethod
         """Run one sink and return what it sent to the driver."""
         sink.scope.refuse_outside(sink.get_name())
         return self._run((sink,), None)[0][0]
+
+    def start_spark(self) -> None:
+        """Start Spark if it does not run yet. A test that runs plans in process starts nothing."""
+        start_runner(self._settings(None))
 
     def plan(self, sinks: Iterable[DataSetCore] | None = None) -> Plan:
         """Return the plan of some sinks, or of all that `execute` would run. Nothing runs."""

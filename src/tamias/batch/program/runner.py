@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from tamias.batch.plan.operators import Plan
-from tamias.batch.planner.plan_runner import PlanResult, RunSettings, cancel, default_parallelism, run
+from tamias.batch.planner.plan_runner import PlanResult, RunSettings, cancel, default_parallelism, run, start
 from tamias.config.configuration import Configuration
 from tamias.config.restart_strategy import resolve
 from tamias.driver.failures import job_error
 from tamias.driver.restarts import restart_strategy
 from tamias.errors import JobExecutionError, may_be_retried
 
-__all__ = ["cancel_plan", "parallelism_of_runner", "plans_run_by", "run_plan"]
+__all__ = ["cancel_plan", "parallelism_of_runner", "plans_run_by", "run_plan", "start_runner"]
 
 _log = logging.getLogger(__name__)
 
@@ -57,6 +57,12 @@ def cancel_plan(settings: RunSettings) -> None:
     """Cancel what a run is doing on Spark now. In process a plan runs to its end."""
     if _runner.get() is None:
         cancel(settings)
+
+
+def start_runner(settings: RunSettings) -> None:
+    """Start Spark if it runs the plans and does not run yet."""
+    if _runner.get() is None:
+        start(settings)
 
 
 def parallelism_of_runner(settings: RunSettings) -> int:
