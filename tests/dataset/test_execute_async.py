@@ -1,5 +1,7 @@
 """A program that runs while the driver's program goes on."""
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -89,6 +91,29 @@ def test_a_cancel_does_not_hide_that_some_sinks_are_visible(env, tmp_path):
     with pytest.raises(OutputsPartlyVisibleError):
         client.get_job_execution_result().result(60)
     assert client.get_job_status().result() is JobStatus.FAILED
+
+
+ENDS_OVER_ITS_JOB = """
+import sys, time
+from tamias.dataset import ExecutionEnvironment
+from tamias.testing import on_local_engine
+
+def slow(value):
+    time.sleep(1)
+    return value
+
+with on_local_engine():
+    env = ExecutionEnvironment().set_parallelism(1)
+    env.from_elements(1).map(slow).write_as_text(sys.argv[1])
+    env.execute_async("slow one")
+"""
+
+
+def test_a_program_that_ends_over_its_job_says_so(tmp_path):
+    command = [sys.executable, "-c", ENDS_OVER_ITS_JOB, str(tmp_path / "out")]
+    ended = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    assert ended.stderr.startswith("tamias: the program ended while job 'slow one' was running, so the job ends too")
+    assert (tmp_path / "out").read_text() == "1\n"  # the program waits; in process nothing cancels the job
 
 
 def test_there_must_be_a_sink(env):

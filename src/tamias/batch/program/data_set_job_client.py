@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import math
+import sys
 import threading
+import time
+import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextvars import copy_context
@@ -18,6 +23,7 @@ from tamias.program.completable_future import CompletableFuture
 __all__ = ["DataSetJobClient"]
 
 _CANCEL_AGAIN_S = 0.2  # a plan is several Spark jobs, and may be about to start the next one
+_PATIENCE_S = 30.0  # of a program that ends over the job
 
 
 class DataSetJobClient:
@@ -44,6 +50,7 @@ class DataSetJobClient:
         threading.Thread(
             target=copy_context().run, args=(self._run_to_end,), name=f"tamias-{job_id}", daemon=True
         ).start()
+        atexit.register(_end_running, weakref.ref(self))
 
     def get_job_id(self) -> JobID:
         """Return the job's id."""
@@ -62,7 +69,7 @@ class DataSetJobClient:
         ended: Future[None] = Future()
         ended.set_running_or_notify_cancel()
         threading.Thread(
-            target=self._context.copy().run, args=(self._cancel_until_ended, ended), name="tamias-cancel", daemon=True
+            target=self._context.copy().run, args=(self._complete_at_end, ended), name="tamias-cancel", daemon=True
         ).start()
         return CompletableFuture(ended)
 
@@ -84,6 +91,18 @@ class DataSetJobClient:
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
         """Return a future of the job's result. The future raises what ended the job."""
         return CompletableFuture(self._result)
+
+    def end_with_program(self) -> None:
+        """Cancel the job if it still runs when the program ends, and say so."""
+        if self._result.done():
+            return
+        print(
+            f"tamias: the program ended while job {self._job_name!r} was running, so the job ends too; to wait for it, "
+            "call client.get_job_execution_result().result()",
+            file=sys.stderr,
+        )
+        self._is_cancelled.set()
+        self._context.copy().run(self._cancel_until_ended, _PATIENCE_S)  # no thread can start at this time
 
     def __repr__(self) -> str:
         return f"DataSetJobClient({self._job_name!r}, {self._job_id}, {self._status().name})"
@@ -107,11 +126,21 @@ class DataSetJobClient:
         else:
             self._result.set_result(result)
 
-    def _cancel_until_ended(self, ended: Future[None]) -> None:
+    def _complete_at_end(self, ended: Future[None]) -> None:
+        self._cancel_until_ended()
+        ended.set_result(None)
+
+    def _cancel_until_ended(self, patience_s: float = math.inf) -> None:
         done = threading.Event()
         self._result.add_done_callback(lambda _: done.set())
-        while not done.is_set():
+        limit = time.monotonic() + patience_s
+        while not done.is_set() and time.monotonic() < limit:
             with contextlib.suppress(Exception):  # the session is gone, and with it the job
                 self._cancel()
             done.wait(_CANCEL_AGAIN_S)
-        ended.set_result(None)
+
+
+def _end_running(reference: weakref.ref[DataSetJobClient]) -> None:
+    client = reference()
+    if client is not None:
+        client.end_with_program()
