@@ -88,7 +88,7 @@ class QueryableStateClient:
         self.port = port
         self._address: Address = EncryptedAddress(host, port) if encrypted else (host, port)
         self._token = token
-        self._waiting: deque[_Asked] = deque()
+        self._waiting: deque[list[_Asked]] = deque()  # keys of one call, which travel in one message
         self._changed = threading.Condition()
         self._closed = False
         self._link: Link | None = None
@@ -133,12 +133,12 @@ class QueryableStateClient:
     ) -> Future[list[State | None]]:
         """Return a future of the states of many keys, in their order; None for a key without a value.
 
-        Live values of different keys need not be of one instant. Those of a checkpoint are, if they travel in one
-        message, as up to 2,000 keys do.
+        Live values of different keys need not be of one instant. Those of a checkpoint are, for up to 2,000 keys.
         """
         all_keys = list(keys)
         futures = self._ask(job_id, queryable_state_name, all_keys, key_type_info, consistency)
         together: Future[list[State | None]] = Future()
+        together.set_running_or_notify_cancel()  # the query is on its way and cannot be cancelled
         left = _Countdown(len(futures))
 
         def one_done(_: Future[tuple[str, bytes | None]]) -> None:
@@ -197,7 +197,7 @@ class QueryableStateClient:
         with self._changed:
             if self._closed:
                 raise QueryError("the client is shut down")
-            self._waiting.extend(asked)
+            self._waiting.extend(asked[at : at + _MOST_KEYS] for at in range(0, len(asked), _MOST_KEYS))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="tamias-query-client", daemon=True)
                 self._thread.start()
@@ -210,7 +210,7 @@ class QueryableStateClient:
             with self._changed:
                 self._changed.wait_for(lambda: self._waiting or self._closed)
                 if self._closed:
-                    left, self._waiting = list(self._waiting), deque()
+                    left = [each for keys in self._waiting for each in keys]
                     break
                 batch = self._next_batch()
             self._answer(batch)
@@ -220,10 +220,12 @@ class QueryableStateClient:
             self._link.close()
 
     def _next_batch(self) -> list[_Asked]:
-        """Take the keys of one state that wait next to each other."""
-        batch = [self._waiting.popleft()]
-        while self._waiting and len(batch) < _MOST_KEYS and self._waiting[0].target == batch[0].target:
-            batch.append(self._waiting.popleft())
+        """Take the keys of one state that wait next to each other, and no part of a call's keys."""
+        batch = list(self._waiting.popleft())
+        while self._waiting and self._waiting[0][0].target == batch[0].target:
+            if len(batch) + len(self._waiting[0]) > _MOST_KEYS:
+                break
+            batch += self._waiting.popleft()
         return batch
 
     def _answer(self, batch: list[_Asked]) -> None:
@@ -283,6 +285,7 @@ class _Countdown:
 def _after(asked: Future[tuple[str, bytes | None]], make: Any) -> Future[State]:
     """Return a future of what a function makes of another future's result."""
     made: Future[State] = Future()
+    made.set_running_or_notify_cancel()  # the query is on its way and cannot be cancelled
 
     def done(found: Future[tuple[str, bytes | None]]) -> None:
         try:
