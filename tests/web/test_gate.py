@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import io
 import json
 import os
 import socket
@@ -16,6 +17,7 @@ from tamias.common import Configuration
 from tamias.config.web_settings import WebSettings, web_settings
 from tamias.engine.slots.link_certificate import made_by_package
 from tamias.errors import ConfigurationError
+from tamias.web.client import WebClient
 from tamias.web.gate import Gate
 from tamias.web.messages import Response
 from tamias.web.routes import Routes
@@ -26,6 +28,10 @@ from tamias.web.token_file import read_token, token_in
 TOKEN = "a-token-that-is-long-enough"
 
 
+def late(request):
+    raise TimeoutError("of something that the handler waits for")
+
+
 def routes():
     found = Routes()
     found.add("GET", "/things", lambda request: {"things": [1, 2]})
@@ -33,6 +39,7 @@ def routes():
     found.add("POST", "/things", lambda request: Response(request.json_object(), 202), most_body_bytes=100)
     found.add("GET", "/", lambda request: Response(b"<p>page", content_type="text/html"), is_public=True)
     found.add("GET", "/defect", lambda request: {"never": 1 // 0})
+    found.add("GET", "/late", late)
     return found
 
 
@@ -158,9 +165,16 @@ def test_malformed_requests_are_refused_as_the_clients_mistake(start, data):
     assert answer.startswith(b"HTTP/1.1 4"), answer[:200]
 
 
-def test_a_defect_is_an_answer_without_details(start):
-    status, content = ask(start(), "GET", "/defect")
-    assert status == 500 and b"ZeroDivisionError" not in content
+@pytest.mark.parametrize("path", ["/defect", "/late"])
+def test_a_defect_is_an_answer_without_details(start, path):
+    status, content = ask(start(), "GET", path)
+    assert status == 500 and b"Error" not in content
+
+
+@pytest.mark.parametrize(("token", "status"), [("wrong", 401), (TOKEN, 413)])
+def test_a_client_learns_why_a_long_body_is_refused(start, token, status):
+    client = WebClient(f"127.0.0.1:{start()}", token)
+    assert client.ask("POST", "/things", file=io.BytesIO(bytes(8 << 20))).status == status
 
 
 def test_a_silent_peer_is_sent_away_and_others_are_answered_meanwhile(start):

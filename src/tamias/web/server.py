@@ -37,6 +37,7 @@ _log = logging.getLogger(__name__)
 _MOST_NEWCOMERS = 256
 _LONGEST_LINE = 1 << 16
 _PIECE_BYTES = 1 << 16
+_LINGER_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,7 @@ class WebServer:
                 # A copy: `sock`, which the encryption would take over, is what ends the connection from other threads.
                 link = self._tls.wrap_socket(sock.dup(), server_side=True)
             _Conversation(link, self, known=lambda: self._acceptor.newcomers.remove(sock))
+            _linger(sock)
         except (OSError, EOFError) as gone:
             _log.debug("a connection to the web server ended: %s", gone)
         finally:
@@ -149,6 +151,16 @@ class WebServer:
                 self._open.discard(sock)
             for each in {link, sock}:
                 each.close()
+
+
+def _linger(sock: socket.socket) -> None:
+    """Read for a while what the peer still sends: else the system may drop the answer that the peer has not read."""
+    until = time.monotonic() + _LINGER_S
+    sock.shutdown(socket.SHUT_WR)
+    while (left := until - time.monotonic()) > 0:
+        sock.settimeout(left)
+        if not sock.recv(_PIECE_BYTES):
+            return
 
 
 class _BoundedReader(io.RawIOBase):
@@ -217,27 +229,30 @@ class _Conversation(BaseHTTPRequestHandler):
             self._send_refusal(HttpError(408, "the request took too long"))
 
     def _answer(self, *, wants_more: bool) -> None:
-        body_file: Path | None = None
         try:
             request, found = self._admitted()
-            if found.route.to_file:
-                body_file = request.body_file
-            self.close_connection = not wants_more
-            answer = found.route.handler(request)
-            response = answer if isinstance(answer, Response) else Response(answer)
         except HttpError as refused:
-            response = Response({"errors": [refused.reason]}, refused.status)
+            self._send(_refusal(refused))
+            return
+        self.close_connection = not wants_more
+        try:
+            response = self._response(request, found)
+        finally:
+            if request.body_file is not None:
+                request.body_file.unlink(missing_ok=True)
+        self._send(response)
+
+    def _response(self, request: Request, found: Found) -> Response:
+        try:
+            answer = found.route.handler(request)
+            return answer if isinstance(answer, Response) else Response(answer)
+        except HttpError as refused:
+            return _refusal(refused)
         except TamiasError as refused:
-            response = Response({"errors": [str(refused)]}, 400)
-        except (TimeoutError, ConnectionError):
-            raise
+            return _refusal(HttpError(400, str(refused)))
         except Exception:  # a defect of tamias: the server goes on, and the log has the traceback
             _log.exception("the web server could not answer %s %s", self.command, self.path.partition("?")[0])
-            response = Response({"errors": ["the server could not answer; its log has the reason"]}, 500)
-        finally:
-            if body_file is not None:
-                body_file.unlink(missing_ok=True)
-        self._send(response)
+            return _refusal(HttpError(500, "the server could not answer; its log has the reason"))
 
     def _admitted(self) -> tuple[Request, Found]:
         """Return the request after all checks.
@@ -342,7 +357,7 @@ class _Conversation(BaseHTTPRequestHandler):
         self.request_version = "HTTP/1.1"
         self.command = self.command if getattr(self, "command", None) else "GET"
         with contextlib.suppress(OSError):
-            self._send(Response({"errors": [refused.reason]}, refused.status))
+            self._send(_refusal(refused))
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Answer a request that cannot be parsed. Python calls it."""
@@ -353,6 +368,10 @@ class _Conversation(BaseHTTPRequestHandler):
 
 
 _UNKNOWN = HttpError(401, "the request needs the server's token (Authorization: Bearer ...; tamias.web.token-file)")
+
+
+def _refusal(refused: HttpError) -> Response:
+    return Response({"errors": [refused.reason]}, refused.status)
 
 
 def _with(request: Request, **more: Any) -> Request:
