@@ -161,3 +161,9 @@ def test_elements_are_held_against_the_declared_type():
         with pytest.raises(StateError, match="'rules' is declared as"):
             rules.put(key, value)
     assert (list(numbers), dict(rules.items())) == ([1], {"r": None})
+
+
+def test_a_name_of_raw_state_is_refused_since_the_state_would_not_be_restored():
+    for declare in (OperatorStates().get_list_state, OperatorStates().get_union_list_state):
+        with pytest.raises(StateError, match="has a name of raw state"):
+            declare(ListStateDescriptor("_raw/operator"))

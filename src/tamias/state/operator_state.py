@@ -100,6 +100,8 @@ class OperatorStates(OperatorStateStore):
 
     @staticmethod
     def _declared(descriptor: ListStateDescriptor | MapStateDescriptor, mode: Mode) -> Declaration:
+        if is_raw(descriptor.name):
+            raise StateError(f"operator state {descriptor.name!r} has a name of raw state: give it another name")
         # Flink: accepts a time to live and ignores it. A program that sets one expects the state to stay small.
         if descriptor.ttl_config is not None:
             raise StateError(
