@@ -22,7 +22,7 @@ class Driver:
         self.go = threading.Event()
         self.asked = threading.Event()
         self._listener = Listener(("127.0.0.1", 0), b"a token for a test", self._serve, "test-queries")
-        self.host, self.port = self._listener.address[:2]
+        self.host, self.port = self._listener.address[0], int(self._listener.address[1])
         self._listener.start()
 
     def _serve(self, link):
