@@ -34,6 +34,11 @@ def test_a_program_runs_with_its_modules_and_its_outcome_is_kept(client, running
     assert (shown["name"], shown["state"]) == ("bounded", "FINISHED")
     details = client.web.get(f"/jobs/{job.get_job_id()}")
     assert details["state"] == "FINISHED" and not misfits(READING["/jobs/{jobid}"], details)
+    assert job.get_metrics()["job.numRestarts"] == "0"
+    at = f"/jobs/{job.get_job_id()}/vertices/{details['vertices'][0]['id']}"
+    (read,) = client.web.get(f"{at}/subtasks/metrics?get=numRecordsIn&agg=sum")
+    assert read["id"] == "numRecordsIn" and read["sum"] == 3.0
+    assert {"id": "0.numRecordsOut"} in client.web.get(f"{at}/metrics")
     assert not misfits(READING["/jobs/overview"], client.web.get("/jobs/overview"))
     assert not misfits(READING["/overview"], client.web.get("/overview"))
 

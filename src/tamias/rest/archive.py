@@ -10,9 +10,11 @@ from tamias.rest.operations import Operations
 from tamias.web.messages import HttpError, Request
 from tamias.web.routes import Routes
 
-__all__ = ["last_answers"]
+__all__ = ["kept_answer", "last_answers"]
 
 _log = logging.getLogger(__name__)
+
+_METRICS = "/metrics"
 
 
 def last_answers(routes: Routes, known: KnownJobs, operations: Operations) -> dict[str, Any]:
@@ -36,6 +38,9 @@ def last_answers(routes: Routes, known: KnownJobs, operations: Operations) -> di
                 path = "/".join(given[part[1:]] if part.startswith(":") else part for part in route.path.split("/"))
                 try:
                     answer = route.handler(Request("GET", path, given))
+                    if path.endswith(_METRICS) and isinstance(answer, list):  # their names: keep the values too
+                        wanted = {"get": [each["id"] for each in answer]}
+                        answer = route.handler(Request("GET", path, given, wanted))
                 except HttpError:
                     continue  # there is nothing to keep
                 except Exception:  # a defect of tamias: the outcome of the job is among the other answers
@@ -44,3 +49,15 @@ def last_answers(routes: Routes, known: KnownJobs, operations: Operations) -> di
                 if isinstance(answer, dict | list):
                     found[path] = answer
     return found
+
+
+def kept_answer(answers: dict[str, Any], request: Request) -> Any:
+    """Return the answer to a reading request that is among the last answers of a driver; None if it is not."""
+    found = answers.get(request.path)
+    if not request.path.endswith(_METRICS) or not isinstance(found, list):
+        return found
+    wanted = request.many("get")
+    if wanted is None:
+        return [{"id": each["id"]} for each in found]
+    by_name = {each["id"]: each for each in found}
+    return [by_name[name] for name in wanted if name in by_name]

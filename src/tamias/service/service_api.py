@@ -13,6 +13,7 @@ from tamias.dashboard.pages import add_pages
 from tamias.functions.job_status import JobStatus
 from tamias.rest import job_answers, metric_answers, process_answers
 from tamias.rest.application_answers import add_application_routes
+from tamias.rest.archive import kept_answer
 from tamias.rest.changing_api import add_disposal_routes
 from tamias.rest.openapi import add_description
 from tamias.rest.operations import Operations, in_background
@@ -184,10 +185,10 @@ class _ServiceApi:
             record = self._find(request)
         if request.method != "GET":
             raise HttpError(409, f"job {record.job_id} is over ({record.status or 'its driver has just ended'})")
-        answers = self._service.store.answers(record.job_id)
-        if request.path not in answers:
+        kept = kept_answer(self._service.store.answers(record.job_id), request)
+        if kept is None:
             not_found(f"job {record.job_id} is over ({record.status}: {record.why}), and this of it is not kept")
-        return Response(answers[request.path])
+        return Response(kept)
 
     def exceptions(self, job_id: str) -> dict[str, Any]:
         """Return the failures of a job, from its driver or its last answers."""
