@@ -15,6 +15,7 @@ from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
 from tamias.subtask.capture import CapturedSubtask
 from tamias.subtask.continuous import ContinuousChannels, run_continuously
+from tamias.subtask.continuous_subtask import NEVER
 from tamias.subtask.in_flight import BlobPart
 from tamias.subtask.recording import Recording, pieces_of
 from tamias.subtask.wire.frames import EPOCH, RECORDS, WATERMARK, Blob, Frame
@@ -214,7 +215,7 @@ def test_on_channels_that_stay_in_step_a_checkpoint_waits_for_its_mark(partition
     assert [ack.epoch for ack in around.acks] == [1], "without a checkpoint nothing depends on where the epoch ends"
     order = checkpoint(2)
     subtask.give_order(order)
-    subtask.attend()
+    assert subtask.attend() == NEVER, "the blob with the mark wakes the slot; until then its thread sleeps"
     assert [ack.epoch for ack in around.acks] == [1]
     for sender in range(1 if partition != "broadcast" else 2):
         subtask.give(Blob(exchange.id, sender, 0, 0, dumps([records(7), (EPOCH, order)]), 2))

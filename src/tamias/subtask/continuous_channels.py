@@ -170,7 +170,9 @@ class ContinuousChannels(ContinuousSubtask):
             self._pass_mark(order)
         if self._recording is not None:
             self._record_arrivals(self._recording)
-        return NEVER if self._overtaking is None else max(0.0, self._overtakes_at - now)
+        if self._overtaking is None or now >= self._overtakes_at:
+            return NEVER  # an overdue mark waits for a blob of a channel in step, and no time brings it
+        return self._overtakes_at - now
 
     def _may_overtake(self, order: EpochOrder) -> bool:
         # Without a checkpoint nothing depends on where an epoch ends, and the mark overtakes on every channel.
