@@ -11,6 +11,9 @@ from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import Ack, EpochOrder
 from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
+from tamias.state.snapshots import StateFile
+from tamias.state.state_files import write_state
+from tamias.storage.memory import MemoryFiles
 from tamias.subtask.capture import CapturedSubtask
 from tamias.subtask.continuous import ContinuousChannels, run_continuously
 from tamias.subtask.subtask import Subtask
@@ -25,6 +28,25 @@ class Alarm(KeyedProcessFunction):
 
     def on_timer(self, timestamp, ctx):
         yield "alarm"
+
+
+class Target:
+    """Writes into memory, small files at a time."""
+
+    def __init__(self, payload_bytes: int = 1 << 20) -> None:
+        self.files = MemoryFiles()
+        self.bytes_written = 0
+        self.payload_bytes = payload_bytes
+        self._names = iter(range(1_000))
+
+    def shared(self, label: str) -> str:
+        raise AssertionError("no other checkpoint refers to blobs in flight")
+
+    def exclusive(self, label: str) -> str:
+        return f"chk-1/{next(self._names)}"
+
+    def write(self, path: str, payload: bytes) -> StateFile:
+        return write_state(self.files, path, payload, 0)
 
 
 class Surroundings:

@@ -12,33 +12,14 @@ from tamias.errors import CorruptFileError
 from tamias.graph.addresses import ChannelId
 from tamias.keygroups import key_group_range
 from tamias.operators.epoch import EpochOrder
-from tamias.state.snapshots import InFlightFiles, InFlightInput, InFlightRestore, Share, StateFile
-from tamias.state.state_files import inline_state, write_state
-from tamias.storage.memory import MemoryFiles
+from tamias.state.snapshots import InFlightFiles, InFlightInput, InFlightRestore, Share
+from tamias.state.state_files import inline_state
 from tamias.subtask.in_flight import BlobPart, InFlight, KeyShare, restored_blobs
 from tamias.subtask.wire.frames import END, EPOCH, IDLE, RECORDS, WATERMARK, Blob, Frame
 from tamias.types.by_value import dumps
+from tests.subtask.bench import Target
 
 MAXIMUM = 16
-
-
-class Target:
-    """Writes into memory, small files at a time."""
-
-    def __init__(self, payload_bytes: int = 1 << 20) -> None:
-        self.files = MemoryFiles()
-        self.bytes_written = 0
-        self.payload_bytes = payload_bytes
-        self._names = iter(range(1_000))
-
-    def shared(self, label: str) -> str:
-        raise AssertionError("no other checkpoint refers to blobs in flight")
-
-    def exclusive(self, label: str) -> str:
-        return f"chk-1/{next(self._names)}"
-
-    def write(self, path: str, payload: bytes) -> StateFile:
-        return write_state(self.files, path, payload, 0)
 
 
 def job():
@@ -54,7 +35,8 @@ CHANNELS = [ChannelId(EXCHANGE.id, 0), ChannelId(EXCHANGE.id, 1)]
 
 
 def store(blobs: list[BlobPart | Blob], target: Target) -> InFlightFiles:
-    return InFlight(GRAPH, EXCHANGE.target, tuple(blobs)).write(target)
+    stored = InFlight(GRAPH, EXCHANGE.target, tuple(blobs)).write(target)
+    return InFlightFiles((), ()) if stored is None else stored
 
 
 def key_share(index: int, parallelism: int) -> KeyShare:
@@ -91,6 +73,15 @@ def test_a_mark_is_never_stored() -> None:
     target = Target()
     stored = store([blob((RECORDS, [1], None), (EPOCH, EpochOrder(9)), mark=9)], target)
     assert all(b"EpochOrder" not in target.files.read(file.path or "") for file in stored.files)
+
+
+def test_marks_alone_are_nothing_in_flight() -> None:
+    order, target = EpochOrder(9), Target()
+    marks = [blob((EPOCH, order), mark=9), blob((IDLE, True), (EPOCH, order), sender=1, mark=9)]
+    assert InFlight(GRAPH, EXCHANGE.target, tuple(marks)).write(target) is None
+    watermark = blob((WATERMARK, 6), (EPOCH, order), mark=9)
+    (part,) = back(store([*marks, watermark], target), target, Share.ALL, keeps_watermarks=True)
+    assert part.frames() == [(WATERMARK, 6)], "no record may follow that brings the watermark again"
 
 
 def test_the_records_of_a_sender_that_is_gone_come_on_another_channel() -> None:
@@ -159,4 +150,5 @@ def test_an_input_without_blobs_is_left_out() -> None:
     target = Target()
     sent = Blob(second.id, 0, 0, 0, dumps([(RECORDS, [1], None)]))
     stored = InFlight(graph, second.target, (sent,)).write(target)
+    assert stored is not None
     assert [each.input_index for each in stored.inputs] == [second.input_index]

@@ -20,7 +20,7 @@ from tamias.subtask.in_flight import BlobPart
 from tamias.subtask.recording import Recording, pieces_of
 from tamias.subtask.wire.frames import EPOCH, RECORDS, WATERMARK, Blob, Frame
 from tamias.types.by_value import dumps
-from tests.subtask.bench import Bench, Surroundings, records
+from tests.subtask.bench import Bench, Surroundings, Target, records
 
 
 def checkpoint(number: int, *, after_ms: int | None = 0) -> EpochOrder:
@@ -50,9 +50,25 @@ def test_the_mark_overtakes_what_waits_and_what_comes_before_it() -> None:
     bench.subtask.attend()
     (captured,) = bench.around.written
     assert recorded(captured) == [1, 2, 3, 5]
-    assert captured.alignment.unaligned and captured.alignment.in_flight_bytes > 0
+    written = captured.write(Target())
+    (head,) = written.operators
+    assert head.in_flight is not None
+    assert written.alignment.unaligned and written.alignment.in_flight_bytes == head.in_flight.size_bytes > 0
     assert bench.run() == [1, 2, 3, 4, 5, 6]
     assert len(bench.around.acks) == 1, "a mark that comes late ends nothing"
+    bench.host.shutdown()
+
+
+def test_a_checkpoint_of_an_idle_job_stores_nothing() -> None:
+    bench, order = Bench(unaligned=True), checkpoint(3)
+    bench.subtask.give_order(order)
+    bench.subtask.attend()
+    bench.give(0, (EPOCH, order))
+    bench.give(1, (EPOCH, order))
+    bench.subtask.attend()
+    written = bench.around.written[0].write(Target())
+    assert [operator.in_flight for operator in written.operators] == [None]
+    assert written.alignment.in_flight_bytes == 0
     bench.host.shutdown()
 
 

@@ -140,7 +140,7 @@ class AlignmentStats:
         aligned_ms: From the first mark to the snapshot.
         held_bytes: Blobs of channels that were ahead and waited meanwhile.
         recorded_ms: From the snapshot to the last mark, if the mark has overtaken blobs.
-        in_flight_bytes: The blobs that the mark has overtaken, which are part of the snapshot.
+        in_flight_bytes: What the mark has overtaken and the snapshot stores; known when it is written.
         unaligned: The snapshot was taken before the mark had come on all channels.
     """
 

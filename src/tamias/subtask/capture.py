@@ -60,9 +60,12 @@ class CapturedSubtask:
                     states=captured.infos,
                 )
             )
+        alignment = self.alignment
         if self.in_flight is not None:
             point("in-flight", self.environment.index)
-            operators[0] = replace(operators[0], in_flight=self.in_flight.write(target))
+            stored = self.in_flight.write(target)
+            operators[0] = replace(operators[0], in_flight=stored)
+            alignment = replace(alignment, in_flight_bytes=0 if stored is None else stored.size_bytes)
         return SubtaskSnapshot(
             vertex=self.environment.vertex.id,
             subtask=self.environment.index,
@@ -71,7 +74,7 @@ class CapturedSubtask:
             bytes_written=target.bytes_written,
             sync_ms=self.sync_ms,
             async_ms=(self.environment.clock.monotonic() - started) * 1000,
-            alignment=self.alignment,
+            alignment=alignment,
         )
 
 

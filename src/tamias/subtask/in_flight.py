@@ -19,7 +19,7 @@ from tamias.state.keyed_backend import SnapshotTarget
 from tamias.state.snapshots import InFlightFiles, InFlightInput, InFlightRestore, Share, StateFile, StoredInput
 from tamias.state.state_files import read_state
 from tamias.storage.file_store import FileStore
-from tamias.subtask.wire.frames import EPOCH, NO_MARK, RECORDS, WATERMARK, Blob, Frame, ReceivedBlob
+from tamias.subtask.wire.frames import NO_MARK, RECORDS, WATERMARK, Blob, Frame, ReceivedBlob
 from tamias.types.by_value import dumps
 
 __all__ = ["BlobPart", "InFlight", "KeyShare", "restored_blobs", "stored_inputs"]
@@ -29,6 +29,7 @@ _MAGIC: Final = b"TAMFLGT"
 _VERSION: Final = 1
 _HEADER = struct.Struct(">7sBI")  # magic, version, number of blobs
 _BLOB = struct.Struct(">IIQ")  # number of the input, sender, bytes of the frames
+_RESTORED: Final = (RECORDS, WATERMARK)  # the frames that a restore processes
 
 
 @dataclass(frozen=True)
@@ -71,18 +72,23 @@ class InFlight:
     vertex: VertexId
     blobs: tuple[ReceivedBlob, ...]
 
-    def write(self, target: SnapshotTarget) -> InFlightFiles:
-        """Write the blobs, in files of limited size. Runs on another thread while the subtask continues."""
+    def write(self, target: SnapshotTarget) -> InFlightFiles | None:
+        """Write the blobs, in files of limited size; return None if they hold nothing that a restore would process.
+
+        Runs on another thread while the subtask continues.
+        """
         # An input without blobs is left out: a restore need not divide it among the subtasks.
-        used = {blob.exchange for blob in self.blobs}
-        inputs = {of: name for of, name in stored_inputs(self.graph, self.vertex).items() if of in used}
-        numbers = {exchange: number for number, exchange in enumerate(inputs)}
+        names = stored_inputs(self.graph, self.vertex)
+        numbers: dict[int, int] = {}  # by exchange
         files: list[StateFile] = []
         entries: list[bytes | memoryview] = []
         size_bytes = held_bytes = count = 0
         for blob in self.blobs:
             payload = _payload(blob)
-            entries += _BLOB.pack(numbers[blob.exchange], blob.sender, len(payload)), payload
+            if payload is None:
+                continue
+            number = numbers.setdefault(blob.exchange, len(numbers))
+            entries += _BLOB.pack(number, blob.sender, len(payload)), payload
             count += 1
             held_bytes += len(payload)
             size_bytes += len(payload)
@@ -91,7 +97,9 @@ class InFlight:
                 entries, held_bytes, count = [], 0, 0
         if entries:
             files.append(_write(target, entries, count))
-        return InFlightFiles(tuple(inputs.values()), tuple(files), size_bytes)
+        if not files:
+            return None
+        return InFlightFiles(tuple(names[exchange] for exchange in numbers), tuple(files), size_bytes)
 
 
 def _write(target: SnapshotTarget, entries: Sequence[bytes | memoryview], count: int) -> StateFile:
@@ -99,11 +107,15 @@ def _write(target: SnapshotTarget, entries: Sequence[bytes | memoryview], count:
     return target.write(target.exclusive("in-flight"), payload)
 
 
-def _payload(blob: ReceivedBlob) -> bytes | memoryview:
-    """Return the pickled frames of a blob, without its mark: that is an object of tamias, and of the old attempt."""
+def _payload(blob: ReceivedBlob) -> bytes | memoryview | None:
+    """Return the pickled frames of a blob, without its mark: that is an object of tamias, and of the old attempt.
+
+    None: nothing is left. Every channel brings the mark itself, so an idle job would else have blobs in flight.
+    """
     if blob.mark == NO_MARK:
         return blob.pickled()
-    return dumps([frame for frame in blob.frames() if frame[0] != EPOCH])
+    frames = [frame for frame in blob.frames() if frame[0] in _RESTORED]
+    return dumps(frames) if frames else None
 
 
 def stored_inputs(graph: JobGraph, vertex: VertexId) -> dict[int, StoredInput]:
@@ -174,7 +186,7 @@ def _share(part: InFlightInput, pickled: memoryview, key_share: Callable[[int], 
     """
     if part.share is Share.NONE:
         return []
-    kinds = (RECORDS, WATERMARK) if part.keeps_watermarks else (RECORDS,)
+    kinds = _RESTORED if part.keeps_watermarks else (RECORDS,)
     kept = [frame for frame in pickle.loads(pickled) if frame[0] in kinds]
     if part.share is Share.OWN_KEYS:
         share = key_share(part.exchange)

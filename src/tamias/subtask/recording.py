@@ -53,12 +53,7 @@ class Recording:
         """Return the whole snapshot, once it is complete."""
         environment = self._captured.environment
         in_flight = InFlight(environment.graph, environment.vertex.id, tuple(self._blobs))
-        alignment = replace(
-            self._captured.alignment,
-            recorded_ms=(now - self._started) * 1000,
-            in_flight_bytes=sum(blob.size_bytes for blob in self._blobs),
-            unaligned=True,
-        )
+        alignment = replace(self._captured.alignment, recorded_ms=(now - self._started) * 1000, unaligned=True)
         return replace(self._captured, in_flight=in_flight if self._blobs else None, alignment=alignment)
 
 
