@@ -1,6 +1,7 @@
 """Sinks with one commit per checkpoint: a crash at any step loses nothing and commits nothing twice."""
 
 import json
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,42 @@ def test_a_checkpoint_is_one_commit_of_all_subtasks(folder):
     run_scripted(env)
     assert committed(folder) == RECORDS
     assert [len(commit) for commit in commits(folder)] == [2] * 5, "each commit holds the parts of both subtasks"
+
+
+class Rounds(Table):
+    """Writers that tell how often they have prepared output, and whether their input has ended."""
+
+    def create_writer(self, context, restored):
+        return RoundWriter(context.subtask_index)
+
+
+class RoundWriter(SinkWriter):
+    def __init__(self, index):
+        self.index, self.rounds, self.finished = index, 0, False
+
+    def write(self, value, timestamp):
+        pass
+
+    def finish(self):
+        self.finished = True
+
+    def prepare_commit(self):
+        self.rounds += 1
+        return [(self.index, self.rounds, self.finished)]
+
+
+@pytest.mark.parametrize("turns", range(8))
+def test_a_mark_that_overtakes_tears_no_commit(folder, turns):
+    env = environment(parallelism=3)
+    env.get_checkpoint_config().enable_unaligned_checkpoints()
+    source = env.from_source(ScriptedSource([RECORDS], [4]), WatermarkStrategy.no_watermarks(), "numbers")
+    source.set_parallelism(1).rebalance().sink_to(Rounds(folder))
+    run_scripted(env, Script(turns=turns))
+    whole = list(takewhile(lambda commit: not any(finished for _, _, finished in commit), commits(folder)))
+    assert whole, "checkpoints were taken before a writer had finished"
+    assert [sorted(commit) for commit in whole] == [
+        [[index, number, False] for index in range(3)] for number in range(1, len(whole) + 1)
+    ], "the commit of a checkpoint holds what every writer has prepared for it, and nothing else"
 
 
 @pytest.mark.parametrize("kill", [True, False], ids=["killed", "closed"])

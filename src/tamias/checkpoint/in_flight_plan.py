@@ -109,7 +109,8 @@ class _Planner:
             case Rebalance() | Shuffle() | Forward() | Rescale():
                 mine = old % self._vertex.parallelism == self._index
             case Custom() | Broadcast():
-                # Flink: only the sender can tell where a record belongs, so these are not rescaled.
+                # Flink: before 2.3, every subtask asked the partitioner which records are its own; since then marks do
+                # not overtake these. Here a partitioner, which may have state, is asked by the sender alone.
                 raise RestoreError(
                     f"cannot restore the records in flight to operator {self._operator.label()} at parallelism "
                     f"{self._vertex.parallelism}: they were partitioned by the program for "

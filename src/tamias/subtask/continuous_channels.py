@@ -6,7 +6,8 @@ from collections import deque
 
 from tamias.errors import DeploymentError
 from tamias.graph.addresses import ChannelId
-from tamias.graph.specs import Broadcast, Forward, Rescale
+from tamias.graph.job_graph import Exchange, JobGraph
+from tamias.graph.specs import Broadcast, Forward, GlobalCommitterSpec, Rescale
 from tamias.operators.epoch import Ack, EpochOrder
 from tamias.state.snapshots import AlignmentStats
 from tamias.subtask.alignment import Alignment
@@ -36,10 +37,8 @@ class ContinuousChannels(ContinuousSubtask):
         assert isinstance(subtask.input, ChannelInput)
         graph = subtask.environment.graph
         self._input = subtask.input
-        # Flink: no mark overtakes on channels that stay between two subtasks, whose order users rely on, nor on
-        # broadcast ones: the copies of a record would be in the state of some subtasks and on their way to others.
-        in_step = {e.id for e in graph.exchanges if isinstance(e.partitioning, (Forward, Rescale, Broadcast))}
         channels = self._input.channel_ids
+        in_step = {e.id for e in graph.inputs_of(subtask.environment.vertex.id) if _is_in_step(e, graph)}
         self._alignment = Alignment(channels, [channel for channel in channels if channel.exchange in in_step])
         # Flink: AT_LEAST_ONCE does not align. Records behind the mark of a channel that is ahead are in the snapshot
         # already, and count twice after a failure.
@@ -221,3 +220,15 @@ class ContinuousChannels(ContinuousSubtask):
 
     def _alignment_stats(self, order: EpochOrder) -> AlignmentStats:
         return AlignmentStats(self._delayed_ms, self._aligned_s * 1000, self._held_bytes)
+
+
+def _is_in_step(exchange: Exchange, graph: JobGraph) -> bool:
+    """Return whether no mark of a checkpoint overtakes on an exchange.
+
+    Users rely on the order of exchanges between two subtasks. A broadcast record would be in the state of some subtasks
+    and on its way to others. A commit of all writers would hold what some of them prepared for an earlier checkpoint.
+    """
+    # Flink: the same exchanges. There the other inputs of such an operator are aligned too, and since Flink 2.3 so are
+    # those with custom partitioning, also if they are forced.
+    head = graph.vertices[exchange.target].operators[0].spec
+    return isinstance(exchange.partitioning, (Forward, Rescale, Broadcast)) or isinstance(head, GlobalCommitterSpec)
