@@ -30,7 +30,7 @@ REFUSED = {
     "rest.port": "a driver of its own has tamias.web",
     "jobmanager.rpc.address": "Tamias runs on Spark and starts no Flink processes",
     "pipeline.jars": "call env.add_jars()",
-    "metrics.reporter.prom.factory.class": "docs/options.md lists the options",
+    "metrics.scope.jm.job": "docs/options.md lists the options",
 }
 
 
