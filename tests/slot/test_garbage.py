@@ -31,7 +31,7 @@ class LeavesCycles(KeyedProcessFunction):
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize(("records", "cycle_bytes"), [(6_000, 400_000), (300_000, 3_000)])
+@pytest.mark.parametrize(("records", "cycle_bytes"), [(6_000, 400_000), (600_000, 3_000)])
 def test_cyclic_garbage_of_one_long_epoch_does_not_pile_up(records: int, cycle_bytes: int) -> None:
     env = StreamExecutionEnvironment.get_execution_environment(Configuration())
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
