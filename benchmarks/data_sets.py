@@ -219,6 +219,8 @@ def main() -> None:
     parser.add_argument("--alone", action="store_true")
     parser.add_argument("--only", default="word-count,join,group-reduce,sort,page-rank")
     options = parser.parse_args()
+    if options.rounds < 2:
+        parser.error("--rounds must be at least 2: the first round warms up")
     programs = Programs(options.records)
     ratios = {}
     for name in options.only.split(","):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tamias.dataset import DataSet, ExecutionEnvironment, JoinHint, LongSumAggregator
 from tamias.datastream.functions import MapFunction, RuntimeContext
-from tamias.errors import InvalidProgramError
+from tamias.errors import InvalidProgramError, JobExecutionError
 from tamias.testing.local_run import collect_locally
 from tests.examples_by_profile import examples
 
@@ -223,3 +223,12 @@ def test_two_iterations_in_a_row_and_one_beside() -> None:
     for _ in range(3):
         found = {2 * x for x in found | {3, 4}}
     assert sorted(collect_locally(second.union(other))) == sorted([*found, 625])
+
+
+def test_a_flat_join_in_an_iteration_must_not_return_one_text() -> None:
+    env = environment()
+    names = env.from_elements((1, "one"), (2, "two"))
+    iteration = env.from_elements((1, "x"), (2, "y")).iterate(1)
+    joined = iteration.join(names).where(0).equal_to(0).using_flat(lambda number, name: name[1]).name("names")
+    with pytest.raises(JobExecutionError, match=r"'names' .*the function returned one str, '(one|two)'"):
+        collect_locally(iteration.close_with(joined))

@@ -113,12 +113,15 @@ class TableJoin(TableOperator):
                     yield join(record, element)
 
     def _flat(self, join: Callable[[Any, Any], Any], records: Iterator[Any]) -> Iterator[Any]:
+        called = _checked(join)
         for chunk, found in self._looked_up(records):
             for record, elements in zip(chunk, found, strict=True):  # hot
                 for element in elements:
-                    results = join(record, element)
+                    results = called(record, element)
                     if results is not None:
                         yield from results
+            if any(found):
+                called = join  # a function that returns one value does so for every pair
 
     def _looked_up(self, records: Iterator[Any]) -> Iterator[tuple[list[Any], list[Sequence[Any]]]]:
         """Yield some records at a time, and the elements of each."""
@@ -130,6 +133,10 @@ class TableJoin(TableOperator):
 
 def _pair(first: Any, second: Any) -> tuple[Any, Any]:
     return first, second
+
+
+def _checked(join: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda record, element: results_of(join(record, element))
 
 
 def _swapped(join: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
