@@ -1,11 +1,13 @@
 """A running job continues with another parallelism or another program; on failure it goes on as before."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from tamias.cli.main import main
 from tamias.common import JobStatus
 from tamias.errors import ConfigurationError
-from tamias.service.job_changes import upgraded
+from tamias.service.job_changes import check_program, upgraded
 from tamias.web.client import RefusedRequest
 from tests.live_jobs import until
 
@@ -72,6 +74,15 @@ def test_a_job_that_is_cancelled_during_a_change_does_not_go_on_as_before(client
     client.job(job).cancel().result(60)
     until(lambda: client.jobs()[0]["phase"] == "ENDED")
     assert client.jobs()[0]["state"] == "CANCELED"
+
+
+def test_two_checks_of_a_program_do_not_disturb_each_other(client, running, job, programs):
+    record = running.service.find(job)
+    plan = upgraded(record.plan, client.upload(programs / "my_job.py"), None, {})
+    with ThreadPoolExecutor(2) as clients:
+        for each in [clients.submit(check_program, running.service, record, plan) for _ in range(2)]:
+            each.result(60)
+    assert not list(running.service.store.job_folder(job).glob("check*"))
 
 
 @pytest.mark.parametrize("key", ["parallelism.default", "tamias.slots.max", "$internal.pipeline.job-id"])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from tamias.config import options
 from tamias.errors import ConfigurationError, RestoreError
@@ -53,13 +55,12 @@ def check_program(service: JobService, record: JobRecord, plan: JobPlan) -> None
     Raises:
         RestoreError: The state does not fit, or the program does not come to the start of its job.
     """
-    folder = service.store.job_folder(record.job_id) / "check"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(mode=0o700)
-    saved = _savepoint(service, record, str(folder / "savepoint"))
-    settings = {**plan.settings, options.RESTORE_PATH.key: saved, options.ONLY_CHECK_RESTORE.key: "true"}
-    settings.pop(options.WEB_SOCKET.key, None)
+    # A folder for each check: two clients may want to upgrade the job at once.
+    folder = Path(tempfile.mkdtemp(prefix="check-", dir=service.store.job_folder(record.job_id)))
     try:
+        saved = _savepoint(service, record, str(folder / "savepoint"))
+        settings = {**plan.settings, options.RESTORE_PATH.key: saved, options.ONLY_CHECK_RESTORE.key: "true"}
+        settings.pop(options.WEB_SOCKET.key, None)
         script = service.store.unpack_into(plan.program, plan.script, folder / "program", service.settings.bundle_bytes)
         command = check_command(script, plan.arguments, settings, folder)
         done = subprocess.run(
