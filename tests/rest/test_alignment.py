@@ -6,10 +6,15 @@ from types import SimpleNamespace
 from typing import Any
 
 from tamias.clock import ManualClock
+from tamias.datastream import StreamExecutionEnvironment
 from tamias.driver.statistics.checkpoint_statistics import CheckpointStatistics
+from tamias.driver.statistics.job_statistics import JobStatistics
+from tamias.functions.job_status import JobStatus
 from tamias.graph.addresses import SubtaskId
 from tamias.rest.checkpoint_answers import record_answer, subtasks_answer
+from tamias.rest.metric_answers import job_metrics
 from tamias.state.snapshots import AlignmentStats, SubtaskSnapshot
+from tamias.testing.drawn_job import drawn_job
 from tests.checkpoint.checkpoint_values import vertex
 
 COUNT = vertex(0, "count", parallelism=2)
@@ -35,3 +40,15 @@ def test_held_and_stored_bytes_and_the_phases_of_each_subtask_are_told() -> None
     assert answer["summary"]["alignment"]["persisted"]["max"] == 7_000
     whole = record_answer(job, record, 1_000, with_vertices=False)
     assert (whole["alignment_buffered"], whole["persisted_data"]) == (500, 7_000)
+
+
+def test_the_records_in_flight_of_the_last_checkpoint_are_a_metric_of_the_job() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.from_sequence(1, 9).print()
+    statistics = JobStatistics(*drawn_job(env), ManualClock(1_000))
+    statistics.checkpoints.begin(7, frozenset({SubtaskId(0, 0)}))
+    statistics.checkpoints.acknowledge(7, SubtaskSnapshot(0, 0, alignment=OVERTAKEN))
+    statistics.checkpoints.complete(7, None)
+    handle: Any = SimpleNamespace(progress=lambda: SimpleNamespace(restarts=0))
+    job: Any = SimpleNamespace(statistics=statistics, handle=handle, status=JobStatus.RUNNING)
+    assert job_metrics(job)["lastCheckpointPersistedData"] == 7_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from tamias.config.checkpointing import ExternalizedCheckpointRetention
 from tamias.driver.statistics.checkpoint_statistics import CheckpointRecord, CheckpointStatistics, SnapshotRecord
@@ -34,9 +34,9 @@ def checkpoints(job: KnownJob) -> dict[str, Any]:
             "checkpointed_size": summary(record.written_bytes for record in done),
             "state_size": summary(record.state_bytes for record in done),
             "end_to_end_duration": summary(_duration(record, now_ms) for record in done),
-            "alignment_buffered": summary(_total(record, "held_bytes") for record in done),
+            "alignment_buffered": summary(_held_bytes(record) for record in done),
             "processed_data": nothing,
-            "persisted_data": summary(_total(record, "in_flight_bytes") for record in done),
+            "persisted_data": summary(record.in_flight_bytes for record in done),
         },
         "latest": _latest(job, statistics, now_ms),
         "history": [record_answer(job, record, now_ms, with_vertices=False) for record in records],
@@ -127,8 +127,8 @@ def _parts(record: CheckpointRecord, subtasks: list[SubtaskId], now_ms: int) -> 
     }
 
 
-def _total(record: CheckpointRecord, what: Literal["held_bytes", "in_flight_bytes"]) -> int:
-    return sum(getattr(part.alignment, what) for part in list(record.snapshots.values()))
+def _held_bytes(record: CheckpointRecord) -> int:
+    return sum(part.alignment.held_bytes for part in list(record.snapshots.values()))
 
 
 def _duration(record: CheckpointRecord, now_ms: int) -> int:

@@ -82,7 +82,7 @@ def job_metrics(job: KnownJob) -> dict[str, Any]:
         "lastCompletedCheckpointId": -1 if last is None else last.checkpoint_id,
         "lastCheckpointExternalPath": "n/a" if last is None else last.path,
         "lastCheckpointRestoreTimestamp": -1 if restored is None else restored.restored_ms,
-        "lastCheckpointPersistedData": 0,
+        "lastCheckpointPersistedData": 0 if last is None else last.in_flight_bytes,
         "lastCheckpointProcessedData": 0,
     }
 

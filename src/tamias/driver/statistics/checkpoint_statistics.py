@@ -80,6 +80,11 @@ class CheckpointRecord:
         return sum(each.written_bytes for each in list(self.snapshots.values()))
 
     @property
+    def in_flight_bytes(self) -> int:
+        """The size of the records in flight that were written."""
+        return sum(each.alignment.in_flight_bytes for each in list(self.snapshots.values()))
+
+    @property
     def last_acknowledged_ms(self) -> int | None:
         """When the last part arrived; None if none has."""
         return max((each.acknowledged_ms for each in list(self.snapshots.values())), default=None)
