@@ -116,6 +116,18 @@ def test_a_program_that_ends_over_its_job_says_so(tmp_path):
     assert (tmp_path / "out").read_text() == "1\n"  # the program waits; in process nothing cancels the job
 
 
+CANCELS_BEFORE_SPARK_RUNS = """
+import sys
+sys.modules["pyspark"] = None  # a start of Spark fails
+from tamias.batch.planner.plan_runner import RunSettings, cancel
+cancel(RunSettings("not started", {}, {}))
+"""
+
+
+def test_a_cancel_starts_no_spark():
+    subprocess.run([sys.executable, "-c", CANCELS_BEFORE_SPARK_RUNS], check=True, timeout=60)
+
+
 def test_there_must_be_a_sink(env):
     with pytest.raises(RuntimeError, match="nothing to execute"):
         env.execute_async()

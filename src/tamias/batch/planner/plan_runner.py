@@ -28,7 +28,14 @@ from tamias.config.job_id import JobID
 from tamias.config.restart_strategy import RestartStrategyConfiguration
 from tamias.driver.failures import job_error
 from tamias.engine.spark.driver_side.cluster import ship_package
-from tamias.engine.spark.driver_side.session import SparkLog, first_line_of, is_started_by_us, loss_of, spark_context
+from tamias.engine.spark.driver_side.session import (
+    SparkLog,
+    first_line_of,
+    is_started_by_us,
+    loss_of,
+    running_context,
+    spark_context,
+)
 from tamias.engine.spark.driver_side.worker_python import compare_pythons
 from tamias.errors import DeploymentError, JobExecutionError, RecomputedInputError, SparkSessionLostError
 from tamias.functions.accumulators import merge_accumulators
@@ -100,9 +107,13 @@ def run(plan: Plan, settings: RunSettings) -> PlanResult:
 
 
 def cancel(settings: RunSettings) -> None:
-    """Cancel the Spark jobs of a run that are active now. Called by another thread than that of the run."""
-    context = spark_context(settings.configuration, settings.spark_session)
-    context.cancelJobGroup(_group(settings))
+    """Cancel the Spark jobs of a run that are active now. Called by another thread than that of the run.
+
+    A run whose Spark does not run yet has no jobs: nothing is started to cancel them.
+    """
+    context = running_context() if settings.spark_session is None else settings.spark_session.sparkContext
+    if context is not None:
+        context.cancelJobGroup(_group(settings))
 
 
 def _group(settings: RunSettings) -> str:
