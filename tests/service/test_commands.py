@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tamias.cli.job_commands import logs
 from tamias.cli.main import main
 from tamias.service.service_client import own_service
 from tests.live_jobs import is_running, until
@@ -100,3 +101,20 @@ def test_the_plan_of_a_program_is_printed_and_nothing_runs(service, capsys, prog
     assert main(["info", "drawn.py"]) == 0
     printed = capsys.readouterr().out
     assert len(json.loads(printed[printed.index("{") :])["nodes"]) >= 2
+
+
+def test_a_log_is_followed_whole_where_a_look_ends_in_the_middle_of_a_character(client, running, programs, capsys):
+    (programs / "slow.py").write_text("import time; time.sleep(600)")
+    job = client.submit(programs / "slow.py")
+    until(lambda: client.jobs()[0]["phase"] == "STARTED")
+    log = running.service.store.log(str(job.get_job_id()))
+    first, second = "caf\u00e9\n".encode()[:4], "caf\u00e9\n".encode()[4:]
+    log.write_bytes(first)
+
+    def pause(seconds):
+        if log.read_bytes() == first:
+            log.write_bytes(first + second)
+            job.cancel().result(60)
+
+    assert logs(client, str(job.get_job_id()), follow=True, pause=pause) == 0
+    assert capsys.readouterr().out == "caf\u00e9\n"

@@ -6,6 +6,7 @@ A job of the user's own service is both, and the service answers for it.
 
 from __future__ import annotations
 
+import codecs
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -144,12 +145,13 @@ def logs(service: ServiceClient | None, job: str, *, follow: bool, pause: Callab
     found = _of_service(service, job)
     web, offset = found.service.web, 0
     remote = RemoteJob(web, found.id)
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a piece may end in the middle of a character
     while True:
         has_ended = remote.status().is_terminal_state()
         answer = web.ask("GET", f"/jobs/{found.id}/log?offset={offset}")
         if answer.status == 200:
             offset += len(answer.body)
-            sys.stdout.write(answer.body.decode("utf-8", "replace"))
+            sys.stdout.write(decoder.decode(answer.body, final=has_ended or not follow))
             sys.stdout.flush()
         elif not follow:
             answer.json()
