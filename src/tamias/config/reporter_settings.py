@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from tamias.config import options
 from tamias.config.configuration import Configuration
-from tamias.config.value_text import parse_bool, parse_duration_ms, value_text
+from tamias.config.value_text import parse_bool, parse_duration_ms, parse_ports, value_text
 from tamias.errors import ConfigurationError
 
 __all__ = ["PREFIX", "ReporterKind", "ReporterSettings", "reporter_settings"]
@@ -39,19 +39,6 @@ class ReporterSettings:
     given: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _ports(given: str) -> tuple[int, ...]:
-    """Return the ports that a list such as `9250-9260, 9300` names."""
-    found: list[int] = []
-    for part in given.split(","):
-        first, dash, last = part.strip().partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()):
-            raise ValueError("a port, several with commas, or a range such as 9250-9260")
-        found += range(int(first), int(last if dash else first) + 1)
-    if not found or max(found) > 65535:
-        raise ValueError("ports are numbers from 0 to 65535")
-    return tuple(found)
-
-
 def _grouping(given: str) -> dict[str, str]:
     pairs = [part.partition("=") for part in given.split(";") if part.strip()]
     if any(not equals or not key.strip() for key, equals, _ in pairs):
@@ -75,7 +62,7 @@ class _Kind:
 
 
 _KINDS: Mapping[str, _Kind] = {
-    "org.apache.flink.metrics.prometheus.PrometheusReporterFactory": _Kind("prometheus", {"port": _ports}),
+    "org.apache.flink.metrics.prometheus.PrometheusReporterFactory": _Kind("prometheus", {"port": parse_ports}),
     "org.apache.flink.metrics.prometheus.PrometheusPushGatewayReporterFactory": _Kind(
         "push-gateway",
         {

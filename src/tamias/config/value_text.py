@@ -152,7 +152,7 @@ def parse_ports(text: str) -> tuple[int, ...]:
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         if not (first.isdecimal() and (last.isdecimal() or not dash)):
-            raise ValueError("expected a port, a range such as 50100-50200, or a list of both")
+            raise ValueError("expected a port, a range such as 9250-9260, or a list of both")
         span = range(int(first), int(last if dash else first) + 1)
         if not span or span[-1] > 65535:
             raise ValueError("a port is a number from 0 to 65535, and a range begins with its lower end")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import pickle
 import threading
 from collections import deque
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, get_args
 
 from tamias.config.job_id import JobID
+from tamias.config.web_settings import is_loopback
 from tamias.driver.query_server import read_token
 from tamias.driver.query_wire import Answer, decode_answer, encode_query
 from tamias.driver.state_queries import Consistency
@@ -83,7 +83,7 @@ class QueryableStateClient:
             encrypted: Whether the driver speaks TLS; None: unless the host is this machine.
         """
         if encrypted is None:
-            encrypted = not _is_loopback(host)
+            encrypted = not is_loopback(host)
         self.host = host
         self.port = port
         self._address: Address = EncryptedAddress(host, port) if encrypted else (host, port)
@@ -309,10 +309,3 @@ def _state_or_none(found: tuple[str, bytes | None], descriptor: StateDescriptor)
     if kind != descriptor.kind:
         raise QueryRefused(f"the state is {kind} state, and the descriptor is one of {descriptor.kind} state")
     return None if value is None else immutable_state(kind, pickle.loads(value))
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
