@@ -167,7 +167,7 @@ class AsyncWaitOperator(RuntimeOperator):
 
     def next_timer_ms(self) -> int | None:
         clock = self.environment.clock
-        if self._in_flight:
+        if self._in_flight or self._to_repeat:
             return clock.now_ms()
         return None if self._due is None else clock.now_ms() + max(0, ceil((self._due - clock.monotonic()) * 1000))
 

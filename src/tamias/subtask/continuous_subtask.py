@@ -99,7 +99,10 @@ class ContinuousSubtask(ABC):
         self._busy_s += self.subtask.environment.clock.monotonic() - started
 
     def advance_clock(self) -> None:
-        """Fire the processing-time timers that are due, and take the answers to requests. Called once before `take`."""
+        """Fire the processing-time timers that are due, take the answers to requests, and repeat restored requests.
+
+        Called before the first `take` if `next_timer_ms` says that something is due.
+        """
         if self.subtask.finished or self._suspended:
             return
         with self.subtask.blame.operator():

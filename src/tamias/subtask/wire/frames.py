@@ -4,8 +4,8 @@ A blob goes from one subtask to another over one exchange. It is the only envelo
 it over its connection as one message, Spark's shuffle carries it as bytes, and the receiving subtask reads its frames.
 The frames of a blob are read in order, and the blobs of one channel are numbered.
 
-Frames are encoded with pickle, without its memo. Records are read by the same job in the same epoch, after the
-connection has authenticated, and a memo costs ten times the time of the bytes.
+Frames are encoded with pickle, without its memo, which costs ten times the time of the bytes. They are read by the same
+job, after the connection has authenticated, or by a job that restores an unaligned checkpoint (`subtask/in_flight.py`).
 
 Rejected: Arrow for every record (slower than pickle for Python objects, below some hundred columns of numbers) and
 marshal (as fast as pickle, but it silently turns arrays into bytes).
