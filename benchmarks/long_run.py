@@ -11,6 +11,7 @@ is 1 if something has grown.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import os
 import statistics
@@ -133,7 +134,6 @@ def sample(client: JobClient, seconds: float, ages: list[tuple[float, float]], c
             continue  # it has ended meanwhile
         descriptors += len(links)
         sockets += sum(link.startswith("socket:") for link in links)
-    disk = sum(file.stat().st_size for file in checkpoints.rglob("*") if file.is_file()) / 1e6
     return Sample(
         seconds=round(seconds, 1),
         driver_mb=round(memory["driver"], 1),
@@ -143,12 +143,21 @@ def sample(client: JobClient, seconds: float, ages: list[tuple[float, float]], c
         threads=threads,
         descriptors=descriptors,
         sockets=sockets,
-        disk_mb=round(disk, 2),
+        disk_mb=round(_size_mb(checkpoints), 2),
         p50_ms=round(1000 * statistics.mean(median for median, _ in ages), 2),
         p99_ms=round(1000 * max(high for _, high in ages), 2),
         records=progress.records_read,
         checkpoints=progress.checkpoints_completed,
     )
+
+
+def _size_mb(folder: Path) -> float:
+    size = 0
+    for path, _, names in os.walk(folder):  # which passes over folders that are removed meanwhile
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):  # of a checkpoint that was removed meanwhile
+                size += os.stat(os.path.join(path, name)).st_size
+    return size / 1e6
 
 
 def _kind_of(pid: int) -> str:

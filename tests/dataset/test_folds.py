@@ -72,6 +72,12 @@ def test_a_combiner_sends_one_record_of_each_key_while_they_fit_into_memory(memo
     assert sum(calls for _, _, calls in left) == 2000
 
 
+def test_a_combiner_reads_its_own_results_again():
+    combiner = CombineBeforeShuffle("sums", Sums(), FieldKeys(((0,),)), (), parameters={}, memory_mb=1 << 20)
+    left = list(combiner.run((n % 2, 1, 1) for n in range(600_000)))  # more than it combines at a time
+    assert left == [(0, 300_000, 300_000), (1, 300_000, 300_000)]
+
+
 def test_a_sum_leaves_a_long_decimal_as_it_is():
     exact = Decimal("1234567890123456789012345678901234567890.5")
     fold = fold_of(SumField(1))
