@@ -1,5 +1,6 @@
 """A running job continues with another parallelism or another program; on failure it goes on as before."""
 
+import socket
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -74,6 +75,18 @@ def test_a_job_that_is_cancelled_during_a_change_does_not_go_on_as_before(client
     client.job(job).cancel().result(60)
     until(lambda: client.jobs()[0]["phase"] == "ENDED")
     assert client.jobs()[0]["state"] == "CANCELED"
+
+
+def test_a_job_with_ports_is_upgraded_though_it_holds_them_during_the_check(client, running, programs, monkeypatch):
+    monkeypatch.setenv("TAMIAS_SERVICE_ADDRESS", running.serving.address)
+    monkeypatch.setenv("TAMIAS_SERVICE_TOKEN_FILE", running.serving.token_file)
+    with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
+        web, prometheus = first.getsockname()[1], second.getsockname()[1]
+    factory = "org.apache.flink.metrics.prometheus.PrometheusReporterFactory"
+    ports = {"tamias.web": str(web), "metrics.reporter.p.port": str(prometheus)}
+    found = client.submit(programs / "endless.py", settings={**ports, "metrics.reporter.p.factory.class": factory})
+    until(lambda: found.get_job_status().result() is JobStatus.RUNNING)
+    assert main(["upgrade", str(found.get_job_id()), str(programs / "my_job.py")]) == 0
 
 
 def test_two_checks_of_a_program_do_not_disturb_each_other(client, running, job, programs):

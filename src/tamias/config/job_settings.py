@@ -94,6 +94,10 @@ def job_settings(
     """
     refuse_unread_keys(configuration)
     checkpoint_settings = checkpoints.to_settings()
+    only_check_restore = options.ONLY_CHECK_RESTORE.read(configuration)
+    web, reporters = web_settings(configuration), reporter_settings(configuration)
+    if only_check_restore:  # the running job, for whose sake the check is made, has the ports
+        web, reporters = replace(web, port=None, socket=None), ()
     return JobSettings(
         job_name=job_name,
         job_id=_job_id(configuration),
@@ -112,10 +116,10 @@ def job_settings(
         parallelism_set=options.PARALLELISM.find(configuration) is not None,
         progress=options.PROGRESS.read(configuration),
         control=options.CONTROL.read(configuration),
-        only_check_restore=options.ONLY_CHECK_RESTORE.read(configuration),
+        only_check_restore=only_check_restore,
         most_slots=options.MOST_SLOTS.read(configuration),
-        web=web_settings(configuration),
-        reporters=reporter_settings(configuration),
+        web=web,
+        reporters=reporters,
         links=link_settings(configuration),
         queryable=queryable_settings(configuration),
         heartbeat_interval_ms=options.HEARTBEAT_INTERVAL.read(configuration),

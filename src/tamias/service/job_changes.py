@@ -60,7 +60,6 @@ def check_program(service: JobService, record: JobRecord, plan: JobPlan) -> None
     try:
         saved = _savepoint(service, record, str(folder / "savepoint"))
         settings = {**plan.settings, options.RESTORE_PATH.key: saved, options.ONLY_CHECK_RESTORE.key: "true"}
-        settings.pop(options.WEB_SOCKET.key, None)
         script = service.store.unpack_into(plan.program, plan.script, folder / "program", service.settings.bundle_bytes)
         command = check_command(script, plan.arguments, settings, folder)
         done = subprocess.run(
