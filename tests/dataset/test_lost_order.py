@@ -9,7 +9,16 @@ from tamias.datastream.functions import MapFunction
 from tamias.testing.local_partitions import LocalPlace, LocalRdds
 from tamias.types.factory import Types
 
-NOT_ROLLED_BACK = "a stage with indeterminate output was failed and retried. However, Spark cannot rollback it"
+NOT_ROLLED_BACK = [  # as the scheduler of Spark 4.3 says it
+    "A shuffle map stage with indeterminate output was failed and retried. However, Spark cannot rollback the Result"
+    "Stage 5 to re-process the input data, and has to fail this job.",
+    "Task with indeterminate results from old attempt succeeded, aborting the stage ResultStage 5 to ensure data"
+    " correctness.",
+    "rollback failed due to: a stage",
+    "Rollback failed due to: Not able to kill running tasks for stage 5 (collect)",
+    "cannot rollback a running result stage, please re-run the query to ensure data correctness",
+    "cannot rollback completed result stages 5, please re-run the query to ensure data correctness",
+]
 
 
 class ClusterRdds(LocalRdds):
@@ -20,7 +29,7 @@ class ClusterRdds(LocalRdds):
         self.ordered = []
         self.copies = []
         self.jobs = 0
-        self.failing_job = None
+        self.failures = {}  # what Spark says, by the number of the job
 
     def in_order(self, rdd):
         self.ordered.append(rdd)
@@ -35,8 +44,8 @@ class ClusterRdds(LocalRdds):
     def collected(self, rdd):
         found = super().collected(rdd)
         self.jobs += 1
-        if self.jobs == self.failing_job:
-            raise RuntimeError(NOT_ROLLED_BACK)
+        if self.jobs in self.failures:
+            raise RuntimeError(self.failures[self.jobs])
         return found
 
 
@@ -106,11 +115,28 @@ class Counting(MapFunction):
         return value
 
 
+@pytest.mark.parametrize("said", NOT_ROLLED_BACK)
+def test_a_plan_begins_anew_when_spark_cannot_roll_back(rdds, numbers, said):
+    rdds.failures = dict.fromkeys((1, 2, 3), said)
+    assert sorted(numbers.rebalance().collect()) == list(range(1, 21))
+    rdds.failures = dict.fromkeys(range(5, 9), said)
+    with pytest.raises(RuntimeError, match=r"(?i)rollback|old attempt"):
+        numbers.rebalance().collect()
+    assert rdds.jobs == 8
+
+
+def test_a_plan_that_fails_for_another_reason_does_not_begin_anew(rdds, numbers):
+    rdds.failures = {1: "Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times"}
+    with pytest.raises(RuntimeError, match="failed 4 times"):
+        numbers.rebalance().collect()
+    assert rdds.jobs == 1
+
+
 def test_a_plan_that_begins_anew_counts_what_its_iterations_saw_once(rdds):
     env = ExecutionEnvironment().set_parallelism(2)
     iteration = env.generate_sequence(1, 5).iterate(2)
     result = iteration.close_with(iteration.map(Counting()))
-    rdds.failing_job = 2  # the first one writes the initial data of the iteration, this one reads its result
+    rdds.failures = {2: NOT_ROLLED_BACK[0]}  # job 1 writes the initial data of the iteration, 2 reads its result
     assert sorted(result.collect()) == [1, 2, 3, 4, 5]
     assert rdds.jobs == 4
     job = env.get_last_job_execution_result()

@@ -47,7 +47,12 @@ __all__ = ["PlanResult", "RunSettings", "cancel", "default_parallelism", "error_
 _log = logging.getLogger(__name__)
 
 _MOST_RUNS = 4
-_CANNOT_ROLL_BACK = "indeterminate output was failed and retried. However, Spark cannot rollback"  # of its scheduler
+_CANNOT_ROLL_BACK = (  # parts of what Spark's scheduler says when it fails a job over lost results
+    "indeterminate output was failed and retried. However, Spark cannot rollback",
+    "Task with indeterminate results from old attempt succeeded",
+    "ollback failed due to: ",
+    "please re-run the query to ensure data correctness",
+)
 _GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
 
@@ -172,7 +177,8 @@ class PlanRuns:
         """Return whether a failure means that the whole plan is to run again."""
         carried = carried_error(str(error))
         recomputed = carried is not None and carried.original_type == RecomputedInputError.__qualname__
-        if not recomputed and (carried is not None or _CANNOT_ROLL_BACK not in str(error)):
+        not_rolled_back = carried is None and any(each in str(error) for each in _CANNOT_ROLL_BACK)
+        if not (recomputed or not_rolled_back):
             return False
         self._left -= 1
         if self._left > 0:
