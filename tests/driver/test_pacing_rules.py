@@ -1,10 +1,11 @@
 """The rules of pacing, one by one: what each measurement does to the next epoch. `test_pacing.py` has whole jobs."""
 
+import pickle
 from itertools import pairwise
 
 import pytest
 
-from tamias.driver.pacing import EpochBudget, EpochPacer, EpochReport, PacingSettings
+from tamias.driver.pacing import EpochBudget, EpochPacer, EpochReport, MarkPacer, PacingSettings
 
 MAX_BYTES = 64 << 20
 QUIET = (100, 0, False)  # an epoch that takes as long as the pacer guesses, and teaches it nothing
@@ -130,3 +131,9 @@ def test_waits_grow_while_nothing_comes_and_begin_anew_after_records_or_a_backlo
     waits = [paced(*reports[:count]).idle_wait_ms for count in range(len(reports) + 1)]
     assert waits == [0, 10, 20, 40, 50, 10, 20, 0, 10]
     assert all(after <= 2 * before or before == 0 for before, after in pairwise(waits))
+
+
+def test_the_pacer_of_marks_takes_no_more_memory_after_days():
+    pacer, young = MarkPacer(200), len(pickle.dumps(MarkPacer(200)))
+    assert {pacer.next_ms() for _ in range(10_000)} == {10, 20, 40, 80, 160, 200}
+    assert len(pickle.dumps(pacer)) < young + 10

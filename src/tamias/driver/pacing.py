@@ -214,7 +214,8 @@ class MarkPacer:
 
     def next_ms(self) -> int:
         """Return the time until the next mark."""
-        wait_ms, self._wait_ms = min(self._wait_ms, self._interval_ms), self._wait_ms * 2
+        wait_ms = min(self._wait_ms, self._interval_ms)
+        self._wait_ms = 2 * wait_ms  # of what was waited: a number that doubled with every mark would grow for ever
         return wait_ms
 
 
