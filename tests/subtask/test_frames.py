@@ -14,7 +14,7 @@ small = st.integers(0, 3)
 number = st.integers(0, 2**32 - 1)
 
 
-@given(number, number, number, number, st.lists(st.integers()))
+@given(number, number, number, st.integers(0, 2**64 - 1), st.lists(st.integers()))
 def test_a_blob_is_decoded_as_it_was_encoded(exchange, sender, target, sequence, values):
     frames = [(RECORDS, values, None), (WATERMARK, 5), (END, False)]
     sent = Blob(exchange, sender, target, sequence, dumps(frames))

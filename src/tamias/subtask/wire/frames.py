@@ -31,7 +31,8 @@ Frame = tuple[Any, ...]
 
 BLOB: Final = b"B"  # the first byte of an encoded blob: tells a blob from the other messages of a slot
 NO_MARK: Final = -1
-_HEADER = struct.Struct("<cIIIIi")  # BLOB, exchange, sender, target, sequence, mark
+# BLOB, exchange, sender, target, sequence, mark. A job that runs continuously for months has more than 2**32 blobs.
+_HEADER = struct.Struct("<cIIIQi")
 
 
 class Destination(NamedTuple):
