@@ -14,9 +14,14 @@ from tests.live_jobs import until
 
 
 @pytest.fixture
-def job(client, running, programs, monkeypatch):
+def named(running, monkeypatch):
+    """Lets commands find the service."""
     monkeypatch.setenv("TAMIAS_SERVICE_ADDRESS", running.serving.address)
     monkeypatch.setenv("TAMIAS_SERVICE_TOKEN_FILE", running.serving.token_file)
+
+
+@pytest.fixture
+def job(client, named, programs):
     found = client.submit(programs / "endless.py", parallelism=1)
     until(lambda: found.get_job_status().result() is JobStatus.RUNNING)
     return str(found.get_job_id())
@@ -77,16 +82,20 @@ def test_a_job_that_is_cancelled_during_a_change_does_not_go_on_as_before(client
     assert client.jobs()[0]["state"] == "CANCELED"
 
 
-def test_a_job_with_ports_is_upgraded_though_it_holds_them_during_the_check(client, running, programs, monkeypatch):
-    monkeypatch.setenv("TAMIAS_SERVICE_ADDRESS", running.serving.address)
-    monkeypatch.setenv("TAMIAS_SERVICE_TOKEN_FILE", running.serving.token_file)
+def test_an_upgrade_needs_no_second_port_and_leaves_one_savepoint(client, named, programs, tmp_path, capsys):
     with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
         web, prometheus = first.getsockname()[1], second.getsockname()[1]
     factory = "org.apache.flink.metrics.prometheus.PrometheusReporterFactory"
-    ports = {"tamias.web": str(web), "metrics.reporter.p.port": str(prometheus)}
-    found = client.submit(programs / "endless.py", settings={**ports, "metrics.reporter.p.factory.class": factory})
+    given = {
+        "tamias.web": str(web),
+        "metrics.reporter.p.port": str(prometheus),
+        "metrics.reporter.p.factory.class": factory,
+    }
+    given["execution.checkpointing.savepoint-dir"] = str(tmp_path / "saved")
+    found = client.submit(programs / "endless.py", settings=given)
     until(lambda: found.get_job_status().result() is JobStatus.RUNNING)
     assert main(["upgrade", str(found.get_job_id()), str(programs / "my_job.py")]) == 0
+    assert [str(each) for each in (tmp_path / "saved").iterdir()] == capsys.readouterr().out.split()
 
 
 def test_two_checks_of_a_program_do_not_disturb_each_other(client, running, job, programs):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import subprocess
 import tempfile
@@ -10,14 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from tamias.config import options
-from tamias.errors import ConfigurationError, RestoreError
+from tamias.errors import CheckpointError, ConfigurationError, RestoreError
 from tamias.service.driver_process import check_command
 from tamias.service.job_record import JobPlan, JobRecord
 from tamias.service.job_service import JobService
 from tamias.service.remote_job import RemoteJob
-from tamias.web.client import RefusedRequest
+from tamias.web.client import RefusedRequest, ServerGone
 
 __all__ = ["check_program", "rescaled", "upgraded"]
+
+_log = logging.getLogger(__name__)
 
 _CHECK_S = 300.0
 
@@ -50,13 +53,15 @@ def upgraded(plan: JobPlan, program: str, arguments: Sequence[str] | None, setti
 def check_program(service: JobService, record: JobRecord, plan: JobPlan) -> None:
     """Check that the state of a running job fits another program, while the job goes on.
 
-    A savepoint is taken, and the program is run up to the start of its job, in a process of its own.
+    A savepoint is taken, the program is run up to the start of its job, in a process of its own, and the savepoint is
+    deleted. Sinks do not commit with it, so the job can go back to an older checkpoint.
 
     Raises:
         RestoreError: The state does not fit, or the program does not come to the start of its job.
     """
     # A folder for each check: two clients may want to upgrade the job at once.
     folder = Path(tempfile.mkdtemp(prefix="check-", dir=service.store.job_folder(record.job_id)))
+    saved = None
     try:
         saved = _savepoint(service, record, str(folder / "savepoint"))
         settings = {**plan.settings, options.RESTORE_PATH.key: saved, options.ONLY_CHECK_RESTORE.key: "true"}
@@ -70,6 +75,8 @@ def check_program(service: JobService, record: JobRecord, plan: JobPlan) -> None
     except OSError as error:
         raise ConfigurationError(f"the program could not be checked: {error}") from error
     finally:
+        if saved is not None:
+            _dispose(RemoteJob(service.driver(record), record.job_id), saved)
         shutil.rmtree(folder, ignore_errors=True)
     if done.returncode != 0:
         said = (done.stderr or done.stdout).decode("utf-8", "replace").strip()[-2000:]
@@ -83,3 +90,11 @@ def _savepoint(service: JobService, record: JobRecord, own: str) -> str:
         return remote.request_savepoint(None).result()
     except RefusedRequest:
         return remote.request_savepoint(own).result()
+
+
+def _dispose(remote: RemoteJob, saved: str) -> None:
+    """Let the driver delete the savepoint of a check: it has the key and the access to the storage."""
+    try:
+        remote.dispose_savepoint(saved)
+    except (CheckpointError, RefusedRequest, ServerGone) as error:
+        _log.warning("the savepoint %s of a check is left behind: %s", saved, error)

@@ -106,6 +106,21 @@ class RemoteJob:
                 return str(operation["location"])
             self._pause(_POLL_S)
 
+    def dispose_savepoint(self, path: str) -> None:
+        """Delete a savepoint.
+
+        Raises:
+            CheckpointError: It could not be deleted.
+        """
+        answer = self._client.ask("POST", "/savepoint-disposal", {"savepoint-path": path}).json()
+        while True:
+            found = self._client.get(f"/savepoint-disposal/{answer['request-id']}")
+            if found["status"]["id"] == "COMPLETED":
+                break
+            self._pause(_POLL_S)
+        if "failure-cause" in found["operation"]:
+            raise CheckpointError(found["operation"]["failure-cause"]["stack-trace"])
+
     def accumulators(self) -> dict[str, Any]:
         """Return the values of the accumulators, as text."""
         found = self._shown_or_nothing("/accumulators").get("user-task-accumulators", [])
