@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from tamias.common import JobStatus
+from tamias.common import JobStatus, RestartStrategies
 from tamias.dataset import ExecutionEnvironment, OutputFormat
 from tamias.errors import JobExecutionError, OutputsPartlyVisibleError
 from tamias.testing import on_local_engine
@@ -61,6 +61,23 @@ def test_a_job_that_ends_in_spite_of_a_cancel_is_finished(env, tmp_path):
     client.get_job_execution_result().result(60)
     client.cancel().result(60)
     assert client.get_job_status().result() is JobStatus.FINISHED
+
+
+FAILED = threading.Event()
+
+
+def failing(value):
+    FAILED.set()
+    raise OSError("not yet")
+
+
+def test_a_cancelled_job_does_not_wait_for_its_next_attempt(env, tmp_path):
+    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(1, 3_600_000))
+    env.from_elements(1).map(failing).write_as_text(tmp_path / "out")
+    client = env.execute_async()
+    assert FAILED.wait(60)
+    client.cancel().result(60)
+    assert client.get_job_status().result() is JobStatus.CANCELED
 
 
 COMMITTING, FAIL = threading.Event(), threading.Event()

@@ -32,12 +32,16 @@ class DataSetJobClient:
     Args:
         job_id: The job's id.
         job_name: The job's name.
-        run: Runs the program to its end.
+        run: Runs the program to its end; is given an event that is set when the program is cancelled.
         cancel: Cancels what the program does on Spark now.
     """
 
     def __init__(
-        self, job_id: str, job_name: str, run: Callable[[], JobExecutionResult], cancel: Callable[[], None]
+        self,
+        job_id: str,
+        job_name: str,
+        run: Callable[[threading.Event], JobExecutionResult],
+        cancel: Callable[[], None],
     ) -> None:
         self._job_id = JobID(job_id)
         self._job_name = job_name
@@ -117,7 +121,7 @@ class DataSetJobClient:
 
     def _run_to_end(self) -> None:
         try:
-            result = self._run()
+            result = self._run(self._is_cancelled)
         except BaseException as error:
             if self._is_cancelled.is_set() and not isinstance(error, OutputsPartlyVisibleError):
                 self._result.set_exception(JobCancelledError(self._job_name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from typing import Any, NoReturn, Self
 
@@ -167,8 +168,8 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry, SuggestsMethod
         sinks = self._taken_sinks()
         plan, settings = self.plan(sinks), self._settings(job_name)
 
-        def run() -> JobExecutionResult:
-            self._last_result = run_plan(plan, settings).job
+        def run(cancelled: threading.Event) -> JobExecutionResult:
+            self._last_result = run_plan(plan, settings, cancelled).job
             return self._last_result
 
         return DataSetJobClient(settings.job_id, settings.job_name, run, lambda: cancel_plan(settings))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,8 +27,13 @@ Runner = Callable[[Plan, RunSettings], PlanResult]
 _runner: ContextVar[Runner | None] = ContextVar("_runner", default=None)
 
 
-def run_plan(plan: Plan, settings: RunSettings) -> PlanResult:
+def run_plan(plan: Plan, settings: RunSettings, cancelled: threading.Event | None = None) -> PlanResult:
     """Run a plan, from its beginning again after a failure if the restart strategy says so.
+
+    Args:
+        plan: The plan.
+        settings: What it is run with.
+        cancelled: Is set by another thread when the plan is not to begin anew.
 
     Raises:
         JobExecutionError: A function failed, and the strategy allows no other attempt.
@@ -50,7 +56,8 @@ def run_plan(plan: Plan, settings: RunSettings) -> PlanResult:
                 ) from None
             restarts += 1
             _log.warning("job %r begins anew (restart %d): %s", settings.job_name, restarts, error.cause)
-            time.sleep(decision.delay_ms / 1000)
+            if (cancelled or threading.Event()).wait(decision.delay_ms / 1000):
+                raise
 
 
 def cancel_plan(settings: RunSettings) -> None:
