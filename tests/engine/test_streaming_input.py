@@ -9,6 +9,7 @@ from tamias.config.checkpoint_settings import CheckpointSettings
 from tamias.config.job_settings import JobSettings
 from tamias.connectors.data_frames.row_batches import RowBatches
 from tamias.engine.beside_job import StartingJob
+from tamias.engine.spark.data_frames.ended_feed import asked_to_go_on
 from tamias.engine.spark.data_frames.streaming_input import StreamingDataFrameInput
 from tamias.errors import ConfigurationError, StreamingQueryFailed
 from tamias.functions.job_status import JobStatus
@@ -150,6 +151,34 @@ def test_a_query_that_failed_is_started_again_for_each_restart_of_the_job(tmp_pa
     wait_for(lambda: folder(tmp_path).ended() is not None)
     assert [row.id for row in SourceJob(source, 1).read_all()] == [0, 1, 2, 10, 11, 12], "its end ends the source"
     part.end(JobStatus.FINISHED, False)
+
+
+class Unwilling(RowBatches):
+    """A folder whose storage fails twice."""
+
+    fails = 2
+
+    def end(self, query, failure):
+        if self.fails:
+            self.fails -= 1
+            raise OSError("the storage is away")
+        super().end(query, failure)
+
+
+def test_readers_are_told_of_a_failure_although_the_storage_is_away_for_a_moment(tmp_path):
+    batches, stopping, answers = Unwilling(open_files(str(tmp_path))), threading.Event(), []
+    feed = threading.Thread(
+        target=lambda: answers.append(asked_to_go_on(batches, "clicks", "the topic is gone", stopping))
+    )
+    feed.start()
+    reader = RowBatches(open_files(str(tmp_path)))
+    wait_for(lambda: reader.ended() is not None)
+    reader.ask_again()
+    feed.join(30)
+    assert answers == [True]
+    assert asked_to_go_on(batches, "clicks", None, stopping) is False
+    stopping.set()
+    assert asked_to_go_on(batches, "clicks", "the topic is gone", stopping) is False
 
 
 def test_a_query_that_is_far_ahead_waits_and_is_stopped_while_it_waits(tmp_path):

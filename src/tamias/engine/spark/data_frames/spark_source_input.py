@@ -20,6 +20,7 @@ from tamias.connectors.data_frames.offset_batches_source import OffsetBatchesSou
 from tamias.connectors.data_frames.row_batches import Beginning, RowBatches, batch_path
 from tamias.connectors.data_frames.written_rows import row_files_in
 from tamias.engine.beside_job import StartingJob
+from tamias.engine.spark.data_frames.ended_feed import asked_to_go_on
 from tamias.engine.spark.data_frames.micro_batches import MicroBatches
 from tamias.engine.spark.data_frames.row_folder import RowFolder, row_folder, url_for_spark
 from tamias.engine.spark.driver_side.session import first_line_of
@@ -115,16 +116,8 @@ class _Run:
 
     def _read_until_stopped(self) -> None:
         """Read the source, once more for each restart of the job after the source has failed."""
-        while not self._stopping.is_set():
-            failure = self._failure_of_reading()
-            if self._stopping.is_set():
-                return
-            self._batches.end(self._name, failure)
-            if failure is None:
-                return
-            while not self._batches.go_on_if_asked():
-                if self._stopping.wait(_WAIT_S):
-                    return
+        while asked_to_go_on(self._batches, self._name, self._failure_of_reading(), self._stopping):
+            pass
 
     def _failure_of_reading(self) -> str | None:
         try:

@@ -15,6 +15,7 @@ from tamias.connectors.data_frames.row_batches import RowBatches, batch_path
 from tamias.connectors.data_frames.row_batches_source import RowBatchesSource
 from tamias.connectors.data_frames.written_rows import row_files_in
 from tamias.engine.beside_job import StartingJob
+from tamias.engine.spark.data_frames.ended_feed import asked_to_go_on
 from tamias.engine.spark.data_frames.row_folder import RowFolder, url_for_spark
 from tamias.engine.spark.data_frames.spark_schemas import row_type_from_spark
 from tamias.engine.spark.driver_side.session import first_line_of
@@ -112,13 +113,7 @@ class _RunningQuery:
     def _watch(self, start_query: Callable[[], Any]) -> None:
         """Wait for the end of the query; start it again for each restart of the job after the query has failed."""
         failure = self._failure_of(self._query.awaitTermination)
-        while not self._stopping.is_set():
-            self._batches.end(self._name, failure)
-            if failure is None:
-                return
-            while not self._batches.go_on_if_asked():
-                if self._stopping.wait(_WAIT_S):
-                    return
+        while asked_to_go_on(self._batches, self._name, failure, self._stopping):
             failure = self._failure_of(lambda: self._run_again(start_query))
 
     def _run_again(self, start_query: Callable[[], Any]) -> None:
