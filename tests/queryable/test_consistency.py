@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass, replace
 from functools import partial
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tamias.common import Types, WatermarkStrategy
@@ -18,6 +18,7 @@ from tamias.engine.continuous_local_engine import ContinuousLocalEngine
 from tamias.engine.local_engine import LocalEngine
 from tamias.errors import StateNotServed, UnknownKey, UnknownQueryableState
 from tamias.testing.drawn_job import drawn_job
+from tests.examples_by_profile import examples
 from tests.queryable.programs import client_of, environment
 
 
@@ -91,6 +92,7 @@ class Reader(threading.Thread):
                     return
 
 
+@settings(max_examples=examples(6), deadline=None)  # an example is a job of some seconds
 @given(
     parallelism=st.integers(1, 3),
     backend=st.sampled_from(["hashmap", "rocksdb", "rocksdb without memory"]),
@@ -103,11 +105,11 @@ def test_readers_beside_a_job_see_only_values_that_were_written(parallelism, bac
     source = DataGeneratorSource(lambda n: n, 10**9, RateLimiterStrategy.per_second(per_second))
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
     stream.key_by(lambda n: n % keys).process(Writes())
-    graph, settings = drawn_job(env)
+    graph, drawn = drawn_job(env)
     rocksdb = RocksDBSettings(cache_bytes=2000) if "without" in backend else RocksDBSettings()
     chosen = {"state_backend": backend.split()[0], "rocksdb": rocksdb}
 
-    handle = submit(graph, replace(settings, **chosen), engine_for=lambda settings: partial(engine))
+    handle = submit(graph, replace(drawn, **chosen), engine_for=lambda settings: partial(engine))
     readers = [Reader(handle, keys) for _ in range(2)]
     for reader in readers:
         reader.start()
