@@ -49,6 +49,7 @@ def test_a_cluster_needs_a_python_of_the_driver_s_version_and_nothing_else(
     assert said == wanted
 
 
+@pytest.mark.soak  # a cluster, half a minute: CI has half an hour for everything
 def test_the_command_line_names_the_python_that_a_cluster_does_not_have(
     python: str, cluster: Cluster, tmp_path: Path
 ) -> None:
