@@ -31,7 +31,7 @@ class LeavesCycles(KeyedProcessFunction):
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize(("records", "cycle_bytes"), [(6_000, 400_000), (600_000, 3_000)])
+@pytest.mark.parametrize(("records", "cycle_bytes"), [(2_500, 400_000), (300_000, 3_000)])
 def test_cyclic_garbage_of_one_long_epoch_does_not_pile_up(records: int, cycle_bytes: int) -> None:
     env = StreamExecutionEnvironment.get_execution_environment(Configuration())
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
@@ -39,7 +39,7 @@ def test_cyclic_garbage_of_one_long_epoch_does_not_pile_up(records: int, cycle_b
     with on_process_engine(), keyed.process(LeavesCycles(cycle_bytes)).execute_and_collect() as peaks_mb:
         seen = list(peaks_mb)
     assert records * cycle_bytes > 800 * MB
-    assert max(seen) * MB < 0.55 * records * cycle_bytes, "the thread that watches the memory runs ten times a second"
+    assert max(seen) < 500
 
 
 def test_a_slots_process_keeps_the_collector_from_walking_what_was_deployed():
