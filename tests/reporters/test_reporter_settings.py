@@ -56,13 +56,23 @@ def test_only_the_named_reporters_run():
         ({"prom.factory.class": PROMETHEUS, "prom.port": "a-b"}, "a range such as 9250-9260"),
         ({"prom.factory.class": PROMETHEUS, "prom.interval": "1 ms"}, "must be at least 100 ms"),
         ({"push.factory.class": PUSH}, r"reporter 'push' needs metrics\.reporter\.push\.hostUrl"),
-        ({"push.factory.class": PUSH, "push.hostUrl": "u", "push.groupingKey": "a"}, "pairs such as host=a;zone=b"),
+        ({"push.factory.class": PUSH, "push.hostUrl": "localhost:9091"}, r"push\.hostUrl is no address of a server"),
+        (
+            {"push.factory.class": PUSH, "push.hostUrl": "http://u", "push.groupingKey": "a"},
+            "pairs such as host=a;zone=b",
+        ),
         ({"prom": PROMETHEUS}, r"write metrics\.reporter\.<name>\.<key>"),
     ],
 )
 def test_a_mistake_is_named(keys, says):
     with pytest.raises(ConfigurationError, match=says):
         read(**keys)
+
+
+def test_an_address_with_a_password_is_refused_and_not_shown():
+    with pytest.raises(ConfigurationError, match=r"push\.hostUrl holds a user or a password") as refused:
+        read(**{"push.factory.class": PUSH, "push.hostUrl": "http://ada:secret@localhost:9091"})
+    assert "secret" not in str(refused.value)
 
 
 def test_a_reporter_that_is_not_declared_is_refused():

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from tamias.config import options
 from tamias.config.configuration import Configuration
@@ -84,6 +85,21 @@ _KINDS: Mapping[str, _Kind] = {
 }
 
 
+_ADDRESSES = {"hostUrl", "exporter.endpoint"}
+
+
+def _check_address(address: str, key: str) -> None:
+    """Refuse what is no address of a server. The message has no part of the address, which may hold a password."""
+    parts = urlsplit(address)
+    if "@" in parts.netloc:
+        raise ConfigurationError(
+            f"{key} holds a user or a password, which the REST API shows with the configuration: leave them out, and "
+            "let a proxy on this machine add them"
+        )
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigurationError(f"{key} is no address of a server, such as http://localhost:9091")
+
+
 def reporter_settings(configuration: Configuration) -> tuple[ReporterSettings, ...]:
     """Read the settings of all reporters.
 
@@ -132,6 +148,8 @@ def _read(name: str, given: Mapping[str, str]) -> ReporterSettings:
     for key in kind.needs:
         if not values.get(key):
             raise ConfigurationError(f"the metric reporter {name!r} needs {PREFIX}{name}.{key}")
+    for key in _ADDRESSES & values.keys():
+        _check_address(values[key], f"{PREFIX}{name}.{key}")
     if interval_ms < 100:
         raise ConfigurationError(f"{PREFIX}{name}.{_INTERVAL} is {interval_ms} ms; it must be at least 100 ms")
     return ReporterSettings(name, kind.kind, interval_ms, values)
