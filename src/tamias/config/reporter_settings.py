@@ -128,7 +128,8 @@ def _read(name: str, given: Mapping[str, str]) -> ReporterSettings:
     if kind is None:
         found = f"is {factory!r}" if factory else "is not set"
         raise ConfigurationError(f"{PREFIX}{name}.{_FACTORY} {found}; there are {', '.join(_KINDS)}")
-    interval_ms, values = _DEFAULT_INTERVAL_MS, {}
+    interval_ms = _DEFAULT_INTERVAL_MS
+    values: dict[str, Any] = {}
     for key, text in given.items():
         if key == _FACTORY:
             continue
