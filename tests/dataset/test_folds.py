@@ -8,14 +8,16 @@ from hypothesis import strategies as st
 
 from tamias.batch.plan.record_keys import FieldKeys
 from tamias.batch.tasks.folds import Fold, fold_of
-from tamias.batch.tasks.group_operators import CombineBeforeShuffle
+from tamias.batch.tasks.group_operators import CombineBeforeShuffle, GroupReduce
 from tamias.dataset import ExecutionEnvironment, GroupCombineFunction, GroupReduceFunction
 from tamias.errors import JobExecutionError
 from tamias.functions.data_set_aggregates import SumField
 from tamias.testing import on_local_engine
 
 NUMBERS = st.integers(-5, 5) | st.floats(-1.0, 1.0)
-RECORDS = st.lists(st.tuples(st.sampled_from("abc"), NUMBERS, st.integers()), max_size=30)
+PAIRS = st.tuples(st.sampled_from("abc"), NUMBERS)
+TRIPLES = st.tuples(st.sampled_from("abc"), NUMBERS, st.integers())
+RECORDS = st.sampled_from([PAIRS, TRIPLES, PAIRS | TRIPLES]).flatmap(lambda records: st.lists(records, max_size=30))
 
 
 @given(chunks=st.lists(RECORDS, max_size=4))
@@ -37,6 +39,14 @@ def test_a_chunk_that_is_not_only_numbers_goes_through_the_function():
     assert fold.taken() == {"a": ("a", 7), "b": ("b", "alone"), "c": ("c", 5)}
     with pytest.raises(TypeError, match="cannot add"):
         fold.add(["a", "a"], [("a", 1), ("a", "x")])
+
+
+def test_a_chunk_whose_numbers_do_not_add_keeps_the_sums_before_it():
+    fold = fold_of(SumField(1))
+    fold.add(["a"], [("a", 1)])
+    with pytest.raises(TypeError, match="unhashable"):
+        fold.add(["b", []], [("b", 2), ("c", 3)])
+    assert fold.taken() == {"a": ("a", 1), "b": ("b", 2)}
 
 
 def test_a_sum_that_fails_names_the_record():
@@ -76,6 +86,35 @@ def test_a_combiner_reads_its_own_results_again():
     combiner = CombineBeforeShuffle("sums", Sums(), FieldKeys(((0,),)), (), parameters={}, memory_mb=1 << 20)
     left = list(combiner.run((n % 2, 1, 1) for n in range(600_000)))  # more than it combines at a time
     assert left == [(0, 300_000, 300_000), (1, 300_000, 300_000)]
+
+
+def test_a_combiner_passes_records_on_after_keys_that_hardly_repeat():
+    combiner = CombineBeforeShuffle("sums", Sums(), FieldKeys(((0,),)), (), parameters={}, memory_mb=1 << 20)
+    many = [(n % 600_000, 1, 1) for n in range(700_000)]
+    left = list(combiner.run(iter(many)))
+    assert len(left) == len(many)
+    assert sorted(left) == sorted(many)
+
+
+@given(records=st.lists(st.tuples(st.integers(0, 5) | st.text(max_size=1), st.integers()), max_size=60))
+def test_groups_that_do_not_fit_into_memory_are_those_that_do(records):
+    found = [groups_of(records, memory_mb) for memory_mb in (0, 1 << 20)]
+    assert found[0] == found[1]
+
+
+def test_a_group_that_is_larger_than_the_memory_is_read_from_disk():
+    records = [(n % 10 == 0, (n, str(n))) for n in range(300_000)]
+    found = groups_of(records, 0)
+    assert [value for _, value in found[False]] == [(n, str(n)) for n in range(300_000) if n % 10]
+    assert len(found[True]) == 30_000
+
+
+def groups_of(records, memory_mb):
+    """Return the records of each key, as a group-reduce hands them to its function."""
+    reduce = GroupReduce(
+        "groups", lambda group: [list(group)], FieldKeys(((0,),)), (), parameters={}, memory_mb=memory_mb
+    )
+    return {group[0][0]: group for group in reduce.run(iter(records))}
 
 
 def test_a_sum_leaves_a_long_decimal_as_it_is():

@@ -10,6 +10,7 @@ from tamias.dataset import ExecutionEnvironment
 from tamias.testing.local_partitions import LocalPlace, LocalRdds
 from tests.dataset.generated_records import RECORDS
 from tests.dataset.models import CASES, same
+from tests.examples_by_profile import examples
 
 
 def on_partitions(memory_mb):
@@ -28,4 +29,4 @@ def test_transformation_equals_its_model(name, xs, ys, parallelism, spills):
     assert same(found, expected), (found, expected)
 
 
-test_transformation_equals_its_model = settings(max_examples=15)(test_transformation_equals_its_model)
+test_transformation_equals_its_model = settings(max_examples=examples(15))(test_transformation_equals_its_model)

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tamias.batch.plan.data_set_specs import Order, SortField
 from tamias.batch.plan.iteration_specs import WriteTarget
 from tamias.batch.plan.record_keys import FieldKeys
-from tamias.batch.plan.specs import Order, SortField
 from tamias.batch.tasks.table_operators import (
     SearchedTable,
     TableCoGroup,
@@ -28,8 +28,8 @@ from tamias.batch.tasks.task_operator import TaskOperator
 from tamias.engine.spark.task_side.table_access import TableAccess
 from tamias.slot.link import Link, connect
 from tamias.slot.messages import Done
-from tamias.slot.server import SlotServer
 from tamias.slot.slot_config import SlotConfig
+from tamias.slot.slot_server import SlotServer
 from tamias.slot.tables.table_messages import BeginTables, CommitTables, Fence, TableKind, TablePartition
 from tamias.types.by_value import dumps
 

@@ -3,7 +3,7 @@
 from tamias.batch.inputs.input_formats import InputFormat, NumberSequenceIterator, SplittableIterator
 from tamias.batch.outputs.file_output import WriteMode
 from tamias.batch.outputs.output_formats import OutputFormat
-from tamias.batch.plan.specs import JoinHint, Order
+from tamias.batch.plan.data_set_specs import JoinHint, Order
 from tamias.batch.program.co_groups import CoGroup, CoGroupKeys, CoGroupOtherKeys
 from tamias.batch.program.crosses import CrossOperator
 from tamias.batch.program.csv_reader import CsvReader

@@ -17,12 +17,14 @@ from tamias.dataset import (
     MapPartitionFunction,
 )
 from tamias.datastream.functions import MapFunction, RuntimeContext
+from tamias.engine.slots.idle_pools import IDLE_POOLS
 from tamias.errors import JobExecutionError, SlotLostError
 from tests.spark.processes import descendants, is_slot
 
 
 def slot_processes() -> list[int]:
-    """Return the slots that this process started and that have not ended."""
+    """Return the slots that this process started, and that have neither ended nor wait for another iteration."""
+    IDLE_POOLS.end_all()
     return [pid for pid in descendants(os.getpid()) if is_slot(pid)]
 
 

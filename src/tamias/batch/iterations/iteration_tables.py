@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from tamias.batch.plan.data_set_specs import InputSplit
 from tamias.batch.plan.partitioning import Partitioning
-from tamias.batch.plan.specs import InputSplit
 from tamias.batch.tasks.table_operators import TableSplit, Written
 from tamias.engine.slots.resident_tables import ResidentTables
 from tamias.engine.slots.slot_pool import SlotPool

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from tamias.batch.planner.rdds import Rdds, SparkRdds, worker_memory_mb
+from tamias.batch.planner.rdds import Rdds, SparkRdds
 from tamias.config import options
 from tamias.config.configuration import Configuration
 from tamias.config.job_settings import heartbeat_timeout_ms
@@ -41,7 +41,7 @@ class SparkPlace:
     def __init__(self, context: Any, configuration: dict[str, str]) -> None:
         self._context = context
         self._configuration = Configuration.from_dict(configuration)
-        self._memory_mb: int | None = None  # asked for once, by the first superstep
+        self._rdds: SparkRdds | None = None
 
     def slots(self, most: int) -> SlotPool:
         configuration = self._configuration
@@ -77,9 +77,9 @@ class SparkPlace:
 
     def rdds(self, description: str) -> Rdds:
         self._context.setLocalProperty(_DESCRIPTION, description)
-        if self._memory_mb is None:
-            self._memory_mb = worker_memory_mb(self._context)
-        return SparkRdds(self._context, self._memory_mb)
+        if self._rdds is None:
+            self._rdds = SparkRdds(self._context)
+        return self._rdds.again()
 
 
 _GROUP = "spark.jobGroup.id"

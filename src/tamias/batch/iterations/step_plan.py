@@ -11,6 +11,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tamias.batch.iterations.iteration_tables import IterationTables, TableSource
+from tamias.batch.plan.data_set_specs import (
+    CoGroupSpec,
+    CollectAllSpec,
+    InputSpec,
+    JoinHint,
+    JoinKind,
+    JoinSpec,
+    UnionSpec,
+)
 from tamias.batch.plan.iteration_body import body_of
 from tamias.batch.plan.iteration_specs import (
     BulkIterationSpec,
@@ -22,7 +31,6 @@ from tamias.batch.plan.iteration_specs import (
 )
 from tamias.batch.plan.operators import Plan, PlanOperator
 from tamias.batch.plan.record_keys import Keys
-from tamias.batch.plan.specs import CoGroupSpec, CollectAllSpec, InputSpec, JoinHint, JoinKind, JoinSpec, UnionSpec
 from tamias.slot.tables.table_messages import TableKind
 
 __all__ = ["StepPlan"]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from tamias.batch.plan.data_set_specs import Spec
 from tamias.batch.plan.partitioning import ForwardedFields
-from tamias.batch.plan.specs import Spec
 from tamias.types.type_information import TypeInformation
 
 __all__ = ["Plan", "PlanOperator"]

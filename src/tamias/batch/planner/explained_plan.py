@@ -6,10 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tamias.batch.plan.iteration_specs import BulkIterationSpec, DeltaIterationSpec
-from tamias.batch.plan.operators import Plan, PlanOperator
-from tamias.batch.plan.partitioning import Partitioning
-from tamias.batch.plan.specs import (
+from tamias.batch.plan.data_set_specs import (
     CollectAllSpec,
     CountSpec,
     CrossSpec,
@@ -20,6 +17,9 @@ from tamias.batch.plan.specs import (
     JoinSpec,
     OutputSpec,
 )
+from tamias.batch.plan.iteration_specs import BulkIterationSpec, DeltaIterationSpec
+from tamias.batch.plan.operators import Plan, PlanOperator
+from tamias.batch.plan.partitioning import Partitioning
 from tamias.batch.planner.no_rdds import NoRdds
 from tamias.batch.planner.plan_translation import Translation
 from tamias.batch.planner.stages import Flow, Stages

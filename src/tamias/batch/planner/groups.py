@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tamias.batch.plan.data_set_specs import CombineGroupSpec, GroupReduceSpec, PairwiseReduceSpec, PartitionCustomSpec
 from tamias.batch.plan.operators import PlanOperator
 from tamias.batch.plan.partitioning import Partitioning, after
 from tamias.batch.plan.record_keys import Keys
-from tamias.batch.plan.specs import CombineGroupSpec, GroupReduceSpec, PairwiseReduceSpec, PartitionCustomSpec
 from tamias.batch.planner.stages import Flow, Stages
 from tamias.batch.tasks.exits import CustomExit, DealingExit, KeyedExit
 from tamias.batch.tasks.group_operators import (

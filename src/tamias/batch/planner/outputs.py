@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tamias.batch.outputs.output import Output
+from tamias.batch.plan.data_set_specs import OutputSpec
 from tamias.batch.plan.operators import Plan, PlanOperator
-from tamias.batch.plan.specs import OutputSpec
 from tamias.errors import OutputsPartlyVisibleError
 
 __all__ = ["PlanOutputs"]

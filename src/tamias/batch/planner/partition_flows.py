@@ -7,9 +7,9 @@ from collections import Counter
 from itertools import accumulate
 from typing import Any
 
+from tamias.batch.plan.data_set_specs import FirstSpec, Order, PartitionRangeSpec, SampleSpec, SampleWithSizeSpec
 from tamias.batch.plan.operators import PlanOperator
 from tamias.batch.plan.partitioning import Partitioning
-from tamias.batch.plan.specs import FirstSpec, Order, PartitionRangeSpec, SampleSpec, SampleWithSizeSpec
 from tamias.batch.planner.groups import are_together, gathered, grouped
 from tamias.batch.planner.stages import Flow, Stages
 from tamias.batch.tasks.exits import CountExit, RangeExit, in_order

@@ -12,9 +12,9 @@ from typing import Any
 
 from tamias.batch.iterations.iteration_runner import IterationRunner
 from tamias.batch.iterations.place import IterationPlace, SparkPlace
+from tamias.batch.plan.data_set_specs import CountSpec, FrameSpec
 from tamias.batch.plan.iteration_body import IterationSpec
 from tamias.batch.plan.operators import Plan, PlanOperator
-from tamias.batch.plan.specs import CountSpec, FrameSpec
 from tamias.batch.planner.outputs import PlanOutputs
 from tamias.batch.planner.plan_translation import Translation
 from tamias.batch.planner.rdds import Rdds, SparkRdds

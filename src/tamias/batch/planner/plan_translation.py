@@ -9,18 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, assert_never
 
-from tamias.batch.plan.iteration_specs import (
-    BulkIterationSpec,
-    DeltaIterationSpec,
-    IterationInputSpec,
-    TableCoGroupSpec,
-    TableJoinSpec,
-    WriteTablesSpec,
-)
-from tamias.batch.plan.operators import Plan, PlanOperator
-from tamias.batch.plan.partitioning import ForwardedFields, Partitioning, after
-from tamias.batch.plan.record_keys import FieldPath
-from tamias.batch.plan.specs import (
+from tamias.batch.plan.data_set_specs import (
     CoGroupSpec,
     CollectAllSpec,
     CombineGroupSpec,
@@ -46,6 +35,17 @@ from tamias.batch.plan.specs import (
     ZipWithIndexSpec,
     ZipWithUniqueIdSpec,
 )
+from tamias.batch.plan.iteration_specs import (
+    BulkIterationSpec,
+    DeltaIterationSpec,
+    IterationInputSpec,
+    TableCoGroupSpec,
+    TableJoinSpec,
+    WriteTablesSpec,
+)
+from tamias.batch.plan.operators import Plan, PlanOperator
+from tamias.batch.plan.partitioning import ForwardedFields, Partitioning, after
+from tamias.batch.plan.record_keys import FieldPath
 from tamias.batch.planner import groups, partition_flows, table_flows, two_inputs
 from tamias.batch.planner.stages import Flow, Stages
 from tamias.batch.tasks.broadcast_variables import shared_name

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass
 from typing import Any, Protocol
 
+import cloudpickle
+
 from tamias.batch.planner.frame_blobs import blobs_of_frame, frame_of_blobs, passed_on
+from tamias.engine.spark.driver_side.known_classes import KnownClassesContext
 from tamias.engine.spark.driver_side.worker_python import DriverPythonContext
 from tamias.types.data_types import RowType
 
-__all__ = ["Rdds", "SparkRdds", "worker_memory_mb"]
+__all__ = ["Rdds", "SparkRdds"]
 
 Task = Callable[[int, Iterable[Any]], Iterator[bytes]]
 
+_MOST_WITH_TASK_BYTES = 1 << 15  # of all partitions: each task gets them all
 _PARTITIONER = 0x7461  # the same for all shuffles: Spark then puts partition i of two inputs together
 
 
@@ -96,7 +102,7 @@ class Rdds(Protocol):
         ...
 
 
-def worker_memory_mb(context: Any) -> int:
+def _worker_memory_mb(context: Any) -> int:
     """Return the memory that a Python worker may use. Asks the JVM for the whole configuration."""
     from pyspark.util import _parse_memory
 
@@ -108,20 +114,35 @@ class SparkRdds:
 
     Args:
         context: Spark's context.
-        memory_mb: The memory that a Python worker may use; None to ask Spark.
     """
 
-    def __init__(self, context: Any, memory_mb: int | None = None) -> None:
+    def __init__(self, context: Any) -> None:
         self.local = context.master.startswith("local")
-        self._context = DriverPythonContext(context) if self.local else context
+        self._context = DriverPythonContext(context) if self.local else KnownClassesContext(context)
         self._kept: list[Any] = []
         self._shuffles: list[Any] = []
-        self.memory_mb = worker_memory_mb(context) if memory_mb is None else memory_mb
+        self._empty: dict[int, Any] = {}  # RDDs without elements, by the number of their partitions
+        self.memory_mb = _worker_memory_mb(context)
+
+    def again(self) -> SparkRdds:
+        """Return what makes further RDDs, and knows already what this asked Spark for."""
+        further = copy(self)
+        further._kept, further._shuffles = [], []
+        return further
 
     def of_elements(self, partitions: Sequence[list[Any]]) -> Any:
+        """Return an RDD of the elements. A few of them are sent with the tasks, which asks less of the JVM."""
+        pickled, count = [cloudpickle.dumps(each) for each in partitions], len(partitions)
+        if sum(map(len, pickled)) > _MOST_WITH_TASK_BYTES:
+            return self._parallelized(pickled).flatMap(cloudpickle.loads)
+        if count not in self._empty:
+            self._empty[count] = self._parallelized([None] * count)
+        return self._empty[count].mapPartitionsWithIndex(_Given(pickled))
+
+    def _parallelized(self, partitions: Sequence[Any]) -> Any:
         rdd = self._context.parallelize(partitions, len(partitions))
         rdd.ctx = self._context
-        return rdd.flatMap(_itself)
+        return rdd
 
     def of_frame(self, frame: Any, row_type: RowType) -> tuple[Any, int]:
         rows = blobs_of_frame(frame, row_type)
@@ -202,5 +223,14 @@ class SparkRdds:
         return RDD(java_rdd, self._context, NoOpSerializer())
 
 
-def _itself(elements: list[Any]) -> list[Any]:
-    return elements
+@dataclass(frozen=True)
+class _Given:
+    """The elements of each partition, pickled."""
+
+    partitions: Sequence[bytes]
+
+    def __call__(self, number: int, nothing: Iterable[None]) -> list[Any]:
+        for _ in nothing:  # Spark ends a Python worker that has not read its input to the end
+            pass
+        elements: list[Any] = cloudpickle.loads(self.partitions[number])
+        return elements

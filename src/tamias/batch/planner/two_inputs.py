@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tamias.batch.plan.data_set_specs import CoGroupSpec, CrossSpec, JoinHint, JoinKind, JoinSpec
 from tamias.batch.plan.operators import PlanOperator
 from tamias.batch.plan.partitioning import Partitioning, after
 from tamias.batch.plan.record_keys import Keys
-from tamias.batch.plan.specs import CoGroupSpec, CrossSpec, JoinHint, JoinKind, JoinSpec
 from tamias.batch.planner.groups import in_partitions
 from tamias.batch.planner.stages import Flow, Stages
 from tamias.batch.tasks.blobs import FIRST, SECOND

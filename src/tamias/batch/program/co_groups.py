@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Self
 
+from tamias.batch.plan.data_set_specs import CoGroupSpec, Order
 from tamias.batch.plan.record_keys import Keys
-from tamias.batch.plan.specs import CoGroupSpec, Order
 from tamias.batch.program.data_set import DataSet, Key
 from tamias.batch.program.joins import Inputs
 from tamias.batch.program.key_arguments import (

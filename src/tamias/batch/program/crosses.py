@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tamias.batch.plan.specs import CrossSpec
+from tamias.batch.plan.data_set_specs import CrossSpec
 from tamias.batch.program.data_set import DataSet
 from tamias.batch.program.joins import Inputs, ProjectedPairs
 from tamias.functions.data_set_functions import CrossFunction

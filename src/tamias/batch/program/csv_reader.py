@@ -9,7 +9,7 @@ from typing import Any, Self
 from tamias.batch.inputs.csv_lines import CsvColumn, CsvLines
 from tamias.batch.inputs.file_input import FileInput
 from tamias.batch.inputs.lines import LineFormat
-from tamias.batch.plan.specs import InputSpec
+from tamias.batch.plan.data_set_specs import InputSpec
 from tamias.batch.program.data_set import DataSet
 from tamias.batch.program.unfinished import Unfinished
 from tamias.connectors.formats.text_values import text_parser

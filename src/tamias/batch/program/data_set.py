@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, overload
 
-from tamias.batch.plan.partitioning import ForwardedFields
-from tamias.batch.plan.record_keys import FieldKeys
-from tamias.batch.plan.specs import (
+from tamias.batch.plan.data_set_specs import (
     FirstSpec,
     GroupReduceSpec,
     JoinHint,
@@ -24,6 +22,8 @@ from tamias.batch.plan.specs import (
     ZipWithIndexSpec,
     ZipWithUniqueIdSpec,
 )
+from tamias.batch.plan.partitioning import ForwardedFields
+from tamias.batch.plan.record_keys import FieldKeys
 from tamias.batch.program.data_set_outputs import DataSetOutputs
 from tamias.batch.program.data_set_results import DataSetResults
 from tamias.batch.program.key_arguments import checked_keys, checked_partitioner, checked_positions

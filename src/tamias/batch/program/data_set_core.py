@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn, Self
 
+from tamias.batch.plan.data_set_specs import Spec
 from tamias.batch.plan.record_keys import FieldKeys
-from tamias.batch.plan.specs import Spec
 from tamias.batch.program.annotated_operator import AnnotatedOperator
 from tamias.batch.program.call_site import call_site
 from tamias.batch.program.iteration_scope import scope_of

@@ -28,7 +28,7 @@ from tamias.errors import InvalidProgramError
 from tamias.functions.iteration_context import Aggregator, ConvergenceCriterion
 
 if TYPE_CHECKING:
-    from tamias.batch.plan.specs import Spec
+    from tamias.batch.plan.data_set_specs import Spec
 
 Drawn = Callable[[Mapping[DataSetCore, PlanOperator], tuple[PlanOperator, ...]], BulkIterationSpec | DeltaIterationSpec]
 

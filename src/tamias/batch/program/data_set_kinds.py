@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tamias.batch.plan.data_set_specs import JoinHint, JoinKind, Order, Spec
 from tamias.batch.plan.record_keys import FieldKeys, Keys
-from tamias.batch.plan.specs import JoinHint, JoinKind, Order, Spec
 from tamias.batch.program.co_groups import CoGroupKeys
 from tamias.batch.program.crosses import CrossOperator
 from tamias.batch.program.data_set import DataSet, Key

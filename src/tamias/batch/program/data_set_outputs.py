@@ -10,7 +10,7 @@ from tamias.batch.outputs.file_output import FileOutput, WriteMode
 from tamias.batch.outputs.output import Output
 from tamias.batch.outputs.output_formats import FormatOutput, FunctionFormat, OutputFormat, PrintFormat
 from tamias.batch.outputs.text_formats import CsvLinesFormat, TextLinesFormat
-from tamias.batch.plan.specs import OutputSpec
+from tamias.batch.plan.data_set_specs import OutputSpec
 from tamias.batch.program.data_set_core import DataSetCore
 from tamias.batch.program.data_sink import DataSink
 from tamias.connectors.file_addresses import input_address

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tamias.batch.plan.specs import CollectAllSpec, CountSpec, FrameSpec
+from tamias.batch.plan.data_set_specs import CollectAllSpec, CountSpec, FrameSpec
 from tamias.batch.planner.explained_plan import plan_as_text
 from tamias.batch.program.data_set_core import DataSetCore
 from tamias.types.record_text import record_text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tamias.batch.outputs.file_output import FileOutput
-from tamias.batch.plan.specs import OutputSpec
+from tamias.batch.plan.data_set_specs import OutputSpec
 from tamias.batch.program.data_set_core import DataSetCore
 from tamias.errors import InvalidProgramError
 from tamias.storage.locations import split_last

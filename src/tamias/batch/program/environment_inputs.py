@@ -10,7 +10,7 @@ from tamias.batch.inputs.bounded_source import BoundedSourceInput
 from tamias.batch.inputs.file_input import FileInput
 from tamias.batch.inputs.input_formats import FormatInput, InputFormat, IteratorInput, SplittableIterator
 from tamias.batch.inputs.lines import LineFormat
-from tamias.batch.plan.specs import FrameInputSpec, Input, InputSpec
+from tamias.batch.plan.data_set_specs import FrameInputSpec, Input, InputSpec
 from tamias.batch.program.csv_reader import CsvReader
 from tamias.batch.program.data_set import DataSet
 from tamias.connectors.file_addresses import input_address

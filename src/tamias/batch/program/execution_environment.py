@@ -6,8 +6,8 @@ import threading
 from collections.abc import Iterable
 from typing import Any, NoReturn, Self
 
+from tamias.batch.plan.data_set_specs import InputSpec
 from tamias.batch.plan.operators import Plan
-from tamias.batch.plan.specs import InputSpec
 from tamias.batch.planner.explained_plan import plan_as_json
 from tamias.batch.planner.plan_runner import RunSettings
 from tamias.batch.program.data_set import DataSet
@@ -33,6 +33,7 @@ from tamias.program.attribute_suggestions import SuggestsMethods
 from tamias.program.cached_file_registry import CachedFileRegistry
 from tamias.program.execute_reminder import remind_of_execute
 from tamias.program.spark_session import checked_session
+from tamias.program.stream_execution_environment import StreamExecutionEnvironment
 from tamias.types.factory import Types
 from tamias.types.published import load_published
 from tamias.types.type_information import TypeInformation
@@ -68,6 +69,7 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry, SuggestsMethod
         self._sinks = DrawnSinks()
         remind_of_execute(self._sinks)
         self._last_result: JobExecutionResult | None = None
+        self._streams: StreamExecutionEnvironment | None = None
 
     @staticmethod
     def get_execution_environment(
@@ -121,6 +123,15 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry, SuggestsMethod
     def get_configuration(self) -> Configuration:
         """Return the configuration that holds all settings by key. A value set in it takes effect."""
         return self._configuration
+
+    def stream_environment(self) -> StreamExecutionEnvironment:
+        """Return the environment of the jobs that read data sets as streams, with the settings of this moment."""
+        if self._streams is None:
+            self._streams = StreamExecutionEnvironment.get_execution_environment(
+                self._configuration, spark=self._spark_session
+            )
+        self._streams.configure(self._configuration)
+        return self._streams
 
     # ------------------------------------------------------------------------------ inputs
 

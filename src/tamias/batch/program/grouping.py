@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from tamias.batch.plan.partitioning import ForwardedFields
-from tamias.batch.plan.record_keys import FieldKeys, Keys, SelectorKeys
-from tamias.batch.plan.specs import (
+from tamias.batch.plan.data_set_specs import (
     CombineGroupSpec,
     FirstSpec,
     GroupReduceSpec,
@@ -16,6 +14,8 @@ from tamias.batch.plan.specs import (
     PartitionCustomSpec,
     SortField,
 )
+from tamias.batch.plan.partitioning import ForwardedFields
+from tamias.batch.plan.record_keys import FieldKeys, Keys, SelectorKeys
 from tamias.batch.program.data_set import DataSet, Key, checked_count
 from tamias.batch.program.key_arguments import checked_partitioner, checked_positions, checked_sort_field
 from tamias.batch.program.refined_operators import AggregateOperator

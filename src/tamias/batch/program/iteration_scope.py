@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tamias.batch.plan.specs import CoGroupSpec, JoinKind, JoinSpec, Spec
+from tamias.batch.plan.data_set_specs import CoGroupSpec, JoinKind, JoinSpec, Spec
 from tamias.errors import InvalidProgramError
 
 if TYPE_CHECKING:

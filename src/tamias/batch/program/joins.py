@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
+from tamias.batch.plan.data_set_specs import JoinHint, JoinKind, JoinSpec
 from tamias.batch.plan.record_keys import Keys
-from tamias.batch.plan.specs import JoinHint, JoinKind, JoinSpec
 from tamias.batch.program.data_set import DataSet, Key
 from tamias.batch.program.key_arguments import check_keys_match, checked_keys, checked_partitioner, checked_positions
 from tamias.batch.program.unfinished import Unfinished

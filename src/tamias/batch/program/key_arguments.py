@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from tamias.batch.plan.data_set_specs import Order, SortField
 from tamias.batch.plan.record_keys import FieldKeys, FieldPath, Keys, SelectorKeys
-from tamias.batch.plan.specs import Order, SortField
 from tamias.errors import InvalidProgramError
 from tamias.functions.record_functions import KeySelector, Partitioner
 from tamias.program.argument_checks import check_function, check_single_result

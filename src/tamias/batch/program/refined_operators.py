@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from tamias.batch.plan.data_set_specs import Order, PairwiseReduceSpec, PartitionRangeSpec, SortField, SortPartitionSpec
 from tamias.batch.plan.partitioning import ForwardedFields
 from tamias.batch.plan.record_keys import FieldKeys, FieldPath, Keys
-from tamias.batch.plan.specs import Order, PairwiseReduceSpec, PartitionRangeSpec, SortField, SortPartitionSpec
 from tamias.batch.program.data_set import DataSet, Key
 from tamias.batch.program.key_arguments import checked_positions, checked_sort_field
 from tamias.errors import InvalidProgramError

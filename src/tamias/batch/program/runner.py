@@ -18,7 +18,7 @@ from tamias.driver.failures import job_error
 from tamias.driver.restarts import restart_strategy
 from tamias.errors import JobExecutionError, may_be_retried
 
-__all__ = ["cancel_plan", "parallelism_of_runner", "plans_run_by", "run_plan", "start_runner"]
+__all__ = ["cancel_plan", "parallelism_of_runner", "plans_run_by", "run_plan", "runs_on_spark", "start_runner"]
 
 _log = logging.getLogger(__name__)
 
@@ -64,6 +64,11 @@ def cancel_plan(settings: RunSettings) -> None:
     """Cancel what a run is doing on Spark now. In process a plan runs to its end."""
     if _runner.get() is None:
         cancel(settings)
+
+
+def runs_on_spark() -> bool:
+    """Return whether Spark runs the plans of this thread."""
+    return _runner.get() is None
 
 
 def start_runner(settings: RunSettings) -> None:

@@ -16,7 +16,8 @@ from tamias.batch.plan.record_keys import Keys
 from tamias.batch.tasks.blobs import FIRST, BlobSize, OperatorReport, encode_reports
 from tamias.batch.tasks.task_operator import TaskOperator, method
 from tamias.errors import InvalidKeyError, InvalidProgramError, preview
-from tamias.keygroups import key_group, key_group_of_text
+from tamias.keygroups import key_group, key_group_of_int, key_group_of_text, key_groups_of_texts
+from tamias.types.type_information import all_are
 
 __all__ = [
     "Backwards",
@@ -163,7 +164,14 @@ class KeyedExit(ShuffleExit):
 
     def distribute(self, chunk: list[Any], buckets: list[list[Any]]) -> None:
         partition_of = self._partition_of
-        for key, record in zip(self.keys.of(chunk), chunk, strict=True):  # hot
+        keys = self.keys.of(chunk)
+        if partition_of.are_many:
+            keys = list(keys)
+            if all_are(str, keys):
+                for number, record in zip(partition_of.of_texts(keys), chunk, strict=True):  # hot
+                    buckets[number].append(record)
+                return
+        for key, record in zip(keys, chunk, strict=True):  # hot
             buckets[partition_of[key]].append(record)
         partition_of.bound()
 
@@ -256,17 +264,30 @@ class Backwards:
 
 
 class PartitionOfKey(dict[Any, int]):
-    """The partition of each key. Keys are remembered, so that a key which repeats costs one look-up."""
+    """The partition of each key. Keys are remembered, so that a key which repeats costs one look-up.
+
+    Attributes:
+        are_many: Whether the keys were too many to be remembered: then `of_texts` takes less time.
+    """
 
     def __init__(self, partitions: int, *, none_allowed: bool = False) -> None:
         super().__init__()
         self._partitions = partitions
         self._none_allowed = none_allowed
+        self.are_many = False
+
+    def of_texts(self, keys: list[str]) -> list[int]:
+        """Return the partitions of many keys of type str, and remember none."""
+        partitions = self._partitions
+        return [group * partitions // _SPREAD for group in key_groups_of_texts(keys, _SPREAD)]
 
     def __missing__(self, key: Any) -> int:
-        if type(key) is str:  # most keys are text: three calls less
-            found = key_group_of_text(key.encode("utf-8", "surrogatepass"), _SPREAD) * self._partitions // _SPREAD
-            self[key] = found
+        if type(key) is str:  # most keys are text or numbers: three calls less
+            utf8 = key.encode("utf-8", "surrogatepass")
+            found = self[key] = key_group_of_text(utf8, _SPREAD) * self._partitions // _SPREAD
+            return found
+        if type(key) is int:
+            found = self[key] = key_group_of_int(key, _SPREAD) * self._partitions // _SPREAD
             return found
         if not self._none_allowed:
             refuse_none(key)
@@ -278,6 +299,7 @@ class PartitionOfKey(dict[Any, int]):
         """Forget the keys if there are very many."""
         if len(self) > _REMEMBERED_KEYS:
             self.clear()
+            self.are_many = True
 
 
 def holds_none(key: Any) -> bool:

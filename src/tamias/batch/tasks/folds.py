@@ -17,6 +17,8 @@ from tamias.types.type_information import all_are
 
 __all__ = ["Fold", "fold_of"]
 
+_FIRST = itemgetter(0)
+_TWO = (2).__eq__
 _SAME_BESIDE_ZERO = NUMBERS - {Decimal}  # 0 + x is x
 
 
@@ -92,10 +94,14 @@ class SumFold(Fold):
 
     def _merged(self) -> dict[Any, Any]:
         """Return all results as records, and forget the sums."""
-        position = self._position
-        for key, total in self._sums.items():
-            record = self._last[key]
-            self._results[key] = (*record[:position], total, *record[position + 1 :])
+        position, sums, last = self._position, self._sums, self._last
+        are_pairs = position == 1 and all(map(_TWO, map(len, last.values())))
+        if are_pairs and len(sums) == len(last):  # no loop: both have the keys in the same order
+            self._results.update(zip(sums, zip(map(_FIRST, last.values()), sums.values(), strict=True), strict=True))
+        else:
+            for key, total in sums.items():
+                record = last[key]
+                self._results[key] = (*record[:position], total, *record[position + 1 :])
         self._sums, self._last = defaultdict(int), {}
         return self._results
 

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
+from tamias.batch.plan.data_set_specs import SortField
 from tamias.batch.plan.record_keys import Keys
-from tamias.batch.plan.specs import SortField
 from tamias.batch.tasks.blobs import in_chunks
+from tamias.batch.tasks.chunk_files import HashedFiles
 from tamias.batch.tasks.exits import holds_none, refuse_none
 from tamias.batch.tasks.folds import fold_of
 from tamias.batch.tasks.key_table import KeyTable, add_to, emptied, new_table
@@ -36,6 +37,8 @@ __all__ = [
 
 _COMBINED_KEYS = 200_000  # of a combiner, before it sends what it has
 _COMBINED_RECORDS = 100_000
+_HARDLY_COMBINED = 0.9  # of the records that went into a combiner came out
+_PASSED_ON = 2_000_000  # records after those that were hardly combined
 _RECORDS_PER_COMBINE = 500_000  # of a combiner before a shuffle, unless the memory is full before
 
 
@@ -153,18 +156,35 @@ class GroupReduce(FunctionOperator):
             if holds_none(key):
                 record = next(group)  # noqa: F841 - `user_error` shows the record
                 refuse_none(key)
-            yield from results_of(function(group))
+            returned = function(group)
+            yield from returned if returned.__class__ is list else results_of(returned)
 
     def _in_table(self, records: Iterator[Any]) -> Iterator[tuple[Any, Iterator[Any]]]:
-        """Yield the groups from a table while it fits into memory: less work than sorting. Else sort them, on disk."""
+        """Yield the groups from a table: less work than sorting. Records that do not fit into memory go to files."""
         table = new_table()
-        for chunk in in_chunks(records):
+        chunks = in_chunks(records)
+        for chunk in chunks:
             add_to(table, self.keys, chunk)
             if used_memory_mb() > self.memory_mb:
-                yield from self._sorted(chain(emptied(table), records))
+                yield from self._from_files(table, chunks)
                 return
         for key, group in table.items():
             yield key, iter(group)
+
+    def _from_files(self, table: KeyTable, chunks: Iterator[list[Any]]) -> Iterator[tuple[Any, Iterator[Any]]]:
+        """Yield the groups of a full table and of the chunks after it, from a table for each part of the keys."""
+        files = HashedFiles(self.keys, self.memory_mb)
+        for chunk in chain(in_chunks(emptied(table)), chunks):
+            files.add(chunk)
+        limit_mb = max(self.memory_mb, used_memory_mb() * 1.05)  # Python may keep freed memory
+        for part in files.parts():
+            for chunk in part:
+                add_to(table, self.keys, chunk)
+                if used_memory_mb() > limit_mb:  # a group may be larger than the memory
+                    yield from self._sorted(chain(emptied(table), chain.from_iterable(part)))
+            for key, group in table.items():
+                yield key, iter(group)
+            table.clear()
 
     def _sorted(self, records: Iterator[Any]) -> Iterator[tuple[Any, Iterator[Any]]]:
         ordered = Sorter(SortedBy(self.keys, self.sort), self.memory_mb).add_all(records).sorted()
@@ -204,8 +224,10 @@ class CombineGroups(FunctionOperator):
     def combined(self, groups: KeyTable) -> Iterator[Any]:
         """Yield what the function makes of each group."""
         function = method(self.function, self.method_name)
-        for key, group in groups.items():  # noqa: B007 - `user_error` shows the key
-            yield from results_of(function(iter(group if self.sort is None else self.sort.sort(group))))
+        sort = self.sort
+        for key, group in groups.items():  # hot  # noqa: B007 - `user_error` shows the key
+            returned = function(iter(group if sort is None else sort.sort(group)))
+            yield from returned if returned.__class__ is list else results_of(returned)
 
 
 class CombineBeforeShuffle(CombineGroups):
@@ -220,9 +242,10 @@ class CombineBeforeShuffle(CombineGroups):
 
     def run(self, records: Iterator[Any]) -> Iterator[Any]:
         groups = new_table()
-        added = 0
+        kept = added = 0  # results of the combiner in the table, and records
         limit_mb: float = self.memory_mb
-        for chunk in in_chunks(records):
+        chunks = in_chunks(records)
+        for chunk in chunks:
             add_to(groups, self.keys, chunk)
             added += len(chunk)
             is_full = used_memory_mb() > limit_mb
@@ -230,24 +253,29 @@ class CombineBeforeShuffle(CombineGroups):
                 continue
             results = list(self._results(groups))
             groups = new_table()
-            added = 0
             if is_full or len(results) > _COMBINED_KEYS:
                 yield from results
+                if len(results) > _HARDLY_COMBINED * (kept + added):
+                    yield from _some(chunks)  # few keys repeat so soon; it tries again later
+                kept = 0
             else:
                 add_to(groups, self.keys, results)
+                kept = len(results)
+            added = 0
             if is_full:  # Python may keep freed memory: the next records leave when the use grows again
                 limit_mb = max(self.memory_mb, used_memory_mb() * 1.05)
         yield from self._results(groups)
 
     def _results(self, groups: KeyTable) -> Iterator[Any]:
         """Yield the records that are alone, and what the combiner makes of the others."""
-        several = new_table()
-        for key, group in groups.items():
+        function = method(self.function, self.method_name)
+        sort = self.sort
+        for key, group in groups.items():  # hot  # noqa: B007 - `user_error` shows the key
             if len(group) == 1:
                 yield group[0]
-            else:
-                several[key] = group
-        yield from self.combined(several)
+                continue
+            returned = function(iter(group if sort is None else sort.sort(group)))
+            yield from returned if returned.__class__ is list else results_of(returned)
 
 
 class FirstRecords(TaskOperator):
@@ -311,3 +339,13 @@ class FirstOfGroups(TaskOperator):
 def _with_first(first: Any, records: Iterator[Any]) -> Iterator[Any]:
     yield first
     yield from records
+
+
+def _some(chunks: Iterator[list[Any]]) -> Iterator[Any]:
+    """Yield the records that pass a combiner by."""
+    passed = 0
+    for chunk in chunks:
+        yield from chunk
+        passed += len(chunk)
+        if passed >= _PASSED_ON:
+            return

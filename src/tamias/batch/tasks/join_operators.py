@@ -11,7 +11,7 @@ from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import Any
 
-from tamias.batch.plan.specs import CoGroupSpec, JoinKind, JoinSpec
+from tamias.batch.plan.data_set_specs import CoGroupSpec, JoinKind, JoinSpec
 from tamias.batch.tasks.blobs import BlobSize, in_chunks
 from tamias.batch.tasks.exits import holds_none, refuse_none
 from tamias.batch.tasks.key_table import KeyTable, add_to, emptied, new_table

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any, NamedTuple
 
+from tamias.batch.plan.data_set_specs import SortField
 from tamias.batch.plan.record_keys import Keys
-from tamias.batch.plan.specs import SortField
 from tamias.batch.tasks.blobs import FIRST, encode, in_chunks
 from tamias.batch.tasks.exits import ForwardExit
 from tamias.batch.tasks.sorting import SortedBy, Sorter

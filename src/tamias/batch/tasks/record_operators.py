@@ -7,7 +7,7 @@ from itertools import chain, islice
 from operator import itemgetter
 from typing import Any
 
-from tamias.batch.plan.specs import InputSplit
+from tamias.batch.plan.data_set_specs import InputSplit
 from tamias.batch.tasks.task_operator import TaskOperator, method, results_of
 from tamias.types.type_information import TypeInformation
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
+from tamias.batch.plan.data_set_specs import SortField
 from tamias.batch.plan.iteration_specs import WriteTarget
 from tamias.batch.plan.record_keys import Keys
-from tamias.batch.plan.specs import SortField
 from tamias.batch.tasks.blobs import BlobSize
 from tamias.batch.tasks.exits import holds_none
 from tamias.batch.tasks.record_operators import FunctionOperator
