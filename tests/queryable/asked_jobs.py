@@ -70,6 +70,7 @@ class Asking(threading.Thread):
                 )
             except (StateNotServed, UnknownJob):
                 self.refusals += 1
+                self._ended.wait(0.01)  # in one process with the driver, which is to start the job meanwhile
                 continue
             except Exception as error:
                 self.wrong.append(error)

@@ -1,17 +1,23 @@
 """The client of queryable state against a driver of the test, which sees the messages."""
 
 import pickle
+import queue
 import threading
+from concurrent.futures import Future
 
 import pytest
 
 from tamias.common import Types
 from tamias.datastream.state import ValueStateDescriptor
 from tamias.driver.query_wire import Answer, decode_keys, decode_query, encode_answer
+from tamias.errors import ConfigurationError
 from tamias.queryable import QueryableStateClient
+from tamias.queryable.query_batches import MESSAGES_AT_ONCE, QueryBatches, Target
+from tamias.slot.link import connect
 from tamias.slot.listener import Listener
 
 DESCRIPTOR = ValueStateDescriptor("any", Types.LONG())
+TOKEN = "a token for a test"
 
 
 class Driver:
@@ -20,12 +26,14 @@ class Driver:
     def __init__(self):
         self.messages = []
         self.go = threading.Event()
-        self.asked = threading.Event()
-        self._listener = Listener(("127.0.0.1", 0), b"a token for a test", self._serve, "test-queries")
+        self.asked = threading.Semaphore(0)  # counts messages
+        self._unanswered = queue.Queue()
+        self._listener = Listener(("127.0.0.1", 0), TOKEN.encode(), self._serve, "test-queries")
         self.host, self.port = self._listener.address[0], int(self._listener.address[1])
         self._listener.start()
 
     def _serve(self, link):
+        threading.Thread(target=self._answer, args=(link,), daemon=True).start()
         while True:
             try:
                 message = link.receive()
@@ -33,7 +41,12 @@ class Driver:
                 return
             keys = decode_keys(decode_query(message).keys, None)
             self.messages.append(keys)
-            self.asked.set()
+            self.asked.release()
+            self._unanswered.put(keys)
+
+    def _answer(self, link):
+        while True:
+            keys = self._unanswered.get()
             assert self.go.wait(30)
             link.send(encode_answer(Answer("value", [pickle.dumps(key) for key in keys])))
 
@@ -50,7 +63,7 @@ def driver():
 
 @pytest.fixture
 def client(driver):
-    with QueryableStateClient(driver.host, driver.port, "a token for a test") as found:
+    with QueryableStateClient(driver.host, driver.port, TOKEN) as found:
         yield found
         driver.go.set()
 
@@ -59,14 +72,16 @@ def test_the_keys_of_a_call_travel_together_and_calls_share_a_message_if_they_fi
     def ask(keys):
         return client.get_kv_states("job", "any", keys, None, DESCRIPTOR)
 
-    futures = [ask([-1])]
-    assert driver.asked.wait(30)
+    futures = []
+    for number in range(MESSAGES_AT_ONCE):  # they do not wait for each other's answers
+        futures.append(ask([number]))
+        assert driver.asked.acquire(timeout=30)
     calls = [range(1500), range(1500, 2500), range(2500, 2600), range(2600, 5600)]
     futures += [ask(keys) for keys in calls]
     driver.go.set()
-    for future, keys in zip(futures[1:], calls, strict=True):
+    for future, keys in zip(futures[MESSAGES_AT_ONCE:], calls, strict=True):
         assert [state.value() for state in future.result(30)] == list(keys)
-    assert [(keys[0], len(keys)) for keys in driver.messages[1:]] == [
+    assert [(keys[0], len(keys)) for keys in driver.messages[MESSAGES_AT_ONCE:]] == [
         (0, 1500),
         (1500, 1100),  # two calls
         (2600, 2000),  # a call with more keys than a message takes
@@ -77,7 +92,79 @@ def test_the_keys_of_a_call_travel_together_and_calls_share_a_message_if_they_fi
 def test_a_query_on_its_way_is_not_cancelled(driver, client):
     one = client.get_kv_state("job", "any", 7, None, DESCRIPTOR)
     many = client.get_kv_states("job", "any", [8], None, DESCRIPTOR)
-    assert driver.asked.wait(30)
+    assert driver.asked.acquire(timeout=30)
     assert not one.cancel() and not many.cancel()
     driver.go.set()
     assert one.result(30).value() == 7 and [state.value() for state in many.result(30)] == [8]
+
+
+def test_a_client_that_finds_no_token_fails_every_query(tmp_path, monkeypatch):
+    monkeypatch.setenv("TAMIAS_RUNTIME_DIR", str(tmp_path))
+    tmp_path.chmod(0o700)
+    with QueryableStateClient(port=9) as client:
+        for _ in range(2):
+            with pytest.raises(ConfigurationError, match="answers queries with a token of its own at port 9"):
+                client.get_kv_state("job", "any", 1, None, DESCRIPTOR).result(10)
+
+
+class OneKey:
+    """A call for one key, and its answer."""
+
+    target = Target("job", "any", "live")
+
+    def __init__(self, key):
+        self.keys = [key]
+        self.value = Future()
+
+    def give(self, kind, values):
+        self.value.set_result(pickle.loads(values[0]))
+
+    def fail(self, error):
+        self.value.set_exception(error)
+
+
+class Calls:
+    """Asks for one key a call, with a clock that stands still until the test moves it."""
+
+    def __init__(self, driver):
+        self.now_s = 100.0
+        self._batches = QueryBatches(
+            lambda: connect((driver.host, driver.port), TOKEN.encode()), "the test", lambda: self.now_s
+        )
+
+    def ask(self, key):
+        asked = OneKey(key)
+        self._batches.ask([asked])
+        return asked.value
+
+    def close(self):
+        self._batches.close()
+
+
+@pytest.fixture
+def calls(driver):
+    found = Calls(driver)
+    yield found
+    driver.go.set()
+    found.close()
+
+
+def test_keys_that_are_asked_for_before_the_last_answer_gather_for_two_milliseconds(driver, calls):
+    answers = [calls.ask(0)]
+    assert driver.asked.acquire(timeout=30)
+    answers.append(calls.ask(1))  # the first one that does not wait for an answer: nothing tells yet that more come
+    assert driver.asked.acquire(timeout=30)
+    for key in range(2, 5):
+        answers.append(calls.ask(key))
+        assert not driver.asked.acquire(timeout=0.05), "no time has passed since the last message"
+    calls.now_s += 0.002
+    assert driver.asked.acquire(timeout=30)
+    driver.go.set()
+    assert [answer.result(30) for answer in answers] == [0, 1, 2, 3, 4]
+    assert driver.messages == [[0], [1], [2, 3, 4]]
+
+
+def test_a_caller_that_waits_for_each_answer_is_not_held_up(driver, calls):
+    driver.go.set()
+    assert [calls.ask(key).result(30) for key in range(20)] == list(range(20)), "although no time passes"
+    assert driver.messages == [[key] for key in range(20)]

@@ -70,12 +70,12 @@ class Reader(threading.Thread):
 
     def __init__(self, handle, keys):
         super().__init__()
-        self._handle, self._keys = handle, keys
+        self._job, self._keys = handle, keys
         self.counts = {key: [] for key in range(keys)}
         self.pairs, self.lists, self.unexpected = [], [], []
 
     def run(self):
-        with client_of(self._handle) as (client, job):
+        with client_of(self._job) as (client, job):
             while len(self.lists) < ROUNDS:
                 try:
                     for key, state in enumerate(

@@ -6,6 +6,7 @@ from tamias.common import Time, Types
 from tamias.config.rocksdb_settings import RocksDBSettings
 from tamias.datastream.functions import KeyedProcessFunction
 from tamias.datastream.state import (
+    AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
@@ -30,6 +31,7 @@ from tamias.testing import on_local_engine
 from tamias.testing.scripted import Crash, run_scripted
 from tests.queryable.programs import (
     DAY,
+    Average,
     EveryKind,
     asked_after,
     content,
@@ -140,6 +142,37 @@ def test_what_cannot_be_answered_is_said_clearly(question, error, words):
     else:
         with pytest.raises(error, match=words):
             asked_after(10, stream, ask)
+
+
+class Panic(BaseException):
+    """Not an Exception, as the panics of RocksDB."""
+
+
+class Panics(Average):
+    def get_result(self, accumulator):
+        raise Panic("no result")
+
+
+class AddToPanicking(KeyedProcessFunction):
+    def open(self, runtime_context):
+        descriptor = AggregatingStateDescriptor("a", Panics())
+        descriptor.set_queryable("panicking")
+        self.state = runtime_context.get_aggregating_state(descriptor)
+
+    def process_element(self, value, ctx):
+        self.state.add(value)
+        return iter(())
+
+
+@pytest.mark.parametrize("turns", [None, 3])
+def test_a_query_that_panics_is_refused_and_the_job_goes_on(turns):
+    stream = numbers(environment()).key_by(lambda n: n % 5, Types.LONG()).process(AddToPanicking())
+
+    def ask(client, job):
+        return client.get_kv_state(job, "panicking", 1, None, AggregatingStateDescriptor("a", Panics())).result(10)
+
+    with pytest.raises(StateNotServed, match="no result"):
+        asked_after(3, stream, ask, turns=turns)
 
 
 def test_a_queried_state_cannot_be_changed():

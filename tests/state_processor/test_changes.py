@@ -1,13 +1,22 @@
 """The change feed between two savepoints: entries that were added, removed and changed, at any parallelism."""
 
+import tracemalloc
+
 import pytest
 
 from tamias.state_processor.editing import edit_savepoint
+from tamias.state_processor.key_state_files import KeyStateFiles, StatesByColumn, operator_metadata
+from tamias.state_processor.new_savepoint import NewSavepoint
+from tamias.state_processor.operator_identifier import OperatorIdentifier
+from tamias.state_processor.savepoint_inspection import differences
 from tamias.state_processor.state_rows import rows_of_changes
 from tamias.state_processor.stored_savepoint import open_savepoint
+from tamias.storage.file_store import open_files
+from tamias.types.data_types import DataTypes, RowField, RowType
 from tests.state_processor.programs import KEYS, every_kind, savepoint_of
 
 UID = "every-kind"
+COLUMNS = RowType([RowField("key", DataTypes.BIGINT()), RowField("text", DataTypes.STRING())])
 
 
 def changes(old, new, name):
@@ -49,3 +58,30 @@ def test_savepoints_of_different_parallelism_are_compared_key_by_key(tmp_path):
         found = changes(before, later, "value")
         assert [row[0] for row in found] == list(range(KEYS)) and {row[1] for row in found} == {"changed"}
         assert all(now > previous for _, _, _, previous, now in found)
+
+
+def test_differences_hold_a_piece_of_both_savepoints_in_memory_and_not_all_of_them(tmp_path):
+    paths, keys = [tmp_path / "old", tmp_path / "new"], 8_000
+    for path in paths:
+        files = KeyStateFiles(
+            open_files(str(path)), StatesByColumn(COLUMNS, "key"), parallelism=1, max_parallelism=128, hashed=False
+        )
+        changed = path == paths[1]
+        for key in range(keys):
+            value = f"{key:05}-" * (900 if changed and key in (7, 4_000) else 800)
+            if not (changed and key == 5):
+                files.add(key, {"text": value})
+        written = files.finish()
+        infos = StatesByColumn(COLUMNS, "key").infos
+        operator = operator_metadata(OperatorIdentifier.for_uid(UID), infos, written.files, 1, 128)
+        NewSavepoint(open_files(str(path)), None, 1, "0" * 32, "job").publish([operator])
+    one, other = (open_savepoint(str(path)).operator(UID) for path in paths)
+    tracemalloc.start()
+    try:
+        found = [(each.address.key, each.change) for each in differences(one, other)]
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sorted(found) == [(5, "removed"), (7, "changed"), (4_000, "changed")]
+    held_bytes = 2 * keys * 800 * 6
+    assert peak_bytes < held_bytes * 2 // 3, "the values of both savepoints take up more"

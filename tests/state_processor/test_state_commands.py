@@ -14,13 +14,13 @@ from tamias.datastream.functions import KeyedProcessFunction
 from tamias.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from tamias.errors import StateError, UntrustedFileError
 from tamias.state_processor.editing import edit_savepoint
-from tamias.state_processor.entries import pieces_of
+from tamias.state_processor.entries import address_of, pieces_of
 from tamias.state_processor.savepoint_inspection import find_key
 from tamias.state_processor.spark.state_source import TamiasStateSource
 from tamias.state_processor.stand_ins import StandIn, load_value, stand_ins_importable
 from tamias.state_processor.stored_savepoint import open_savepoint
 from tests.state_processor.programs import FAR_MS, every_kind, numbers, restored, savepoint_of
-from tests.state_processor.window_programs import tumbling_reduce
+from tests.state_processor.window_programs import session_process, tumbling_reduce
 
 BACKENDS = pytest.mark.parametrize(("backend", "native"), [("hashmap", False), ("rocksdb", True)])
 
@@ -285,3 +285,19 @@ def test_a_part_of_rocksdb_is_read_by_key_group(tmp_path):
     sizes = [len(tables["value"].entries) for tables in pieces if "value" in tables]
     assert sum(sizes) == 5 and len(sizes) > 2
     assert {o.uid for o in resolve(path).metadata.operators} >= {"every-kind", "positions", "numbers"}
+
+
+def _told(tables):
+    return [repr((name, *entry)) for name, table in tables.items() for entry in table.entries.items()]
+
+
+@pytest.mark.parametrize(("program", "uid"), [(every_kind, "every-kind"), (session_process, "windows")])
+def test_a_large_part_is_read_in_pieces_that_have_all_entries_of_their_keys(tmp_path, program, uid):
+    stored = open_savepoint(savepoint_of(program, tmp_path)).operator(uid)
+    pieces_by_part = [(part, list(pieces_of(stored, part, piece_bytes=1))) for part in stored.parts()]
+    assert sum(len(pieces) for _, pieces in pieces_by_part) > len(pieces_by_part)
+    for part, pieces in pieces_by_part:
+        (whole,) = pieces_of(stored, part)
+        assert sorted(entry for tables in pieces for entry in _told(tables)) == sorted(_told(whole))
+        keys = [{repr(address_of(t.info, at).key) for t in tables.values() for at in t.entries} for tables in pieces]
+        assert sum(map(len, keys)) == len(set.union(*keys)), "a key is in one piece"

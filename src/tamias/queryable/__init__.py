@@ -1,6 +1,5 @@
 """Queryable state: the client that reads the state of running jobs. See docs/queryable_state.md."""
 
-from tamias.queryable.client import QueryableStateClient
 from tamias.queryable.immutable_states import (
     ImmutableAggregatingState,
     ImmutableFoldingState,
@@ -9,6 +8,7 @@ from tamias.queryable.immutable_states import (
     ImmutableReducingState,
     ImmutableValueState,
 )
+from tamias.queryable.state_client import QueryableStateClient
 
 __all__ = [
     "ImmutableAggregatingState",

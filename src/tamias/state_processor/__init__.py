@@ -5,6 +5,7 @@ from tamias.state_processor.bootstrap_functions import (
     KeyedStateBootstrapFunction,
     StateBootstrapFunction,
 )
+from tamias.state_processor.editing import Edited, edit_savepoint
 from tamias.state_processor.operator_identifier import OperatorIdentifier
 from tamias.state_processor.operator_transformation import OperatorTransformation, StateBootstrapTransformation
 from tamias.state_processor.reader_functions import KeyedStateReaderFunction, WindowReaderFunction
@@ -13,6 +14,7 @@ from tamias.state_processor.savepoint_writer import SavepointWriter
 
 __all__ = [
     "BroadcastStateBootstrapFunction",
+    "Edited",
     "KeyedStateBootstrapFunction",
     "KeyedStateReaderFunction",
     "OperatorIdentifier",
@@ -23,4 +25,5 @@ __all__ = [
     "StateBootstrapTransformation",
     "WindowReaderFunction",
     "WindowSavepointReader",
+    "edit_savepoint",
 ]

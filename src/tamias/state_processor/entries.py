@@ -10,10 +10,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from io import BytesIO
+from itertools import islice
 from typing import Any, NamedTuple
 
 from tamias.errors import StateError
 from tamias.keygroups import KeyGroupRange, key_group, user_key
+from tamias.state.canonical_format import decode_file
+from tamias.state.canonical_v1 import Chunk
 from tamias.state.codecs import PickledCodec
 from tamias.state.declared import Described
 from tamias.state.evolution.global_names import find_global
@@ -21,12 +24,26 @@ from tamias.state.keyed_backend import RestoredTable, RestoredTables
 from tamias.state.restored_tables import read_tables
 from tamias.state.rocksdb.instance_files import beside_of
 from tamias.state.rocksdb.instance_reader import opened_instance, read_states
-from tamias.state.snapshots import ROCKSDB, WINDOWED, KeyedFiles, StateInfo
+from tamias.state.snapshots import ROCKSDB, WINDOWED, KeyedFiles, OperatorRestore, StateInfo
+from tamias.state_processor.spooled_entries import StoredEntries, divided
 from tamias.state_processor.stand_ins import load_value, missing_classes_allowed
 from tamias.state_processor.stored_savepoint import StoredOperator
+from tamias.storage.file_store import FileStore
 from tamias.types.serializer import TypeSerializer, TypeSerializerSnapshot
 
-__all__ = ["EntryAddress", "OpaqueBytes", "Values", "address_of", "pieces_of", "pieces_with", "tables_of"]
+__all__ = [
+    "ComparedPiece",
+    "EntryAddress",
+    "OpaqueBytes",
+    "Values",
+    "address_of",
+    "compared_pieces",
+    "pieces_of",
+    "pieces_with",
+]
+
+_PIECE_BYTES = 2 << 20  # of stored entries, which take up many times as much in memory
+_CHUNK_ENTRIES = 1000  # of RocksDB, at a time
 
 
 class OpaqueBytes(bytes):
@@ -51,13 +68,14 @@ def address_of(info: StateInfo, stored: Any) -> EntryAddress:
 # ------------------------------------------------------------------------------------------------------------ reading
 
 
-def pieces_of(stored: StoredOperator, part: KeyedFiles) -> Iterator[RestoredTables]:
+def pieces_of(stored: StoredOperator, part: KeyedFiles, piece_bytes: int = _PIECE_BYTES) -> Iterator[RestoredTables]:
     """Yield the tables of a part in pieces, each with all entries of its keys in states per key.
 
-    A part in the canonical format is one piece. A part that RocksDB wrote has a piece for each key group, and one for
-    the tables beside RocksDB, so that its size is no matter.
+    A piece fits into memory, whatever the size of the part. A part in the canonical format has pieces of about
+    `piece_bytes`; a large part is put on local disk for that. A part that RocksDB wrote has a piece for each key group,
+    and one for the tables beside RocksDB.
     """
-    return within(missing_classes_allowed, _pieces_of(stored, part, part.key_groups))
+    return within(missing_classes_allowed, _pieces_of(stored, part, part.key_groups, piece_bytes))
 
 
 def pieces_with(stored: StoredOperator, key: Any) -> Iterator[RestoredTables]:
@@ -65,10 +83,13 @@ def pieces_with(stored: StoredOperator, key: Any) -> Iterator[RestoredTables]:
     group = key_group(key, stored.metadata.max_parallelism)
     for part in stored.parts():
         if part.key_group_first <= group <= part.key_group_last:
-            yield from within(missing_classes_allowed, _pieces_of(stored, part, KeyGroupRange(group, group)))
+            pieces = _pieces_of(stored, part, KeyGroupRange(group, group), _PIECE_BYTES)
+            yield from within(missing_classes_allowed, pieces)
 
 
-def _pieces_of(stored: StoredOperator, part: KeyedFiles, key_groups: KeyGroupRange) -> Iterator[RestoredTables]:
+def _pieces_of(
+    stored: StoredOperator, part: KeyedFiles, key_groups: KeyGroupRange, piece_bytes: int
+) -> Iterator[RestoredTables]:
     files, restore = stored.files(), stored.restore(part)
     restore.check_formats()
     if part.format == ROCKSDB:
@@ -79,19 +100,76 @@ def _pieces_of(stored: StoredOperator, part: KeyedFiles, key_groups: KeyGroupRan
                 read = ((listed.get(info.name, info), dict(entries)) for info, entries in states)
                 yield {info.name: RestoredTable(info, entries) for info, entries in read if entries}
         restore = replace(restore, keyed=(beside_of(part),))
-    yield {table.info.name: table for table in read_tables(restore, files, part.key_groups)}
+    if _stored_bytes(restore) >= 2 * piece_bytes:
+        for (tables,) in divided([_stored_entries(restore, files)], piece_bytes):
+            yield tables
+    else:
+        yield {table.info.name: table for table in read_tables(restore, files, part.key_groups)}
 
 
-def tables_of(stored: StoredOperator, key_groups: KeyGroupRange) -> RestoredTables:
-    """Return all tables of a range of key groups."""
-    parts = [part for part in stored.parts() if _overlap(part, key_groups)]
-    restore = replace(stored.restore(None), keyed=tuple(parts))
-    with missing_classes_allowed():
-        return {table.info.name: table for table in read_tables(restore, stored.files(), key_groups)}
+class ComparedPiece(NamedTuple):
+    """The tables of two operators, with all entries of the same keys."""
+
+    before: RestoredTables
+    after: RestoredTables
 
 
-def _overlap(part: KeyedFiles, key_groups: KeyGroupRange) -> bool:
-    return part.key_group_first <= key_groups.last and key_groups.first <= part.key_group_last
+def compared_pieces(
+    before: StoredOperator, after: StoredOperator, key_groups: KeyGroupRange, piece_bytes: int = _PIECE_BYTES
+) -> Iterator[ComparedPiece]:
+    """Yield the tables of two operators in a range of key groups, a piece of both at a time.
+
+    Args:
+        before: The operator in one savepoint.
+        after: The operator in another one.
+        key_groups: The range. A part of either operator is within it, or has none of its key groups.
+        piece_bytes: The size of a piece on disk. What is smaller in all is not put on disk.
+    """
+    return within(missing_classes_allowed, _compared_pieces(before, after, key_groups, piece_bytes))
+
+
+def _compared_pieces(
+    before: StoredOperator, after: StoredOperator, key_groups: KeyGroupRange, piece_bytes: int
+) -> Iterator[ComparedPiece]:
+    restores = [
+        replace(
+            stored.restore(None), keyed=tuple(part for part in stored.parts() if key_groups.covers(part.key_groups))
+        )
+        for stored in (before, after)
+    ]
+    stores = [before.files(), after.files()]
+    for restore in restores:
+        restore.check_formats()
+    if sum(map(_stored_bytes, restores)) < 2 * piece_bytes:
+        both = [read_tables(restore, files, key_groups) for restore, files in zip(restores, stores, strict=True)]
+        yield ComparedPiece(*({table.info.name: table for table in tables} for tables in both))
+        return
+    entries = [_stored_entries(restore, files) for restore, files in zip(restores, stores, strict=True)]
+    for pair in divided(entries, piece_bytes):
+        yield ComparedPiece(*pair)
+
+
+def _stored_bytes(restore: OperatorRestore) -> int:
+    return sum(file.raw_size or file.size for part in restore.keyed for file in part.files)
+
+
+def _stored_entries(restore: OperatorRestore, files: FileStore) -> StoredEntries:
+    infos = restore.keyed_infos()
+    return StoredEntries(_chunks(restore, files, infos), infos)
+
+
+def _chunks(restore: OperatorRestore, files: FileStore, infos: dict[str, StateInfo]) -> Iterator[Chunk]:
+    """Yield the entries of all parts, whichever backend wrote them, and add the descriptions that were not listed."""
+    for part in restore.keyed:
+        of_rocksdb = part.format == ROCKSDB
+        if of_rocksdb:
+            with opened_instance(part, files) as instance:
+                for info, entries in read_states(instance, restore.max_parallelism, part.key_groups):
+                    infos.setdefault(info.name, info)
+                    while some := list(islice(entries, _CHUNK_ENTRIES)):
+                        yield Chunk(info.name, info.kind, [key for key, _ in some], [kept for _, kept in some], [])
+        for file in (beside_of(part) if of_rocksdb else part).files:
+            yield from decode_file(files, file)
 
 
 def within(scope: Any, items: Iterable[Any]) -> Iterator[Any]:
@@ -193,7 +271,7 @@ class Values:
             case "list":
                 return [value(element) for element in kept]
             case "map":
-                return {self._map_key(key): value(each) for key, each in kept.items()}
+                return {self.load_map_key(key): value(each) for key, each in kept.items()}
             case "timers":
                 return None
             case "panes" | "slices":
@@ -211,7 +289,7 @@ class Values:
             case "list":
                 return [stamp for stamp, _ in kept]
             case "map":
-                return {self._map_key(key): stamp for key, (stamp, _) in kept.items()}
+                return {self.load_map_key(key): stamp for key, (stamp, _) in kept.items()}
             case _:
                 return kept[0]
 
@@ -238,7 +316,8 @@ class Values:
         classes = self._one.codec.classes() | self.described.classes
         return replace(self.info, schema=replace(self.described, classes=classes).encode())
 
-    def _map_key(self, kept: Any) -> Any:
+    def load_map_key(self, kept: Any) -> Any:
+        """Return a key of a map, as the program wrote it."""
         return kept if self._key is None else self._key.load(kept)
 
     def _stored_map_key(self, key: Any) -> Any:

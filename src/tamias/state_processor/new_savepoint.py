@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from tamias.checkpoint.file_names import METADATA
-from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata, encode_metadata
+from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
+from tamias.checkpoint.metadata_file import encode_metadata
 from tamias.checkpoint.signing import SigningKey
 from tamias.clock import SystemClock
 from tamias.errors import CheckpointError

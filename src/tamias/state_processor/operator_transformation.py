@@ -1,4 +1,4 @@
-"""`OperatorTransformation`: how the state of one operator is filled from a stream."""
+"""`OperatorTransformation`: how the state of one operator is filled from a stream or a data set."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tamias.batch.program.data_set import DataSet
 from tamias.functions.assigner_contract import WindowAssigner
 from tamias.functions.evictor_contract import Evictor
 from tamias.functions.record_functions import AggregateFunction, ReduceFunction
@@ -27,6 +28,7 @@ from tamias.state_processor.bootstrap_functions import (
     KeyedStateBootstrapFunction,
     StateBootstrapFunction,
 )
+from tamias.state_processor.data_set_streams import stream_of
 from tamias.state_processor.operator_identifier import OperatorIdentifier
 from tamias.types.type_information import TypeInformation
 
@@ -68,12 +70,19 @@ class OperatorTransformation:
     """
 
     @staticmethod
-    def bootstrap_with(stream: DataStream) -> OneInputOperatorTransformation:
-        """Fill the state from the records of a bounded stream."""
-        if not isinstance(stream, DataStream) or isinstance(stream, KeyedStream):
-            raise TypeError(f"bootstrap_with() takes a DataStream; its key_by() comes after it; got {stream!r}")
-        check_bounded("bootstrap_with()", stream)
-        return OneInputOperatorTransformation(stream)
+    def bootstrap_with(data: DataStream | DataSet) -> OneInputOperatorTransformation:
+        """Fill the state from the records of a bounded stream, or of a data set, which is computed now.
+
+        Rows of a DataFrame are those of `env.from_data_frame(df)`, of either API.
+        """
+        if isinstance(data, DataSet):
+            return OneInputOperatorTransformation(stream_of(data))
+        if not isinstance(data, DataStream) or isinstance(data, KeyedStream):
+            raise TypeError(
+                f"bootstrap_with() takes a DataStream or a DataSet; its key_by() comes after it; got {data!r}"
+            )
+        check_bounded("bootstrap_with()", data)
+        return OneInputOperatorTransformation(data)
 
 
 class OneInputOperatorTransformation:

@@ -13,7 +13,7 @@ from tamias.state.keyed_backend import RestoredTables
 from tamias.state.operator_state_files import Mode
 from tamias.state.raw_state import decode_key_group
 from tamias.state.snapshots import RAW_KEYED, RAW_OPERATOR, WINDOWED, StateInfo
-from tamias.state_processor.entries import EntryAddress, Values, address_of, pieces_of, pieces_with, tables_of
+from tamias.state_processor.entries import EntryAddress, Values, address_of, compared_pieces, pieces_of, pieces_with
 from tamias.state_processor.stand_ins import load_value
 from tamias.state_processor.stored_savepoint import StoredOperator, StoredSavepoint
 
@@ -163,8 +163,9 @@ def compared_ranges(one: StoredOperator, other: StoredOperator) -> list[KeyGroup
 
 
 def differences_in(one: StoredOperator, other: StoredOperator, key_groups: KeyGroupRange) -> Iterator[Difference]:
-    """Yield the differences in a range of key groups."""
-    return _differences(tables_of(one, key_groups), tables_of(other, key_groups))
+    """Yield the differences in a range of key groups. A piece of both savepoints at a time is in memory."""
+    for piece in compared_pieces(one, other, key_groups):
+        yield from _differences(piece.before, piece.after)
 
 
 def _differences(before: RestoredTables, after: RestoredTables) -> Iterator[Difference]:

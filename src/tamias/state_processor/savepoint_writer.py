@@ -8,6 +8,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from tamias.batch.program.execution_environment import ExecutionEnvironment
 from tamias.checkpoint.metadata import OperatorMetadata
 from tamias.checkpoint.signing import SigningKey, read_signing_key
 from tamias.config.state_backend import StateBackend
@@ -21,6 +22,7 @@ from tamias.state.snapshots import SubtaskSnapshot
 from tamias.state_processor.new_savepoint import NewSavepoint, new_directory, operator_of
 from tamias.state_processor.operator_identifier import OperatorIdentifier, identified
 from tamias.state_processor.operator_transformation import StateBootstrapTransformation
+from tamias.state_processor.savepoint_reader import Environment
 from tamias.state_processor.stored_savepoint import StoredOperator, StoredSavepoint, open_savepoint
 from tamias.storage.file_store import FileStore
 
@@ -65,12 +67,12 @@ class SavepointWriter:
 
     @staticmethod
     def new_savepoint(
-        env: StreamExecutionEnvironment, max_parallelism: int, *, state_backend: StateBackend | None = None
+        env: Environment, max_parallelism: int, *, state_backend: StateBackend | None = None
     ) -> SavepointWriter:
         """Begin a savepoint without operators.
 
         Args:
-            env: The environment whose job writes the state.
+            env: The environment of the streams, or of the data sets, from which state is filled.
             max_parallelism: The number of key groups, from 1 to 32768. The job that restores the savepoint can have
                 any parallelism up to it.
             state_backend: Where the job keeps the state before it is written; by default the environment's. The
@@ -80,12 +82,12 @@ class SavepointWriter:
 
     @staticmethod
     def from_existing_savepoint(
-        env: StreamExecutionEnvironment, path: str | os.PathLike[str], *, state_backend: StateBackend | None = None
+        env: Environment, path: str | os.PathLike[str], *, state_backend: StateBackend | None = None
     ) -> SavepointWriter:
         """Begin a savepoint with the operators of a savepoint or checkpoint.
 
         Args:
-            env: The environment whose job writes the state.
+            env: The environment of the streams, or of the data sets, from which state is filled.
             path: Its directory or its `_metadata` file.
             state_backend: Where the job keeps the state before it is written; by default the environment's.
         """
@@ -100,7 +102,7 @@ class SavepointWriter:
                 "OperatorTransformation.bootstrap_with"
             )
         if transformation.environment is not self._env:
-            raise InvalidProgramError("with_operator(): the stream belongs to another environment than the savepoint")
+            raise InvalidProgramError("with_operator(): the data belongs to another environment than the savepoint")
         if operator.operator_id in self._planned:
             raise StateError(f"the savepoint has an operator with {operator} already; remove it first")
         self._planned.bootstrapped[operator.operator_id] = (operator, transformation)
@@ -196,8 +198,10 @@ class SavepointWriter:
 
 
 def _writer(
-    env: StreamExecutionEnvironment, max_parallelism: int | None, path: str | None, state_backend: StateBackend | None
+    env: Environment, max_parallelism: int | None, path: str | None, state_backend: StateBackend | None
 ) -> SavepointWriter:
+    if isinstance(env, ExecutionEnvironment):
+        env = env.stream_environment()
     if not isinstance(env, StreamExecutionEnvironment):
         raise TypeError(f"a savepoint is written by the jobs of an environment, got {env!r}")
     if state_backend is not None:

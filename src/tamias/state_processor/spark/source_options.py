@@ -9,6 +9,7 @@ from tamias.config import options
 from tamias.config.starting_configuration import starting_configuration
 from tamias.errors import ConfigurationError
 from tamias.state_processor.operator_identifier import OperatorIdentifier, is_operator_id
+from tamias.state_processor.operator_state_rows import rows_of_operator_state
 from tamias.state_processor.state_rows import (
     StateTable,
     rows_by_key,
@@ -20,9 +21,15 @@ from tamias.state_processor.stored_savepoint import StoredOperator, StoredSavepo
 
 __all__ = ["SourceOptions"]
 
-_READ = {"path", "operatoruid", "statevarname", "readregisteredtimers", "flattencollectiontypes", "changestart"}
+_READ = {
+    *("path", "operatoruid", "statevarname", "readregisteredtimers", "flattencollectiontypes", "changestart"),
+    *("operatorstate", "storedform"),
+}
 _METADATA = {"path"}
-_WRITE = {"path", "operatoruid", "keycolumn", "maxparallelism", "parallelism", "basesavepoint"}
+_WRITE = {
+    *("path", "operatoruid", "keycolumn", "maxparallelism", "parallelism", "basesavepoint"),
+    *("operatorstate", "operatorstatekind", "storedform"),
+}
 
 
 class SourceOptions:
@@ -79,11 +86,19 @@ class SourceOptions:
     def table(self) -> StateTable:
         """Return the table of state that the options name."""
         stored, state = self.savepoint().operator(self.operator), self.text("stateVarName")
+        of_operator = self.text("operatorState")
+        if of_operator:
+            self.refuse(
+                "operatorState", "stateVarName", "readRegisteredTimers", "changeStart", "flattenCollectionTypes"
+            )
+            return rows_of_operator_state(stored, of_operator, stored_form=self.flag("storedForm", default=False))
+        if self.text("storedForm"):
+            self.needed("operatorState", "storedForm is for the elements of an operator state")
         if self.flag("readRegisteredTimers", default=False):
-            self._refuse("readRegisteredTimers", "stateVarName", "changeStart", "flattenCollectionTypes")
+            self.refuse("readRegisteredTimers", "stateVarName", "changeStart", "flattenCollectionTypes")
             return rows_of_timers(stored)
         if self.text("changeStart"):
-            self._refuse("changeStart", "flattenCollectionTypes")
+            self.refuse("changeStart", "flattenCollectionTypes")
             return rows_of_changes(
                 self._earlier(), stored, self.needed("stateVarName", "changes are those of one state")
             )
@@ -93,7 +108,8 @@ class SourceOptions:
             self.needed("stateVarName", "flattenCollectionTypes is for the entries of one state")
         return rows_by_key(stored)
 
-    def _refuse(self, name: str, *others: str) -> None:
+    def refuse(self, name: str, *others: str) -> None:
+        """Refuse options that would be ignored beside another one."""
         for other in others:
             if self.text(other):
                 raise ConfigurationError(f"tamias-state has no use for the option {other} beside {name}: leave it out")

@@ -5,7 +5,8 @@ df.write.format("tamias-state").option("operatorUid", uid).mode("append").save(p
 
 Options for reading: `stateVarName` reads one state, a row for each entry, in the shape of Spark's `statestore` format;
 `flattenCollectionTypes` false keeps lists and maps in one row; `readRegisteredTimers` reads the timers; `changeStart`
-names an earlier savepoint or checkpoint, and reads what changed in a state since.
+names an earlier savepoint or checkpoint, and reads what changed in a state since. `operatorState` reads list, union,
+broadcast or raw state, and writes it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tamias.engine.spark.data_frames.spark_schemas import row_type_from_spark, s
 from tamias.engine.spark.data_frames.tamias_source import as_spark_expects
 from tamias.errors import ConfigurationError
 from tamias.state_processor.export import arrow_batches
+from tamias.state_processor.spark.operator_state_writer import OperatorStateWriter
 from tamias.state_processor.spark.source_options import SourceOptions
 from tamias.state_processor.spark.state_writer import StateWriter
 
@@ -26,7 +28,7 @@ __all__ = ["TamiasStateSource"]
 
 
 class TamiasStateSource(DataSource):  # type: ignore[misc]
-    """Reads and writes the keyed state of one operator."""
+    """Reads and writes the state of one operator."""
 
     @classmethod
     def name(cls) -> str:
@@ -45,7 +47,9 @@ class TamiasStateSource(DataSource):  # type: ignore[misc]
         """Return the writer of a new savepoint."""
         if overwrite:
             raise ConfigurationError("a savepoint is never written over another: use mode('append') and a new path")
-        return StateWriter(dict(self.options), schema)
+        options = dict(self.options)
+        of_operator = SourceOptions(options, writing=True).text("operatorState")
+        return OperatorStateWriter(options, schema) if of_operator else StateWriter(options, schema)
 
 
 class _StateReader(DataSourceReader):  # type: ignore[misc]
