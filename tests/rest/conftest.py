@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
-from tamias.common import Configuration, RestartStrategies, WatermarkStrategy
+from tamias.common import Configuration, RestartStrategies, Types, WatermarkStrategy
 from tamias.config.web_settings import WebSettings
-from tamias.datastream import StreamExecutionEnvironment
+from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tamias.driver.job_handle import JobHandle
 from tamias.rest.driver_web import DriverWeb
+from tests import live_jobs
 from tests.driver.submitted_jobs import start_locally
 from tests.live_jobs import until
 
@@ -90,6 +92,51 @@ def run(web: DriverWeb) -> Iterator[Callable[..., JobHandle]]:
         started.append(handle)
         web.jobs.add(handle)
         until(lambda: handle.progress().epochs > 1 or handle.status().is_terminal_state())
+        return handle
+
+    yield start
+    for handle in started:
+        handle.cancel()
+        handle.wait_for_end(30)
+
+
+COUNT = ValueStateDescriptor("count", Types.LONG())
+COUNT.set_queryable("count")
+RECENT = ListStateDescriptor("recent", Types.LONG())
+RECENT.set_queryable("recent")
+BY_PARITY = MapStateDescriptor("parity", Types.STRING(), Types.LONG())
+BY_PARITY.set_queryable("parity")
+
+
+class Kept(KeyedProcessFunction):
+    """Keeps the last number of each key in states of three kinds."""
+
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(COUNT)
+        self.recent = runtime_context.get_list_state(RECENT)
+        self.parity = runtime_context.get_map_state(BY_PARITY)
+
+    def process_element(self, value, ctx):
+        self.count.update(value)
+        self.recent.update([value, value])
+        self.parity.put("even" if value % 2 == 0 else "odd", value)
+        yield value
+
+
+@pytest.fixture
+def serve(web: DriverWeb, tmp_path: Path) -> Iterator[Callable[..., JobHandle]]:
+    """Starts a job that keeps, for each number below 10, the number itself; it is cancelled at the end."""
+    started: list[JobHandle] = []
+
+    def start(key_type: Any = Types.LONG(), selector: Any = lambda n: n, name: str = "kept", **keys: Any) -> JobHandle:  # noqa: B008
+        keys = {"queryable_state__enable": "true", "queryable_state__proxy__ports": "0"} | keys
+        env = live_jobs.environment(tmp_path / f"{name}-checkpoints", interval_ms=20, parallelism=2, **keys)
+        numbers = live_jobs.generated(env, None, 2000).map(lambda n: n % 10, Types.LONG())
+        numbers.key_by(selector, key_type).process(Kept()).uid("kept").name("keep")
+        handle = start_locally(env, name)
+        started.append(handle)
+        web.jobs.add(handle)
+        until(lambda: handle.progress().records_read > 1000 and handle.progress().checkpoints_completed > 3)
         return handle
 
     yield start

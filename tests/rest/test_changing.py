@@ -7,6 +7,7 @@ import pytest
 from tamias.checkpoint.restore_point import resolve
 from tamias.common import JobStatus
 from tamias.config.web_settings import WebSettings
+from tamias.errors import CheckpointError
 from tamias.rest.archive import last_answers
 from tamias.rest.known_jobs import KnownJobs
 from tamias.rest.operations import Operations
@@ -136,3 +137,88 @@ def test_a_defect_of_one_answer_leaves_the_other_last_answers():
     routes.add("GET", "/jobs", lambda request: {"never": 1 // 0})
     routes.add("GET", "/jobs/overview", lambda request: {"jobs": []})
     assert last_answers(routes, KnownJobs(), Operations()) == {"/jobs/overview": {"jobs": []}}
+
+
+# ------------------------------------------------------------------------------------------------------ rescaling
+
+
+def vertices_of(caller, handle):
+    return {each["id"]: each["parallelism"] for each in caller.get(f"/jobs/{handle.job_id}")["vertices"]}
+
+
+def test_a_job_goes_on_at_another_parallelism(caller, run, tmp_path):
+    handle = run(tmp_path, parallelism=2)
+    at = f"/jobs/{handle.job_id}/rescaling"
+    status, answer = caller.ask("PATCH", f"{at}?parallelism=3")
+    assert status == 202
+    assert "chk-" in outcome(caller, at, answer)["location"]
+    assert set(vertices_of(caller, handle).values()) == {3}
+    assert caller.get(f"/jobs/{handle.job_id}/status") == {"status": "RUNNING"}
+    assert caller.get("/overview")["slots-total"] == 3
+    read = handle.progress().records_read
+    until(lambda: handle.progress().records_read > read)
+    for vertex in vertices_of(caller, handle):
+        assert len(caller.get(f"/jobs/{handle.job_id}/vertices/{vertex}")["subtasks"]) == 3
+
+
+def test_a_parallelism_that_is_refused_is_an_outcome(caller, run, tmp_path):
+    handle = run(tmp_path)
+    at = f"/jobs/{handle.job_id}/rescaling"
+    cause = outcome(caller, at, caller.ask("PATCH", f"{at}?parallelism=500")[1])["failure-cause"]
+    assert cause["class"] == "tamias.errors.RescaleError"
+    assert "above its max parallelism of 128" in cause["stack-trace"]
+    assert set(vertices_of(caller, handle).values()) == {2}
+
+
+@pytest.mark.parametrize("query", ["", "?parallelism=0", "?parallelism=two", "?parallelism=3&slots=0"])
+def test_a_malformed_rescale_is_a_bad_request(caller, run, query):
+    handle = run()
+    assert caller.ask("PATCH", f"/jobs/{handle.job_id}/rescaling{query}")[0] == 400
+
+
+def test_the_upper_bound_of_the_requirements_of_vertices_rescales_a_job(caller, run, tmp_path):
+    handle = run(tmp_path, parallelism=1)
+    at = f"/jobs/{handle.job_id}/resource-requirements"
+    wanted = caller.get(at)
+    for requirement in wanted.values():
+        requirement["parallelism"] = {"lowerBound": 1, "upperBound": 2}
+    assert caller.ask("PUT", at, wanted) == (200, {})
+    until(lambda: set(vertices_of(caller, handle).values()) == {2})
+    assert caller.ask("PUT", at, wanted) == (200, {}), "nothing is to be changed"
+
+
+def test_requirements_that_the_job_cannot_meet_are_a_bad_request(caller, run):
+    handle = run(parallelism=1)
+    at = f"/jobs/{handle.job_id}/resource-requirements"
+    first, second = caller.get(at)
+    for body, why in (
+        ({first: {"parallelism": {"upperBound": 2}}, second: {"parallelism": {"upperBound": 3}}}, "ask for 2, 3"),
+        ({"ab" * 16: {"parallelism": {"upperBound": 2}}}, "has no vertex"),
+        ({first: {"parallelism": 2}}, "needs a 'parallelism' with an 'upperBound'"),
+        ({first: {"parallelism": {"upperBound": True}}}, "needs a 'parallelism' with an 'upperBound'"),
+    ):
+        status, answer = caller.ask("PUT", at, body)
+        assert status == 400 and why in answer["errors"][0]
+
+
+def test_a_checkpoint_is_taken_on_request(caller, run, tmp_path):
+    handle = run(tmp_path / "checkpoints")
+    at = f"/jobs/{handle.job_id}/checkpoints"
+    status, answer = caller.ask("POST", at, {"checkpointType": "CONFIGURED"})
+    assert status == 202
+    taken = outcome(caller, at, answer)["checkpointId"]
+    assert caller.get(f"{at}/details/{taken}")["status"] == "COMPLETED"
+    assert caller.ask("POST", at, {"checkpointType": "FULL"})[0] == 400
+    assert caller.ask("GET", f"{at}/{'0' * 32}")[0] == 404
+
+
+def test_a_job_without_checkpoints_says_why_it_takes_none(caller, run):
+    handle = run()
+    at = f"/jobs/{handle.job_id}/checkpoints"
+    _, answer = caller.ask("POST", at)
+    assert "takes no checkpoints" in outcome(caller, at, answer)["failureCause"]["stack-trace"]
+    handle.cancel()
+    assert handle.wait_for_end(30)
+    assert caller.ask("POST", at)[0] == 409
+    with pytest.raises(CheckpointError, match="the job is over"):
+        handle.request_checkpoint().result(10)

@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 
 from tamias.config.service_settings import ServiceSettings
 from tamias.config.web_settings import WebSettings
+from tamias.rest.answer_shapes import ANSWERS
 from tamias.rest.driver_web import driver_routes
 from tamias.rest.known_jobs import KnownJobs
 from tamias.rest.operations import Operations
+from tamias.rest.shapes import schema_of
 from tamias.service.job_service import JobService
 from tamias.service.service_api import service_routes
 from tamias.web.gate import Gate
-from tamias.web.server import WebServer, tcp_socket
+from tamias.web.http_server import WebServer, tcp_socket
 from tests.driver.submitted_jobs import start_locally
 from tests.live_jobs import environment, generated, tallied, until
 
@@ -103,3 +105,16 @@ def test_the_description_names_every_path(servers):
         for route in routes:
             name = re.sub(r":(\w+)", r"{\1}", route.path).replace("*", "{rest}")
             assert route.is_public or route.method.lower() in paths[name], route.path
+
+
+def test_the_description_names_the_schema_of_every_answer(servers):
+    for port, routes in servers[0]:
+        found = json.loads(ask(port, "GET", "/openapi.json", None)[1])
+        for route in routes:
+            if route.is_public:
+                continue
+            name = re.sub(r":(\w+)", r"{\1}", route.path).replace("*", "{rest}")
+            assert f"{route.method} {name}" in ANSWERS, "write the shape of the answer in rest/answer_shapes.py"
+            (content,) = found["paths"][name][route.method.lower()]["responses"]["2XX"]["content"].values()
+            schema = content["schema"]["$ref"].removeprefix("#/components/schemas/")
+            assert found["components"]["schemas"][schema] == schema_of(ANSWERS[f"{route.method} {name}"])

@@ -1,10 +1,16 @@
 """What a driver shows of its jobs, in Flink's form."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from tamias.common import JobStatus
+from tests.imports import SOURCE
 from tests.live_jobs import until
 from tests.rest.shapes import READING, misfits
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_every_answer_has_the_shape_of_flinks(caller, run, tmp_path):
@@ -60,6 +66,21 @@ def test_metrics_are_listed_chosen_and_combined(caller, run):
     assert sum(ratios[name] for name in ("ratio", "busyRatio", "idleRatio")) == pytest.approx(1, abs=0.01)
 
 
+def test_the_page_of_metrics_has_every_metric(caller, run):
+    handle = run()
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    names = [each["id"] for each in caller.get(f"/jobs/{handle.job_id}/metrics")]
+    for vertex in caller.get(f"/jobs/{handle.job_id}")["vertices"]:
+        of_subtasks = caller.get(f"/jobs/{handle.job_id}/vertices/{vertex['id']}/metrics")
+        names += [each["id"].rpartition(".")[2] for each in of_subtasks]
+    slot = caller.get("/taskmanagers")["taskmanagers"][0]["id"]
+    names += [each["id"] for at in ("jobmanager", f"taskmanagers/{slot}") for each in caller.get(f"/{at}/metrics")]
+    for path in [*(SOURCE / "operators").rglob("*.py"), *(SOURCE / "subtask").rglob("*.py")]:
+        names += re.findall(r'"(num[A-Z]\w+)"', path.read_text(encoding="utf-8"))
+    assert {"numRestarts", "numRecordsIn", "numLateRecordsDropped"} <= set(names)
+    assert not [name for name in sorted(set(names)) if f"`{name.removesuffix('Total')}`" not in page]
+
+
 def test_checkpoints_are_shown_with_their_parts(caller, run, tmp_path):
     handle = run(tmp_path)
     until(lambda: handle.progress().checkpoints_completed > 2)
@@ -78,6 +99,20 @@ def test_checkpoints_are_shown_with_their_parts(caller, run, tmp_path):
     vertex = next(iter(whole["tasks"]))
     parts = caller.get(f"/jobs/{handle.job_id}/checkpoints/details/{saved}/subtasks/{vertex}")["subtasks"]
     assert [part["status"] for part in parts] == ["completed", "completed"]
+
+
+def test_the_figures_of_the_last_hours_are_told_after_a_moment(caller, run, tmp_path):
+    handle = run(tmp_path)
+    until(lambda: len(handle.statistics.history.points()) > 2)
+    until(lambda: handle.progress().checkpoints_completed > 0)
+    path = f"/jobs/{handle.job_id}/metric-history"
+    points = caller.get(path)["points"]
+    names = {"timestamp", "recordsPerSecond", "latency", "busyRatio", "backPressuredRatio", "restarts"}
+    assert set(points[0]) == names | {"stateSize", "checkpointDuration"}
+    assert points[-1]["stateSize"] > 0 and points[-1]["checkpointDuration"] >= 0 and points[-1]["latency"] > 0
+    later = caller.get(f"{path}?since={points[0]['timestamp']}")["points"]
+    assert later[: len(points) - 1] == points[1:]
+    assert caller.ask("GET", f"{path}?since=never")[0] == 400
 
 
 def test_a_failure_is_shown_with_the_users_frames(caller, run):

@@ -10,7 +10,7 @@ import pytest
 from tamias.common import Configuration
 from tamias.config.service_settings import ServiceSettings
 from tamias.config.web_settings import WebSettings
-from tamias.service.driver_process import end_process
+from tamias.service.job_process import end_process
 from tamias.service.service_client import ServiceClient
 from tamias.service.service_process import StandingService
 
@@ -39,6 +39,16 @@ env = StreamExecutionEnvironment.get_execution_environment()
 env.from_collection([1, 2, 3]).map(lambda n: n * int(sys.argv[1])).print()
 with on_local_engine():
     env.execute("bounded")
+"""
+TWO_JOBS = """
+from tamias.datastream import StreamExecutionEnvironment
+from tamias.testing.local_run import on_local_engine
+
+env = StreamExecutionEnvironment.get_execution_environment()
+with on_local_engine():
+    for name in ("one", "two"):
+        env.from_collection([1, 2]).map(lambda n: n).print()
+        env.execute(name)
 """
 STEPS = """
 def remainder(n):

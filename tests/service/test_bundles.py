@@ -89,5 +89,6 @@ def test_clients_that_bring_the_same_program_at_once_all_succeed(tmp_path):
     digest = digest_of(file)
     with ThreadPoolExecutor(8) as clients:
         added = {each.result() for each in [clients.submit(store.add_program, file, digest, "a.py") for _ in range(64)]}
-    assert [path.name for path in store.programs()] == sorted(added)
-    assert digest_of(store.programs()[0]) == digest and len(os.listdir(tmp_path / "service" / "programs")) == 1
+    assert [each.id for each in store.programs()] == sorted(added)
+    assert digest_of(tmp_path / "service" / "programs" / store.programs()[0].id) == digest
+    assert len(os.listdir(tmp_path / "service" / "programs")) == 1

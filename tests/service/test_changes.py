@@ -7,9 +7,9 @@ import pytest
 
 from tamias.cli.main import main
 from tamias.common import JobStatus
-from tamias.errors import ConfigurationError
+from tamias.errors import ConfigurationError, RescaleError
 from tamias.service.job_changes import check_program, upgraded
-from tamias.web.client import RefusedRequest
+from tamias.web.http_client import RefusedRequest
 from tests.live_jobs import until
 
 
@@ -38,6 +38,47 @@ def test_a_job_continues_with_another_parallelism_under_its_id(client, job, caps
     assert parallelisms(client, job) == [2, 2]
     assert client.web.get(f"/jobs/{job}/checkpoints")["latest"]["restored"]["external_path"] == saved
     assert [each["id"] for each in client.jobs()] == [job]
+
+
+def test_a_rescaled_job_keeps_its_driver_and_claims_other_slots(client, job, programs):
+    before = client.jobs()[0]
+    assert main(["rescale", "-p", "2", job]) == 0
+    after = client.jobs()[0]
+    assert (after["pid"], after["started"], after["slots"]) == (before["pid"], before["started"], 2)
+    waiting = client.submit(programs / "endless.py", parallelism=1)
+    assert main(["rescale", "-p", "1", job]) == 0
+    until(lambda: waiting.get_job_status().result() is JobStatus.RUNNING)
+    assert client.jobs()[0]["pid"] == before["pid"]
+
+
+def test_a_rescale_that_the_driver_refuses_leaves_the_claim_as_it_was(client, job, running, programs, capsys):
+    assert main(["rescale", "-p", "1", job]) == 1
+    assert "no operator would have another parallelism" in capsys.readouterr().err
+    assert [each.slots for each in running.service.jobs()] == [1]
+
+
+def test_the_job_client_of_a_service_rescales(client, job):
+    client.job(job).rescale(2).result(60)
+    assert parallelisms(client, job) == [2, 2]
+    with pytest.raises(RescaleError, match="would not fit"):
+        client.job(job).rescale(3).result(60)
+
+
+def test_the_rescales_of_a_job_are_listed_through_the_service_also_when_it_has_ended(client, job):
+    client.job(job).rescale(2).result(60)
+    client.job(job).rescale(1).result(60)
+
+    def seen():
+        found = client.web.get(f"/jobs/{job}/rescales")["rescales"]
+        assert [(each["parallelism"], each["wanted"], each["refusal"]) for each in found] == [
+            (2, 1, None),
+            (1, 2, None),
+        ]
+
+    seen()
+    client.job(job).cancel().result(60)
+    until(lambda: client.jobs()[0]["phase"] == "ENDED")
+    seen()
 
 
 def test_a_parallelism_that_does_not_fit_leaves_the_job_alone(client, job, capsys):

@@ -2,18 +2,22 @@
 
 import json
 import os
-import re
 import shlex
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tamias.cli.job_commands import logs
 from tamias.cli.main import main
+from tamias.common import JobStatus
 from tamias.service.service_client import own_service
 from tests.live_jobs import is_running, until
+from tests.manual.blocks import blocks_of
+from tests.manual.page_run import commands_of
 from tests.service.conftest import configuration
+from tests.services.kafka.certificates import write_certificates
 
 PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
 
@@ -38,12 +42,10 @@ def service(tmp_path, desk_folder, programs, monkeypatch):
 
 
 def test_the_commands_of_the_page_do_what_it_says(service, capsys, tmp_path):
-    (block,) = re.findall(r"```console\n(.*?)```", PAGE.read_text(), re.S)
+    (block,) = [block for block in blocks_of(PAGE) if block.language == "console"]
     job = ""
-    for line in block.splitlines():
-        if not line.startswith("$ "):
-            continue
-        words = shlex.split(line[2:].replace("JOB", job).replace("/savepoints", str(tmp_path / "saved")))
+    for line, _ in commands_of(block.text):
+        words = shlex.split(line.replace("JOB", job).replace("/savepoints", str(tmp_path / "saved")))
         assert words.pop(0) == "tamias"
         assert main(words) == 0, (line, capsys.readouterr())
         out = capsys.readouterr().out
@@ -52,6 +54,49 @@ def test_the_commands_of_the_page_do_what_it_says(service, capsys, tmp_path):
             until(lambda: main(["list", "-r"]) == 0)
             capsys.readouterr()
     assert own_service() is None
+
+
+def test_the_client_of_the_page_submits_a_job(service, capsys):
+    (block,) = [block for block in blocks_of(PAGE) if block.language == "python"]
+    names: dict[str, Any] = {"__name__": "page"}
+    assert main(["service", "start"]) == 0
+    exec(compile(block.text, str(PAGE), "exec"), names)
+    job = names["job"]
+    until(lambda: job.get_job_status().result() is JobStatus.RUNNING)
+    assert main(["list", "-r"]) == 0
+    assert str(job.get_job_id()) in capsys.readouterr().out
+    job.cancel().result(60)
+    until(lambda: main(["list", "-r"]) == 1)
+
+
+def test_a_service_with_the_settings_of_the_page_leads(service, capsys, tmp_path):
+    """The page's storage, name and certificate are those of other machines; the test has its own."""
+    (block,) = [block for block in blocks_of(PAGE) if block.language == "yaml"]
+    write_certificates(tmp_path)
+    (tmp_path / "server.pem").chmod(0o600)
+    (tmp_path / "shared").mkdir(mode=0o700)
+    replaced = {
+        "s3://bucket/tamias": str(tmp_path / "shared"),
+        "machine-1.example.com": "127.0.0.1",
+        "/etc/tamias/server.pem": str(tmp_path / "server.pem"),
+    }
+    text = block.text
+    for shown, real in replaced.items():
+        assert shown in text
+        text = text.replace(shown, real)
+    with open(tmp_path / "conf" / "config.yaml", "a") as settings:
+        settings.write(f"\n{text}")
+    assert main(["service", "start"]) == 0, capsys.readouterr().err
+    until(lambda: main(["service", "status"]) == 0)  # it has asked the storage who leads
+    assert "leader: https://127.0.0.1:" in capsys.readouterr().out
+
+
+def test_the_address_of_a_service_has_the_name_that_is_configured(service, capsys):
+    name = ["-D", "rest.address=localhost"]
+    assert main(["service", "start", *name]) == 0
+    assert "http://localhost:" in capsys.readouterr().out
+    assert main(["service", "status", *name]) == 0
+    assert main(["service", "stop", *name]) == 0
 
 
 def test_jobs_outlive_a_service_that_is_killed(service, capsys):
@@ -88,6 +133,12 @@ def test_one_folder_has_one_service(service, capsys):
 def test_a_service_that_cannot_start_says_why(service, capsys):
     assert main(["service", "start", "-D", "tamias.web.certificate-file=/nowhere.pem"]) == 1
     assert "tamias.web.certificate-file: '/nowhere.pem' cannot be used" in capsys.readouterr().err
+
+
+def test_an_entry_class_is_refused_with_what_to_do(service, capsys):
+    with pytest.raises(SystemExit):
+        main(["run", "-c", "org.Main", "endless.py"])
+    assert "a Python program has none: name the script" in capsys.readouterr().err
 
 
 def test_without_a_service_a_submission_says_what_to_do(service, capsys):

@@ -6,14 +6,18 @@ from dataclasses import replace
 
 import pytest
 
+from tamias.cli.job_commands import list_jobs
 from tamias.common import JobStatus
+from tamias.config.job_id import JobID
+from tamias.driver.further_jobs import further_id
 from tamias.errors import JobCancelledError, JobExecutionError
-from tamias.service.driver_process import end_process
+from tamias.rest.answer_shapes import ANSWERS
+from tamias.service.job_process import end_process
 from tamias.service.service_process import StandingService
-from tamias.web.client import RefusedRequest
+from tamias.web.http_client import RefusedRequest
 from tests.live_jobs import until
 from tests.rest.shapes import READING, misfits
-from tests.service.conftest import client_of, kill_drivers
+from tests.service.conftest import TWO_JOBS, client_of, kill_drivers
 
 
 def is_running(job):
@@ -104,6 +108,45 @@ def test_a_program_that_takes_more_slots_than_it_asked_for_does_not_start(client
     job = client.submit(programs / "wide.py", parallelism=1)
     until(lambda: job.get_job_status().result() is JobStatus.FAILED)
     assert "needs 2 slots, and may take 1" in log_of(running, job)
+
+
+def test_the_logs_and_settings_of_a_jobs_driver_are_those_of_the_driver_also_when_it_has_ended(client, programs):
+    job = client.submit(programs / "endless.py", arguments=["x"])
+    until(lambda: is_running(job))
+    at = f"/jobs/{job.get_job_id()}/jobmanager"
+
+    def seen():
+        assert "driver.log" in [each["name"] for each in client.web.get(f"{at}/logs")["logs"]]
+        assert b"arguments ['x']" in client.web.ask("GET", f"{at}/logs/driver.log").body
+        settings = {each["key"]: each["value"] for each in client.web.get(f"{at}/config")}
+        assert settings["$internal.pipeline.job-id"] == str(job.get_job_id())
+
+    seen()
+    job.cancel().result(60)
+    until(lambda: client.jobs()[0]["phase"] == "ENDED")
+    seen()
+    with pytest.raises(RefusedRequest, match="there is no log file"):
+        client.web.get(f"{at}/logs/service.log")
+
+
+def test_state_is_looked_up_through_the_service(client, programs):
+    text = (programs / "endless.py").read_text()
+    kept = 'numbers.key_by(remainder).as_queryable_state("latest")\nprint('
+    (programs / "asked.py").write_text(text.replace("print(", kept))
+    settings = {"queryable-state.enable": "true", "queryable-state.proxy.ports": "0"}
+    job = client.submit(programs / "asked.py", settings=settings)
+    until(lambda: is_running(job))
+    at = f"/jobs/{job.get_job_id()}/state"
+    until(lambda: client.web.get(at)["states"])
+    assert [each["name"] for each in client.web.get(at)["states"]] == ["latest"]
+    until(lambda: job.get_progress().records_read > 100)
+    body = {"keys": [0, 4, 9]}
+    entries = client.web.ask("POST", f"{at}/latest", body).json()["entries"]
+    assert [each["found"] for each in entries] == [True, True, False]
+    (entry,) = client.web.get(f"{at}/latest?key=3")["entries"]
+    assert entry["value"] % 5 == 3
+    with pytest.raises(RefusedRequest, match="has no value for key 'tea'"):
+        client.web.get(f"{at}/latest?key=tea")
 
 
 def test_a_failed_job_says_why(client, programs):
@@ -235,3 +278,105 @@ def test_no_secret_is_on_a_command_line(client, programs):
     assert shown["settings"]["spark.my.password"] == "******"
     answers = str(client.web.get("/service/jobs")) + str(client.web.get(f"/jobs/{job.get_job_id()}"))
     assert "hush" not in answers
+
+
+def test_a_driver_that_hangs_holds_up_no_other_and_is_named(client, programs, capsys):
+    hung, other = (client.submit(programs / "endless.py") for _ in range(2))
+    until(lambda: is_running(hung) and is_running(other))
+    pid = client.jobs()[0]["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        shown = client.jobs()
+        assert [(job["silent"], job["state"]) for job in shown] == [(True, "CREATED"), (False, "RUNNING")]
+        assert list_jobs(client) == 0
+        printed = capsys.readouterr().out
+        assert f"{hung.get_job_id()}: its driver does not answer" in printed
+        assert f"{other.get_job_id()}: its driver" not in printed
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_programs_are_kept_with_their_jobs_and_a_few_more(settings, programs):
+    service = StandingService(replace(settings, jobs_kept=1, programs_kept=1))
+    client = client_of(service)
+    try:
+        uploads = []
+        for number in range(3):
+            (programs / "steps.py").write_text(f"def remainder(n):\n    return n % {number + 2}\n")
+            uploads.append(client.upload(programs / "endless.py"))
+        kept = [each["id"] for each in client.web.get("/jars")["files"]]
+        assert kept == uploads[-1:]  # of those that no job needs, the latest
+        jobs = []
+        for number in range(3):
+            (programs / "nothing.py").write_text(f"print({number})")
+            jobs.append(client.submit(programs / "nothing.py"))
+            until(lambda: client.jobs()[-1]["phase"] == "ENDED")
+        until(lambda: len(client.jobs()) == 1)
+        named = client.jobs()[0]["program"]
+        until(lambda: len(client.web.get("/jars")["files"]) == 2)
+        assert named in {each["id"] for each in client.web.get("/jars")["files"]}
+    finally:
+        service.close()
+
+
+def test_a_job_whose_memory_is_not_free_waits_with_a_reason(client, programs):
+    first = client.submit(programs / "endless.py", slot_memory_bytes=600)
+    until(lambda: is_running(first))
+    second = client.submit(programs / "endless.py", slot_memory_bytes=600)
+    until(lambda: client.jobs()[1]["why"] == "it waits: it claims 600 bytes of memory, and 400 of 1000 are free")
+    first.cancel().result(60)
+    until(lambda: is_running(second))
+
+
+def test_slots_of_jobs_whose_ids_begin_alike_are_told_apart(client, programs):
+    chosen = ["abcdef01" + "0" * 23 + digit for digit in "12"]
+    jobs = [client.submit(programs / "endless.py", settings={"$internal.pipeline.job-id": each}) for each in chosen]
+    until(lambda: all(is_running(job) for job in jobs))
+    until(lambda: len(client.web.get("/taskmanagers")["taskmanagers"]) == 2)
+    ids = [slot["id"] for slot in client.web.get("/taskmanagers")["taskmanagers"]]
+    assert ids == [f"{each}-slot-0" for each in chosen]
+    assert [client.web.get(f"/taskmanagers/{each}")["id"] for each in ids] == ids
+
+
+def test_every_job_of_a_program_has_an_id_and_is_listed(client, programs):
+    (programs / "two.py").write_text(TWO_JOBS)
+    first = str(client.submit(programs / "two.py").get_job_id())
+    until(lambda: client.jobs()[0]["phase"] == "ENDED")
+    jobs = client.web.get("/jobs/overview")["jobs"]
+    assert [job["name"] for job in jobs] == ["one", "two"] and jobs[0]["jid"] == first != jobs[1]["jid"]
+    second = jobs[1]["jid"]
+    assert client.jobs()[0]["further"] == [second] and second == str(further_id(JobID(first), 2))
+    assert client.web.get(f"/jobs/{second}")["name"] == "two"
+    assert client.job(second).get_job_status().result() is JobStatus.FINISHED
+
+
+def test_an_entry_class_is_refused(client, programs):
+    program = client.upload(programs / "endless.py")
+    with pytest.raises(RefusedRequest, match="names a class of a jar"):
+        client.web.ask("POST", f"/jars/{program}/run", {"entryClass": "org.Main"}).json()
+
+
+def test_what_the_service_answers_has_the_shapes_of_its_description(client, programs, tmp_path):
+    first, waiting = client.submit(programs / "endless.py", parallelism=2), client.submit(programs / "endless.py")
+    until(lambda: is_running(first))
+    job = str(first.get_job_id())
+    trigger = client.web.ask("POST", f"/jobs/{job}/savepoints", {"target-directory": str(tmp_path / "saved")}).json()
+    until(lambda: client.web.get(f"/jobs/{job}/savepoints/{trigger['request-id']}")["status"]["id"] == "COMPLETED")
+    asked = 0
+    for name, shape in ANSWERS.items():
+        method, _, path = name.partition(" ")
+        filled = path.replace("{jobid}", job).replace("{triggerid}", trigger["request-id"])
+        if method != "GET" or "{" in filled or shape is str:
+            continue
+        answer = client.web.ask("GET", filled)
+        if answer.status == 200:
+            asked += 1
+            assert not misfits(shape, answer.json()), path
+    assert asked > 25 and waiting.get_job_status().result() is JobStatus.CREATED
+
+
+def test_a_submission_that_is_sent_again_starts_one_job(client, programs):
+    program = client.upload(programs / "endless.py")
+    sent = [{"submissionId": name} for name in ("one", "one", "two")]
+    ids = [client.web.ask("POST", f"/jars/{program}/run", body).json()["jobid"] for body in sent]
+    assert ids[0] == ids[1] != ids[2] and [job["id"] for job in client.jobs()] == [ids[0], ids[2]]

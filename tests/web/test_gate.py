@@ -17,11 +17,11 @@ from tamias.common import Configuration
 from tamias.config.web_settings import WebSettings, web_settings
 from tamias.engine.slots.link_certificate import made_by_package
 from tamias.errors import ConfigurationError
-from tamias.web.client import WebClient
 from tamias.web.gate import Gate
-from tamias.web.messages import Response
+from tamias.web.http_client import WebClient
+from tamias.web.http_messages import Response
+from tamias.web.http_server import ServerLimits, WebServer, tcp_socket, unix_socket
 from tamias.web.routes import Routes
-from tamias.web.server import ServerLimits, WebServer, tcp_socket, unix_socket
 from tamias.web.serving import serve
 from tamias.web.token_file import read_token, token_in
 
@@ -314,3 +314,12 @@ def test_an_address_in_use_is_named(tmp_path):
         settings = WebSettings(port=taken.getsockname()[1])
         with pytest.raises(ConfigurationError, match="cannot listen on 127"):
             serve(settings, routes(), str(tmp_path / "token"))
+
+
+def test_a_client_that_waits_for_the_word_to_send_its_body_gets_it_at_once(start):
+    head = f"POST /things HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 8\r\n"
+    with socket.create_connection(("127.0.0.1", start()), timeout=5) as link:
+        link.sendall(f"{head}Expect: 100-continue\r\nConnection: close\r\n\r\n".encode())
+        assert link.recv(65536).startswith(b"HTTP/1.1 100 Continue")
+        link.sendall(b'{"a": 1}')
+        assert b"202 Accepted" in b"".join(iter(lambda: link.recv(65536), b""))

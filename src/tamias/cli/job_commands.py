@@ -10,22 +10,25 @@ import codecs
 import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
 
 from tamias.cli.savepoint_commands import absolute, print_table
 from tamias.config import environment_variables as variables
 from tamias.driver.control import JobGone, ask, desks
 from tamias.driver.savepoint_requests import Then
-from tamias.errors import ConfigurationError
+from tamias.errors import ConfigurationError, TamiasError
 from tamias.functions.job_status import JobStatus
+from tamias.rest.operations import in_background
 from tamias.service.remote_job import RemoteJob
 from tamias.service.service_client import ServiceClient, own_service
 
 __all__ = ["cancel", "list_jobs", "logs", "rescale", "service_for", "stop", "top", "trigger", "upgrade"]
 
 _FOLLOW_S = 0.5
+_GLANCE_S = 5.0  # for drivers to say how far their jobs have come
 _ENDED = {status.name for status in JobStatus if status.is_terminal_state()}
 
 
@@ -38,6 +41,14 @@ class _Job(NamedTuple):
     details: dict[str, Any]
     desk: Path | None
     service: ServiceClient | None
+
+
+class _Counts(NamedTuple):
+    """How far a job has come; empty if its driver does not say."""
+
+    records: str = ""
+    checkpoints: str = ""
+    restarts: str = ""
 
 
 class _ServiceJob(NamedTuple):
@@ -63,15 +74,22 @@ def list_jobs(service: ServiceClient | None, shown: str = "unended") -> int:
         service: The service, if there is one.
         shown: `unended`, `all`, `running`, or `scheduled` for those that wait.
     """
-    jobs = [job for job in _jobs(service) if _is_shown(job, shown)]
+    found, silent = _jobs(service)
+    jobs = [job for job in found if _is_shown(job, shown)]
+    for each in silent:
+        print(f"the driver {each} does not answer", file=sys.stderr)
     if not jobs:
         print("no jobs of yours run on this machine" if service is None else "no such jobs", file=sys.stderr)
         return 1
-    rows = [_row(job) for job in jobs]
+    counts = [in_background(partial(_counts, job)) for job in jobs]  # beside each other: a driver may hang
+    until_s = time.monotonic() + _GLANCE_S
+    rows = [_row(job, _within(each, until_s)) for job, each in zip(jobs, counts, strict=True)]
     print_table([("job", "name", "status", "records", "checkpoints", "restarts", "process"), *rows])
     for job in jobs:
         if job.details.get("phase") == "WAITING":
             print(f"{job.id}: {job.details['why']}")
+        elif job.details.get("silent"):
+            print(f"{job.id}: its driver does not answer")
     return 0
 
 
@@ -85,16 +103,27 @@ def _is_shown(job: _Job, shown: str) -> bool:
     return job.status not in _ENDED
 
 
-def _row(job: _Job) -> tuple[str, ...]:
+def _counts(job: _Job) -> _Counts:
+    """Return how far a job has come, as its driver says."""
     d = job.details
     if job.service is None:
-        counts = (f"{d['records']:,}", str(d["checkpoints"]), str(d["restarts"]))
-    else:
-        progress = RemoteJob(job.service.web, job.id).progress() if d["phase"] == "STARTED" else None
-        counts = ("", "", "")
-        if progress is not None:
-            counts = (f"{progress.records_read:,}", str(progress.checkpoints_completed), "")
-    return job.id, job.name, job.status, *counts, str(d["pid"] or "")
+        return _Counts(f"{d['records']:,}", str(d["checkpoints"]), str(d["restarts"]))
+    if d["phase"] != "STARTED" or d.get("silent"):
+        return _Counts()
+    progress = RemoteJob(job.service.web, job.id).progress()
+    return _Counts(f"{progress.records_read:,}", str(progress.checkpoints_completed))
+
+
+def _within(counts: Future[_Counts], until_s: float) -> _Counts:
+    """Return what a driver has said; nothing if it has not answered in time, or has just ended."""
+    try:
+        return counts.result(max(until_s - time.monotonic(), 0.0))
+    except (TimeoutError, TamiasError):
+        return _Counts()
+
+
+def _row(job: _Job, counts: _Counts) -> tuple[str, ...]:
+    return job.id, job.name, job.status, *counts, str(job.details["pid"] or "")
 
 
 def trigger(service: ServiceClient | None, job: str, directory: str | None, *, native: bool) -> int:
@@ -161,11 +190,15 @@ def logs(service: ServiceClient | None, job: str, *, follow: bool, pause: Callab
 
 
 def rescale(service: ServiceClient | None, job: str, parallelism: int, directory: str | None) -> int:
-    """Continue a job of a service with another parallelism, and print the savepoint between the two."""
-    found = _of_service(service, job)
-    query = {"parallelism": str(parallelism)} | ({} if directory is None else {"targetDirectory": absolute(directory)})
-    at = f"/jobs/{found.id}/rescaling"
-    return _wait_for_change(found, at, found.service.web.ask("PATCH", f"{at}?{urlencode(query)}").json())
+    """Let a running job go on at another parallelism, and print the checkpoint that it went on from."""
+    found = _find(service, job)
+    where = None if directory is None else absolute(directory)
+    if found.service is not None:
+        print(RemoteJob(found.service.web, found.id).request_rescale(parallelism, where).result())
+    else:
+        assert found.desk is not None
+        print(ask(found.desk, {"ask": "rescale", "parallelism": parallelism, "directory": where}))
+    return 0
 
 
 def upgrade(
@@ -217,17 +250,30 @@ def top(
     return 0
 
 
-def _jobs(service: ServiceClient | None) -> list[_Job]:
+class _Found(NamedTuple):
+    """The jobs that were found, and the sockets of drivers that do not answer."""
+
+    jobs: list[_Job]
+    silent: list[Path]
+
+
+def _jobs(service: ServiceClient | None) -> _Found:
+    asked = [(desk, in_background(partial(ask, desk, {"ask": "job"}, _GLANCE_S))) for desk in desks()]
     of_service = [] if service is None else service.jobs()
-    known = {job["id"] for job in of_service}
-    found = [_Job(job["id"], job["name"], job["state"], job, None, service) for job in of_service]
-    for desk in desks():
+    known = {each for job in of_service for each in (job["id"], *job.get("further", ()))}
+    found = _Found([_Job(job["id"], job["name"], job["state"], job, None, service) for job in of_service], [])
+    of_drivers = {job["pid"] for job in of_service}
+    for desk, answer in asked:
         try:
-            job = ask(desk, {"ask": "job"})
+            job = answer.result()
         except JobGone:
             continue  # the job has just ended
+        except TimeoutError:
+            if int(desk.name.partition("-")[0]) not in of_drivers:  # else the service says so
+                found.silent.append(desk)
+            continue
         if job["id"] not in known:
-            found.append(_Job(job["id"], job["name"], job["status"], job, desk, None))
+            found.jobs.append(_Job(job["id"], job["name"], job["status"], job, desk, None))
     return found
 
 
@@ -237,7 +283,7 @@ def _find(service: ServiceClient | None, wanted: str) -> _Job:
     Raises:
         ConfigurationError: No job matches, or several do.
     """
-    jobs = _jobs(service)
+    jobs, _ = _jobs(service)
     running = [job for job in jobs if job.status not in _ENDED]
     exact = [job for job in running if wanted in (job.id, job.name)] or [job for job in jobs if wanted == job.id]
     matching = exact or [job for job in running if job.id.startswith(wanted)]

@@ -139,6 +139,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         help="whether the job takes over the files of the savepoint; NO_CLAIM unless configured otherwise",
     )
     parser.add_argument("-p", "--parallelism", type=int, metavar="N", help="parallelism of operators without their own")
+    parser.add_argument("-c", "--class", dest="entry_class", metavar="CLASS", help=argparse.SUPPRESS)
     _add_settings(parser, "a setting that overrides config.yaml and is overridden by the program")
     parser.add_argument("script", help="the program")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the arguments of the program")
@@ -174,6 +175,11 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def _run(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
+    if given.entry_class is not None:
+        parser.error(
+            f"-c names a class of a jar ({given.entry_class!r}); a Python program has none: name the script that "
+            "starts it, and give what it is to start as an argument of the script"
+        )
     configuration = Configuration()
     for key, value in given.settings:
         configuration.set_string(key, value)
@@ -284,7 +290,7 @@ def _add_jobs(commands: Any) -> None:
 
 
 def _add_changes(commands: Any) -> None:
-    rescale = commands.add_parser("rescale", help="continue a job of the service with another parallelism")
+    rescale = commands.add_parser("rescale", help="let a running job go on at another parallelism")
     rescale.add_argument("-p", "--parallelism", type=int, required=True, metavar="N")
     upgrade = commands.add_parser("upgrade", help="continue a job of the service with another program")
     for one in (rescale, upgrade):

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Any
 
 from tamias.config.configuration import Configuration
 from tamias.config.service_settings import service_settings
@@ -89,13 +90,32 @@ def status(given: Configuration) -> int:
         print("no service of yours runs on this machine", file=sys.stderr)
         return 1
     client = ServiceClient(running["address"], running["token_file"], running["certificate_file"])
-    overview = client.web.get("/overview")
     print(f"process {running['pid']}, {running['address']}, token in {running['token_file']}")
+    if service_settings(_merged(given)).cluster is not None:
+        cluster = client.web.get("/service/cluster")
+        _print_cluster(cluster)
+        if cluster["leader"] is None:
+            return 1
+    overview = client.web.get("/overview")
     print(
         f"{overview['jobs-running']} jobs not ended, {overview['slots-available']} of {overview['slots-total']} "
         "slots free"
     )
     return 0
+
+
+def _print_cluster(cluster: dict[str, Any]) -> None:
+    leader = cluster["leader"]
+    print(f"leader: {_member(leader, cluster)}" if leader is not None else "leader: none at the moment")
+    for standby in cluster["standbys"]:
+        print(f"standby: {_member(standby, cluster)}")
+    if cluster["storage-error"] is not None:
+        print(f"the storage of the cluster does not answer: {cluster['storage-error']}")
+
+
+def _member(member: dict[str, Any], cluster: dict[str, Any]) -> str:
+    is_self = (member["host"], member["pid"]) == (cluster["self"]["host"], cluster["self"]["pid"])
+    return f"{member['address']}, process {member['pid']} on {member['host']}{' (this service)' if is_self else ''}"
 
 
 def _merged(given: Configuration) -> Configuration:

@@ -9,10 +9,14 @@ from pathlib import Path
 from types import FrameType
 
 from tamias.cli.run_command import run_program
+from tamias.config import options
 from tamias.config.configuration import Configuration
-from tamias.errors import ConfigurationError, TamiasError
+from tamias.driver.job_outcome import JobOutcome, note_outcomes_with
+from tamias.errors import ConfigurationError, JobHasFinished, JobWasCancelled, TamiasError
+from tamias.functions.job_status import JobStatus
 from tamias.rest.driver_web import WEB
 from tamias.service.job_store import write_private
+from tamias.service.leash import Leash, end_this_process
 from tamias.service.service_client import ServiceClient
 
 __all__ = ["run_submission", "submit_program"]
@@ -28,17 +32,30 @@ def run_submission(file: str) -> int:
         found = json.loads(Path(file).read_bytes())
         script, arguments, settings = found["script"], found["arguments"], found["settings"]
         answers = Path(found["answers"])
+        leash = None if found.get("leash") is None else Leash(found["leash"], end_this_process)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigurationError(f"{file!r} holds no submission of a service: {error}") from error
     code = 1
+    if leash is not None:
+        leash.start()
+        note_outcomes_with(leash.note)
     try:
         code = run_program(script, arguments, Configuration.from_dict(settings))
         _wait_for_jobs()
+    except (JobHasFinished, JobWasCancelled) as over:
+        # The driver of the leader before ended the job, and was lost before it could say so.
+        if leash is not None:
+            status = JobStatus.FINISHED if isinstance(over, JobHasFinished) else JobStatus.CANCELED
+            leash.note(JobOutcome(settings[options.JOB_ID.key], status, None))
+        raise
     finally:
         # What is known of the jobs is all that people have once this process is gone, however the program ended.
         last = {**WEB.last_answers(), "exit code": code}
         write_private(answers, json.dumps(last, default=str).encode())
         WEB.close()
+        if leash is not None:
+            leash.close()
+            note_outcomes_with(None)
     return code
 
 

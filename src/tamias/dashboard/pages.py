@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from tamias.web.messages import Request, Response
+from tamias.web.http_messages import Request, Response
 from tamias.web.routes import Handler, Routes
 
 __all__ = ["add_pages"]

@@ -7,28 +7,18 @@ Nothing here is synchronized: a tree belongs to the one thread that runs its sub
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from tamias.clock import Clock, SystemClock
-from tamias.metrics.reports import Kind, Report, flattened
+from tamias.metrics.histogram import ValueHistogram
+from tamias.metrics.metric import Metric
+from tamias.metrics.reports import Report, flattened
 
 __all__ = ["Counter", "Distribution", "Gauge", "Meter", "Metric", "MetricGroup"]
 
 logger = logging.getLogger(__name__)
-
-
-class Metric(ABC):
-    """A metric of any kind."""
-
-    __slots__ = ()
-    kind: Kind  # decides how the values of several subtasks are combined
-
-    @abstractmethod
-    def values(self) -> Mapping[str, Any]:
-        """Return the values to report by suffix. The empty suffix stands for the metric's own name."""
 
 
 M = TypeVar("M", bound=Metric)
@@ -192,6 +182,10 @@ class MetricGroup:
     def distribution(self, name: str) -> Distribution:
         """Register a distribution: count, sum, minimum, maximum and mean of values."""
         return self._register(name, Distribution())
+
+    def histogram(self, name: str, size: int) -> ValueHistogram:
+        """Register a histogram over the latest values. PyFlink has none: the runtime uses it."""
+        return self._register(name, ValueHistogram(size))
 
     def get_all_variables(self) -> dict[str, str]:
         """Return the names and values that describe this group."""

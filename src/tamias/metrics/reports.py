@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 __all__ = ["Report", "combined", "flattened"]
 
-Kind = Literal["counter", "gauge", "lowest", "meter", "distribution"]
+Kind = Literal["counter", "gauge", "lowest", "meter", "distribution", "histogram"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ def combined(reports: Sequence[Report]) -> Mapping[str, Any]:
     """Combine the values of one metric over its subtasks.
 
     Counters, meters and numeric gauges are added. Distributions are merged into one over all values. Of metrics of the
-    kind `lowest` the minimum is taken.
+    kind `lowest` the minimum is taken. Histograms have the count, the bounds and the greatest of each percentile.
 
     Example:
         >>> combined([Report("counter", {"": 2}), Report("counter", {"": 3})])
@@ -36,6 +36,8 @@ def combined(reports: Sequence[Report]) -> Mapping[str, Any]:
     values = [report.values for report in reports]
     if kind == "distribution":
         return _of_distributions(values)
+    if kind == "histogram":
+        return _of_histograms(values)
     if kind == "lowest":
         return {suffix: min(v[suffix] for v in values) for suffix in values[0]}
     return {
@@ -62,6 +64,18 @@ def _of_distributions(values: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         "max": max((v["max"] for v in values if v["max"] is not None), default=None),
         "mean": total / count if count else None,
     }
+
+
+def _of_histograms(values: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    filled = [each for each in values if each["count"]]
+    found = {"count": sum(each["count"] for each in filled)}
+    if not filled:
+        return found
+    # The values themselves do not travel. The greatest of the subtasks' percentiles is a bound of that of all values.
+    upper = filled[0].keys() - {"count", "min", "mean"}
+    most = {suffix: max(each[suffix] for each in filled) for suffix in filled[0] if suffix in upper}
+    mean = sum(each["mean"] * each["count"] for each in filled) / found["count"]
+    return found | {"min": min(each["min"] for each in filled), "mean": mean} | most
 
 
 def _is_number(value: Any) -> bool:

@@ -9,7 +9,7 @@ from tamias.config.web_settings import WebSettings
 from tamias.errors import ConfigurationError
 from tamias.reporters.prometheus_text import CONTENT_TYPE, prometheus_text
 from tamias.reporters.samples import Sample
-from tamias.web.messages import Request, Response
+from tamias.web.http_messages import Request, Response
 from tamias.web.routes import Routes
 from tamias.web.serving import Serving, serve
 

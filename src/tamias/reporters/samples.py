@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import Vertex
+from tamias.metrics.histogram import QUANTILES
 from tamias.metrics.reports import Report
 from tamias.rest.known_jobs import KnownJob, flink_id
 from tamias.rest.metric_answers import job_metrics
@@ -16,6 +17,7 @@ from tamias.rest.subtask_answers import HOST
 __all__ = ["Sample", "samples_of"]
 
 JOB, TASK, OPERATOR = "jobmanager.job", "taskmanager.job.task", "taskmanager.job.task.operator"
+TASK_MANAGER_JOB = "taskmanager.job"
 
 
 class Sample(NamedTuple):
@@ -32,14 +34,31 @@ def samples_of(jobs: Iterable[KnownJob]) -> Iterator[Sample]:
     for job in jobs:
         of_job = {"host": HOST, "job_id": job.job_id, "job_name": job.handle.job_name}
         yield from _numbers(JOB, of_job, job_metrics(job))
+        yield from _latencies(job, of_job)
         for vertex in job.vertices:
             for index in range(vertex.parallelism):
                 yield from _of_subtask(job, vertex, index, of_job)
 
 
+def _latencies(job: KnownJob, of_job: Mapping[str, str]) -> Iterator[Sample]:
+    """Return the latencies from source to operator. Flink: the path is a part of the name and in the variables."""
+    for path, histogram in job.statistics.latencies.by_path.items():
+        variables = path.variables()
+        yield from _histogram(
+            TASK_MANAGER_JOB, f"latency.{'.'.join(variables)}.latency", {**of_job, **variables}, histogram.values()
+        )
+
+
+def _histogram(scope: str, name: str, variables: Mapping[str, str], values: Mapping[str, Any]) -> Iterator[Sample]:
+    """Return a histogram as Flink's reporters do: its count, and a value for each quantile."""
+    yield from _numbers(scope, variables, {f"{name}_count": values["count"]})
+    for suffix, part in QUANTILES.items():
+        yield from _numbers(scope, {**variables, "quantile": str(part)}, {name: values.get(suffix)})
+
+
 def _of_subtask(job: KnownJob, vertex: Vertex, index: int, of_job: Mapping[str, str]) -> Iterator[Sample]:
     subtask, metrics = SubtaskId(vertex.id, index), job.statistics.metrics
-    life = job.statistics.lives.all()[subtask]
+    life = job.statistics.lives.present(subtask)
     of_task = {
         **of_job,
         "tm_id": job.slot_id(life.slot),
@@ -53,7 +72,10 @@ def _of_subtask(job: KnownJob, vertex: Vertex, index: int, of_job: Mapping[str, 
     for (label, name), report in metrics.reports(subtask).items():
         if label in operators:
             variables = {**of_task, "operator_id": operators[label], "operator_name": label}
-            yield from _numbers(OPERATOR, variables, _values(name, report))
+            if report.kind == "histogram":
+                yield from _histogram(OPERATOR, name, variables, report.values)
+            else:
+                yield from _numbers(OPERATOR, variables, _values(name, report))
 
 
 def _values(name: str, report: Report) -> dict[str, Any]:

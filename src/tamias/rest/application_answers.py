@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tamias.web.messages import Request, not_found
+from tamias.web.http_messages import Request, not_found
 from tamias.web.routes import Routes
 
 __all__ = ["add_application_routes"]

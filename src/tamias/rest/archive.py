@@ -6,8 +6,8 @@ import logging
 from typing import Any
 
 from tamias.rest.known_jobs import KnownJobs, flink_id
-from tamias.rest.operations import Operations
-from tamias.web.messages import HttpError, Request
+from tamias.rest.operations import Operations, checkpoint_scope
+from tamias.web.http_messages import HttpError, Request
 from tamias.web.routes import Routes
 
 __all__ = ["kept_answer", "last_answers"]
@@ -28,7 +28,8 @@ def last_answers(routes: Routes, known: KnownJobs, operations: Operations) -> di
             {"jobid": job.job_id, "checkpointid": str(record.checkpoint_id)}
             for record in job.statistics.checkpoints.records()
         ]
-        names += [{"jobid": job.job_id, "triggerid": trigger_id} for trigger_id in operations.done(job.job_id)]
+        done = operations.done(job.job_id) + operations.done(checkpoint_scope(job.job_id))
+        names += [{"jobid": job.job_id, "triggerid": trigger_id} for trigger_id in done]
     for route in routes:
         variables = {part[1:] for part in route.path.split("/") if part.startswith(":")}
         if route.method != "GET" or not route.path.startswith("/jobs"):

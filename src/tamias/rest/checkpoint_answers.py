@@ -10,7 +10,7 @@ from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import Vertex
 from tamias.rest.known_jobs import KnownJob, flink_id
 from tamias.rest.summaries import summary
-from tamias.web.messages import not_found, whole_number
+from tamias.web.http_messages import not_found, whole_number
 
 _CLASS_NAMES = {"COMPLETED": "completed", "FAILED": "failed", "IN_PROGRESS": "in_progress"}
 

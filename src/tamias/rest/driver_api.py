@@ -10,10 +10,12 @@ from tamias.rest import checkpoint_answers as checkpoints
 from tamias.rest import job_answers as jobs
 from tamias.rest import metric_answers as metrics
 from tamias.rest import process_answers as processes
+from tamias.rest import state_answers as state
 from tamias.rest import vertex_answers as vertices
+from tamias.rest.flame_graphs import FlameGraphs
 from tamias.rest.known_jobs import KnownJob, KnownJobs
 from tamias.slot.thread_stacks import thread_stacks
-from tamias.web.messages import Request, Response
+from tamias.web.http_messages import Request, Response
 from tamias.web.routes import Handler, Routes
 
 __all__ = ["add_reading_routes"]
@@ -25,8 +27,10 @@ def add_reading_routes(routes: Routes, known: KnownJobs, *, read_only: bool) -> 
     """Add the routes that show something."""
     _add_overview(routes, known, read_only=read_only)
     _add_jobs(routes, known)
+    _add_drivers(routes, known)
     _add_vertices(routes, known)
     _add_checkpoints(routes, known)
+    _add_state(routes, known)
     _add_processes(routes, known)
 
 
@@ -49,6 +53,7 @@ def _add_jobs(routes: Routes, known: KnownJobs) -> None:
     get("/jobs/:jobid/status", of_job(lambda job: {"status": job.status.name}), "The status of a job")
     get("/jobs/:jobid/plan", of_job(lambda job: {"plan": jobs.plan(job)}), "The plan of a job")
     get("/jobs/:jobid/time-line", of_job(jobs.time_line), "The states that a job was in; not in Flink's API")
+    get("/jobs/:jobid/rescales", of_job(jobs.rescales), "The changes of a job's parallelism; not in Flink's API")
     get("/jobs/:jobid/config", of_job(jobs.job_config), "The configuration of a job")
     get("/jobs/:jobid/resource-requirements", of_job(jobs.resource_requirements), "The parallelism of every vertex")
     get("/jobs/:jobid/accumulators", of_job(jobs.accumulators), "The accumulators of a job")
@@ -56,11 +61,43 @@ def _add_jobs(routes: Routes, known: KnownJobs) -> None:
     def exceptions(request: Request) -> Answer:
         return jobs.exceptions(known.find(request.parameters["jobid"]), request.number("maxExceptions", 1))
 
+    def history(request: Request) -> Answer:
+        since_ms = request.number("since")
+        return jobs.metric_history(known.find(request.parameters["jobid"]), -1 if since_ms is None else since_ms)
+
     def of_job_metrics(request: Request) -> Answer:
-        return metrics.answer(metrics.job_metrics(known.find(request.parameters["jobid"])), request)
+        job = known.find(request.parameters["jobid"])
+        return metrics.answer(metrics.job_metrics(job) | metrics.job_latencies(job), request)
 
     get("/jobs/:jobid/exceptions", exceptions, "The failures of a job")
     get("/jobs/:jobid/metrics", of_job_metrics, "The metrics of a job")
+    get("/jobs/:jobid/metric-history", history, "Figures of the last hours, after the time `since`; not in Flink's API")
+
+
+def _add_drivers(routes: Routes, known: KnownJobs) -> None:
+    """Add routes about the driver of one job, which a service passes on. Flink has the first two."""
+    get = _Getting(routes, "/jobs/:jobid/jobmanager")
+
+    def settings(request: Request) -> Answer:
+        return jobs.configuration(dict(_job(request).statistics.settings.configuration))
+
+    def logs(request: Request) -> Answer:
+        return processes.log_list(processes.log_files([_job(request)]))
+
+    def log(request: Request) -> Answer:
+        return processes.log_file(processes.log_files([_job(request)]), request.parameters["name"], request)
+
+    def environment(request: Request) -> Answer:
+        _job(request)
+        return jobs.environment()
+
+    def _job(request: Request) -> KnownJob:
+        return known.find(request.parameters["jobid"])
+
+    get("/config", settings, "The configuration of a job")
+    get("/environment", environment, "The interpreter of a job's driver")
+    get("/logs", logs, "The log files of a job's driver")
+    get("/logs/:name", log, "A log file of a job's driver")
 
 
 def _add_vertices(routes: Routes, known: KnownJobs) -> None:
@@ -80,6 +117,9 @@ def _add_vertices(routes: Routes, known: KnownJobs) -> None:
     get("/subtasktimes", of_vertex(vertices.subtask_times), "When subtasks changed their states")
     get("/taskmanagers", of_vertex(vertices.vertex_slots), "The subtasks of a vertex by slot")
     get("/subtasks/accumulators", of_vertex(vertices.subtask_accumulators), "The accumulators by subtask")
+
+    flame_graphs = FlameGraphs()
+    get("/flamegraph", lambda request: flame_graphs.answer(*found(request), request), "What subtasks spend time with")
 
     def of_metrics(request: Request) -> Answer:
         return metrics.answer(metrics.vertex_metrics(*found(request)), request)
@@ -139,6 +179,19 @@ def _add_checkpoints(routes: Routes, known: KnownJobs) -> None:
     get("/details/:checkpointid/subtasks/:vertexid", of_vertex, "A vertex's part of a checkpoint")
 
 
+def _add_state(routes: Routes, known: KnownJobs) -> None:
+    """Add routes of queryable state, which Flink's API does not have."""
+    path = "/jobs/:jobid/state/:name"
+
+    def of_job(answer: Callable[[KnownJob, Request], Answer]) -> Handler:
+        return lambda request: answer(known.find(request.parameters["jobid"]), request)
+
+    get = _Getting(routes)
+    get("/jobs/:jobid/state", of_job(lambda job, request: state.states(job)), "The queryable states of a job")
+    get(path, of_job(state.look_up_texts), "The values of keys, each in a query parameter `key`")
+    routes.add("POST", path, of_job(state.look_up_values), "The values of the `keys` in the body", reads_only=True)
+
+
 def _add_processes(routes: Routes, known: KnownJobs) -> None:
     get = _Getting(routes, "/jobmanager")
 
@@ -147,10 +200,10 @@ def _add_processes(routes: Routes, known: KnownJobs) -> None:
         return jobs.configuration(latest[0] if latest else {})
 
     def logs(request: Request) -> Answer:
-        return processes.log_list(processes.log_files(known))
+        return processes.log_list(processes.log_files(known.all()))
 
     def log(request: Request) -> Answer:
-        return processes.log_file(processes.log_files(known), request.parameters.get("name"), request)
+        return processes.log_file(processes.log_files(known.all()), request.parameters.get("name"), request)
 
     get("/config", settings, "The configuration of the driver's newest job")
     get("/environment", lambda request: jobs.environment(), "The interpreter of the driver")
@@ -165,9 +218,9 @@ def _add_processes(routes: Routes, known: KnownJobs) -> None:
     def slot_metrics(request: Request) -> Answer:
         return metrics.answer(processes.slot_metrics(known, request.parameters["taskmanagerid"]), request)
 
-    def no_logs(request: Request) -> Answer:
-        processes.find_slot(known, request.parameters["taskmanagerid"])
-        return {"logs": []}
+    def slot_log(request: Request) -> Answer:
+        name = request.parameters.get("name")
+        return processes.slot_log(known, request.parameters["taskmanagerid"], name, request)
 
     get("", lambda request: processes.slots(known), "The slots of all running jobs")
     get("/:taskmanagerid", lambda r: processes.slot_details(known, r.parameters["taskmanagerid"]), "A slot")
@@ -177,7 +230,14 @@ def _add_processes(routes: Routes, known: KnownJobs) -> None:
         lambda request: processes.slot_threads(known, request.parameters["taskmanagerid"]),
         "The stacks of a slot's threads",
     )
-    get("/:taskmanagerid/logs", no_logs, "The log files of a slot: what slots write goes to the driver's")
+    get("/:taskmanagerid/logs", lambda r: processes.slot_logs(known, r.parameters["taskmanagerid"]), "A slot's logs")
+    get("/:taskmanagerid/logs/:name", slot_log, "The last lines of a slot's log")
+    get("/:taskmanagerid/log", slot_log, "The last lines of a slot's log")
+    get(
+        "/:taskmanagerid/stdout",
+        lambda request: processes.slot_output(known, request.parameters["taskmanagerid"], request),
+        "What a slot has printed last",
+    )
 
 
 class _Getting:

@@ -24,8 +24,8 @@ from tamias.rest.known_jobs import KnownJobs
 from tamias.rest.openapi import add_description
 from tamias.rest.operations import Operations
 from tamias.web.gate import Gate
+from tamias.web.http_server import WebServer, unix_socket
 from tamias.web.routes import Routes
-from tamias.web.server import WebServer, unix_socket
 from tamias.web.serving import Serving, serve
 
 __all__ = ["WEB", "DriverWeb", "driver_routes"]

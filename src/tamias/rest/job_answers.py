@@ -201,6 +201,21 @@ def resource_requirements(job: KnownJob) -> dict[str, Any]:
     }
 
 
+def rescales(job: KnownJob) -> dict[str, Any]:
+    """Answer `/jobs/:jobid/rescales`: the latest changes of the parallelism, the newest first."""
+    found = [
+        {
+            "timestamp": each.at_ms,
+            "parallelism": each.before,
+            "wanted": each.wanted,
+            "cause": each.cause,
+            "refusal": each.refusal,
+        }
+        for each in reversed(job.statistics.rescales)
+    ]
+    return {"rescales": found}
+
+
 def configuration(values: Mapping[str, Any]) -> list[dict[str, str]]:
     """Answer `/jobmanager/config`: keys and values, secrets masked."""
     return [{"key": key, "value": str(masked(key, value))} for key, value in sorted(values.items())]
@@ -230,6 +245,25 @@ def time_line(job: KnownJob) -> dict[str, Any]:
     """Answer `/jobs/:jobid/time-line`: the states that the job was in, the oldest first."""
     changes = job.statistics.time_line
     return {"changes": [{"status": change.status.name, "timestamp": change.at_ms} for change in changes]}
+
+
+def metric_history(job: KnownJob, since_ms: int) -> dict[str, Any]:
+    """Answer `/jobs/:jobid/metric-history`: the figures of the last hours after a moment, the oldest first."""
+    return {
+        "points": [
+            {
+                "timestamp": each.at_ms,
+                "recordsPerSecond": round(each.records_per_second, 3),
+                "latency": round(each.latency_ms, 3),
+                "busyRatio": round(each.busy, 4),
+                "backPressuredRatio": round(each.blocked, 4),
+                "restarts": each.restarts,
+                "stateSize": each.state_bytes,
+                "checkpointDuration": each.checkpoint_ms,
+            }
+            for each in job.statistics.history.points(since_ms)
+        ]
+    }
 
 
 def accumulators(job: KnownJob) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from tamias.driver.statistics.job_statistics import JobStatistics
 from tamias.functions.job_status import JobStatus
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import Vertex
-from tamias.web.messages import not_found, whole_number
+from tamias.web.http_messages import not_found, whole_number
 
 __all__ = ["KnownJob", "KnownJobs"]
 
@@ -65,7 +65,7 @@ class KnownJob:
 
     def slot_id(self, slot: int) -> str:
         """Return the name of a slot, which is Flink's id of a task manager."""
-        return f"{self.job_id[:8]}-slot-{slot}"
+        return f"{self.job_id}-slot-{slot}"
 
 
 def flink_id(vertex: Vertex) -> str:

@@ -11,7 +11,7 @@ from tamias.functions.job_status import JobStatus
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import Vertex
 from tamias.rest.known_jobs import KnownJob
-from tamias.web.messages import HttpError, Request, whole_number
+from tamias.web.http_messages import HttpError, Request, whole_number
 
 
 def _skew(values: list[float]) -> float:
@@ -85,6 +85,15 @@ def job_metrics(job: KnownJob) -> dict[str, Any]:
         "lastCheckpointPersistedData": 0 if last is None else last.in_flight_bytes,
         "lastCheckpointProcessedData": 0,
     }
+
+
+def job_latencies(job: KnownJob) -> dict[str, Any]:
+    """Return the latencies from source to operator, under Flink's names: the path, and a statistic behind it."""
+    found: dict[str, Any] = {}
+    for path, histogram in job.statistics.latencies.by_path.items():
+        name = ".".join(part for pair in path.variables().items() for part in pair)
+        found |= {f"latency.{name}.latency_{suffix}": value for suffix, value in histogram.values().items()}
+    return found
 
 
 def _time_in(statistics: JobStatistics, status: JobStatus) -> int:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import tamias
+from tamias.rest.answer_shapes import ANSWERS, TEXT
+from tamias.rest.shapes import schema_of
 from tamias.web.routes import Route, Routes
 
 __all__ = ["add_description", "description"]
@@ -27,9 +30,11 @@ def add_description(routes: Routes) -> None:
 def description(routes: Routes) -> dict[str, Any]:
     """Return the description of all routes."""
     paths: dict[str, Any] = {}
+    schemas: dict[str, Any] = {}
     for route in routes:
         if not route.is_public:
             paths.setdefault(_path(route), {})[route.method.lower()] = _operation(route)
+            schemas[_schema_name(route)] = schema_of(_shape(route))
     return {
         "openapi": "3.0.3",
         "info": {
@@ -39,7 +44,7 @@ def description(routes: Routes) -> dict[str, Any]:
         },
         "security": [{"token": []}],
         "paths": paths,
-        "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+        "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}, "schemas": schemas},
     }
 
 
@@ -53,6 +58,16 @@ def _part(part: str) -> str:
     return f"{{{part[1:]}}}" if part.startswith(":") else part
 
 
+def _shape(route: Route) -> Any:
+    return ANSWERS.get(f"{route.method} {_path(route)}", Any)
+
+
+def _schema_name(route: Route) -> str:
+    """Return the name of the schema of a route's answers, made of its method and path."""
+    words = [part.strip("{}") for part in _path(route).split("/") if part]
+    return "".join(word.capitalize() for part in (route.method, *words) for word in re.split(r"[^A-Za-z0-9]+", part))
+
+
 def _operation(route: Route) -> dict[str, Any]:
     names = [part for part in _path(route).split("/") if part.startswith("{")]
     found: dict[str, Any] = {
@@ -61,7 +76,14 @@ def _operation(route: Route) -> dict[str, Any]:
             {"name": name[1:-1], "in": "path", "required": True, "schema": {"type": "string"}} for name in names
         ],
         "responses": {
-            "default": {"description": "The answer in Flink's form", "content": {"application/json": {"schema": {}}}},
+            "2XX": {
+                "description": "The answer, in Flink's form where Flink has the path",
+                "content": {
+                    "text/plain" if _shape(route) is TEXT else "application/json": {
+                        "schema": {"$ref": f"#/components/schemas/{_schema_name(route)}"}
+                    }
+                },
+            },
             "4XX": _ERRORS,
         },
     }

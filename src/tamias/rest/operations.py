@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tamias.errors import TamiasError
-from tamias.web.messages import HttpError, not_found
+from tamias.web.http_messages import HttpError, not_found
 
-__all__ = ["Operations", "in_background"]
+__all__ = ["Operations", "checkpoint_scope", "in_background"]
 
 _MOST_OPERATIONS = 1000
 _TRIGGER_ID = re.compile("[0-9a-fA-F]{32}")
@@ -27,6 +27,12 @@ Outcome = Callable[[Any], dict[str, Any]]
 class _Operation:
     future: Future[Any]
     outcome: Outcome
+    failure_field: str
+
+
+def checkpoint_scope(job_id: str) -> str:
+    """Return the scope of a job's requested checkpoints: their trigger ids are not those of its savepoints."""
+    return f"checkpoints of {job_id}"
 
 
 class Operations:
@@ -42,7 +48,13 @@ class Operations:
         self._operations: dict[tuple[str, str], _Operation] = {}
 
     def begin(
-        self, scope: str, trigger_id: Any, start: Callable[[], Future[Any]], outcome: Outcome = lambda result: {}
+        self,
+        scope: str,
+        trigger_id: Any,
+        start: Callable[[], Future[Any]],
+        outcome: Outcome = lambda result: {},
+        *,
+        failure_field: str = "failure-cause",
     ) -> dict[str, str]:
         """Start an operation; return the answer with its id.
 
@@ -52,6 +64,7 @@ class Operations:
                 nothing: the client did not hear the first answer.
             start: Starts it.
             outcome: Makes the answer of the result.
+            failure_field: The name of the field with the reason for a failure.
 
         Raises:
             HttpError: The id is malformed, or the operation cannot be started.
@@ -64,7 +77,7 @@ class Operations:
         with self._lock:
             if key not in self._operations:
                 try:
-                    self._operations[key] = _Operation(start(), outcome)
+                    self._operations[key] = _Operation(start(), outcome, failure_field)
                 except TamiasError as error:
                     raise HttpError(400, str(error)) from error
                 self._forget()
@@ -84,7 +97,7 @@ class Operations:
             return {"status": {"id": "IN_PROGRESS"}, "operation": None}
         error = found.future.exception()
         if error is not None:
-            return {"status": {"id": "COMPLETED"}, "operation": {"failure-cause": failure_cause(error)}}
+            return {"status": {"id": "COMPLETED"}, "operation": {found.failure_field: failure_cause(error)}}
         return {"status": {"id": "COMPLETED"}, "operation": found.outcome(found.future.result())}
 
     def done(self, scope: str) -> list[str]:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import logging
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from tamias.errors import SlotLostError
 from tamias.rest.known_jobs import KnownJob, KnownJobs
 from tamias.rest.subtask_answers import HOST
+from tamias.slot.recent_log import SlotLogs
 from tamias.slot.thread_stacks import ThreadStack
-from tamias.web.messages import FileAnswer, Request, Response, not_found
+from tamias.web.http_messages import FileAnswer, Request, Response, not_found
 
+_TEXT = "text/plain; charset=UTF-8"
 _NO_MEMORY = dict.fromkeys(
     (
         "frameworkHeap", "taskHeap", "frameworkOffHeap", "taskOffHeap", "networkMemory", "managedMemory",
@@ -155,7 +158,62 @@ def slot_threads(jobs: KnownJobs, slot_id: str) -> dict[str, Any]:
         not_found(str(error))
 
 
-def log_files(jobs: KnownJobs) -> list[Path]:
+def slot_logs(jobs: KnownJobs, slot_id: str) -> dict[str, Any]:
+    """Answer `/taskmanagers/:taskmanagerid/logs`: the log of a slot, if it has one of its own.
+
+    Raises:
+        HttpError: There is no such slot, or it does not answer.
+    """
+    found = _slot_logs(jobs, slot_id)
+    if found is None:
+        return {"logs": []}
+    named = {_log_name(slot_id): found.log} | ({_output_name(slot_id): found.output} if found.output.text else {})
+    return {
+        "logs": [{"name": name, "size": len(each.text.encode()), "mtime": each.last_ms} for name, each in named.items()]
+    }
+
+
+def slot_log(jobs: KnownJobs, slot_id: str, name: str | None, request: Request) -> Response:
+    """Answer `/taskmanagers/:taskmanagerid/log`: the last lines of a slot's log, from the byte `offset` on.
+
+    Raises:
+        HttpError: There is no such slot or log, or the slot does not answer.
+    """
+    found = _slot_logs(jobs, slot_id)
+    if found is None:
+        not_found(f"slot {slot_id[:80]!r} has no log of its own: what it logs is in the driver's log")
+    if name not in (None, _log_name(slot_id), _output_name(slot_id)):
+        not_found(f"there is no log file {str(name)[:80]!r}")
+    chosen = found.output if name == _output_name(slot_id) else found.log
+    return Response(chosen.text.encode()[request.number("offset") or 0 :], content_type=_TEXT)
+
+
+def slot_output(jobs: KnownJobs, slot_id: str, request: Request) -> Response:
+    """Answer `/taskmanagers/:taskmanagerid/stdout`: what a slot has printed last, from the byte `offset` on.
+
+    Raises:
+        HttpError: There is no such slot, it is no process of its own, or it does not answer.
+    """
+    return slot_log(jobs, slot_id, _output_name(slot_id), request)
+
+
+def _slot_logs(jobs: KnownJobs, slot_id: str) -> SlotLogs | None:
+    job, slot = find_slot(jobs, slot_id)
+    try:
+        return job.handle.slot_log(slot)
+    except SlotLostError as error:
+        not_found(str(error))
+
+
+def _log_name(slot_id: str) -> str:
+    return f"{slot_id}.log"
+
+
+def _output_name(slot_id: str) -> str:
+    return f"{slot_id}.out"
+
+
+def log_files(jobs: Iterable[KnownJob]) -> list[Path]:
     """Return the logs of the driver: those of Python's logging, of the engine, and standard output if it is a file."""
     found = [
         Path(handler.baseFilename)
@@ -165,7 +223,7 @@ def log_files(jobs: KnownJobs) -> list[Path]:
     ]
     found += [
         Path(job.statistics.facts.log_path)
-        for job in jobs.all()
+        for job in jobs
         if job.statistics.facts is not None and job.statistics.facts.log_path is not None
     ]
     for number in (1, 2):
@@ -193,7 +251,7 @@ def log_file(files: list[Path], name: str | None, request: Request) -> Response:
     if found is None:
         not_found("there is no log file" if name is None else f"there is no log file {name[:80]!r}")
     first = min(request.number("offset") or 0, found.stat().st_size)
-    return Response(FileAnswer(found, first), content_type="text/plain; charset=UTF-8")
+    return Response(FileAnswer(found, first), content_type=_TEXT)
 
 
 def _is_file(number: int) -> bool:

@@ -72,7 +72,7 @@ def times(lives: Sequence[SubtaskLife], now_ms: int) -> dict[str, int]:
 
 def subtask_details(job: KnownJob, subtask: SubtaskId, life: SubtaskLife, now_ms: int) -> dict[str, Any]:
     """Return one attempt of a subtask."""
-    is_present = life is job.statistics.lives.all()[subtask]
+    is_present = life is job.statistics.lives.present(subtask)
     totals = job.statistics.metrics.totals(subtask) if is_present else Totals()
     return {
         "subtask": subtask.subtask,

@@ -23,7 +23,7 @@ from tamias.rest.subtask_answers import (
     totals_of,
 )
 from tamias.rest.summaries import summary
-from tamias.web.messages import not_found, whole_number
+from tamias.web.http_messages import not_found, whole_number
 
 _LOW, _HIGH = 0.1, 0.5  # Flink: the ratios above which back pressure is called low and high
 
@@ -59,7 +59,7 @@ def _aggregated(job: KnownJob, vertex: Vertex, indices: Iterable[int], now_ms: i
 
 def subtask_answer(job: KnownJob, subtask: SubtaskId) -> dict[str, Any]:
     """Answer `/jobs/:jobid/vertices/:vertexid/subtasks/:subtaskindex`."""
-    life = job.statistics.lives.all()[subtask]
+    life = job.statistics.lives.present(subtask)
     return subtask_details(job, subtask, life, job.statistics.clock.now_ms())
 
 
@@ -67,7 +67,7 @@ def attempt_answer(job: KnownJob, subtask: SubtaskId, attempt: str) -> dict[str,
     """Answer `.../subtasks/:subtaskindex/attempts/:attempt`."""
     number = whole_number(attempt, "the attempt")
     lives = job.statistics.lives
-    found = next((life for life in (lives.all()[subtask], *lives.earlier(subtask)) if life.attempt == number), None)
+    found = next((life for life in (lives.present(subtask), *lives.earlier(subtask)) if life.attempt == number), None)
     if found is None:
         not_found(f"subtask {subtask.subtask} has no attempt {number}, or it is forgotten")
     return subtask_details(job, subtask, found, job.statistics.clock.now_ms())
@@ -156,7 +156,7 @@ def subtask_accumulators(job: KnownJob, vertex: Vertex) -> dict[str, Any]:
 def attempt_accumulators(job: KnownJob, vertex: Vertex, subtask: SubtaskId, attempt: str) -> dict[str, Any]:
     """Answer `.../attempts/:attempt/accumulators`: only those of the present attempt are known."""
     number = whole_number(attempt, "the attempt")
-    is_present = job.statistics.lives.all()[subtask].attempt == number
+    is_present = job.statistics.lives.present(subtask).attempt == number
     return {
         "subtask": subtask.subtask,
         "attempt": number,

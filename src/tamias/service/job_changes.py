@@ -12,11 +12,11 @@ from pathlib import Path
 
 from tamias.config import options
 from tamias.errors import CheckpointError, ConfigurationError, RestoreError
-from tamias.service.driver_process import check_command
+from tamias.service.job_process import check_command
 from tamias.service.job_record import JobPlan, JobRecord
 from tamias.service.job_service import JobService
 from tamias.service.remote_job import RemoteJob
-from tamias.web.client import RefusedRequest, ServerGone
+from tamias.web.http_client import RefusedRequest, ServerGone
 
 __all__ = ["check_program", "rescaled", "upgraded"]
 

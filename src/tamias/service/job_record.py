@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from tamias.errors import ConfigurationError
 
-__all__ = ["JobPlan", "JobRecord", "decode_record", "encode_record"]
+__all__ = ["JobPlan", "JobRecord", "NotedOutcome", "decode_record", "encode_record"]
 
 _VERSION = 1
 
@@ -52,6 +52,10 @@ class JobRecord:
         cancelled: Whether its driver was ended on request before the job started.
         then: What the job continues with once it has stopped with a savepoint.
         fallback: What it continues with if it does not come to run.
+        run: The name of the driver's life, by which its end is noted on a storage that services share; else empty.
+        host: The machine of the driver; empty for a service without standbys.
+        submission_id: What the client called its request, which it may have sent again; empty for nothing.
+        lost_drivers: How many drivers of the job were lost in a row, each after a short life.
     """
 
     job_id: str
@@ -74,6 +78,10 @@ class JobRecord:
     cancelled: bool = False
     then: JobPlan | None = None
     fallback: JobPlan | None = None
+    run: str = ""
+    host: str = ""
+    submission_id: str = ""
+    lost_drivers: int = 0
 
     @property
     def plan(self) -> JobPlan:
@@ -88,8 +96,12 @@ class JobRecord:
     @property
     def needed_programs(self) -> set[str]:
         """The programs that the job may still be started with: none once it has ended."""
-        plans = () if self.phase == "ENDED" else (self.plan, self.then, self.fallback)
-        return {plan.program for plan in plans if plan is not None}
+        return set() if self.phase == "ENDED" else self.named_programs
+
+    @property
+    def named_programs(self) -> set[str]:
+        """The programs that the job was started with, or may be: they are kept as long as the job is remembered."""
+        return {plan.program for plan in (self.plan, self.then, self.fallback) if plan is not None}
 
     def running(self, plan: JobPlan) -> JobRecord:
         """Return the record with another plan."""
@@ -101,6 +113,13 @@ class JobRecord:
             settings=plan.settings,
             slots=plan.slots,
         )
+
+
+class NotedOutcome(NamedTuple):
+    """How a job ended, as its driver noted it: the status, and the savepoint that it stopped with."""
+
+    status: str
+    savepoint: str | None
 
 
 def encode_record(record: JobRecord) -> bytes:

@@ -10,68 +10,52 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
 
 from tamias.clock import Clock, SystemClock
 from tamias.config import options
-from tamias.config.configuration import masked
-from tamias.config.job_id import JobID
 from tamias.config.service_settings import ServiceSettings
 from tamias.driver.control import runtime_folder
 from tamias.errors import ConfigurationError, TamiasError
 from tamias.functions.job_status import JobStatus
-from tamias.service.driver_process import Started, end_process, found_driver, is_alive, start_driver
+from tamias.service.driver_glances import DriverGlances
+from tamias.service.job_overviews import JobOverviews
+from tamias.service.job_process import Started, end_process, found_driver, is_alive, start_driver
 from tamias.service.job_record import JobPlan, JobRecord
 from tamias.service.job_store import JobStore
+from tamias.service.job_submission import Submission, submitted_record
 from tamias.service.remote_job import RemoteJob
 from tamias.service.slot_budget import SlotBudget
-from tamias.web.client import RefusedRequest, ServerGone, WebClient
+from tamias.service.takeover import after_lost_driver, was_replaced
+from tamias.web.http_client import RefusedRequest, ServerGone, WebClient
 
-__all__ = ["JobService", "Submission"]
+__all__ = ["JobService"]
 
 _log = logging.getLogger(__name__)
 
 _LOOK_S = 0.2  # how often the service looks for drivers that have ended
 _MOST_WAITING = 1000
 _ANSWER_S = 30.0
+_JOB_ID = re.compile("[0-9a-f]{32}")
 _WENT_BACK = "the change failed, and it goes on as before"
-
-
-@dataclass(frozen=True)
-class Submission:
-    """What a client wants to run.
-
-    Attributes:
-        program: The id of a program that the service has.
-        arguments: The arguments of the script.
-        settings: Settings of the job's environments; the program's own win.
-        parallelism: The default parallelism, which is also the number of slots that the job may take; None for that
-            of the settings.
-        slot_memory_bytes: How much memory each slot claims.
-        job_id: The id of the job; None for that of the settings, or a new one.
-    """
-
-    program: str
-    arguments: Sequence[str] = ()
-    settings: Mapping[str, str] | None = None
-    parallelism: int | None = None
-    slot_memory_bytes: int = 0
-    job_id: str | None = None
 
 
 class JobService:
     """Runs jobs."""
 
-    def __init__(self, settings: ServiceSettings, clock: Clock | None = None) -> None:
+    def __init__(self, settings: ServiceSettings, clock: Clock | None = None, store: JobStore | None = None) -> None:
         self.settings = settings
-        self.store = JobStore(settings.folder)
+        self.store = store or JobStore(settings.folder)
         self.clock = clock or SystemClock()
         self.budget = SlotBudget(settings.slots, settings.memory_bytes)
         self._lock = threading.RLock()
         self._jobs = {record.job_id: record for record in self.store.load()}
+        self._rescaling: set[str] = set()  # jobs whose drivers change their parallelism now
+        self.overviews = JobOverviews(self.store)
+        self.slots_of_drivers = DriverGlances("/taskmanagers")
         self._wake = threading.Event()
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="tamias-service", daemon=True)
@@ -86,7 +70,32 @@ class JobService:
         self._wake.set()
         self._thread.join()
 
+    def abandon(self, wait_s: float) -> None:
+        """Start no more jobs, and kill the drivers: another service starts the jobs again.
+
+        Args:
+            wait_s: How long to wait for what is under way; it may hang in a storage that does not answer.
+        """
+        self._closed.set()
+        self._wake.set()
+        for record in self.jobs():
+            if record.phase == "STARTED":
+                end_process(record.pid, record.pid_started, at_once=True)
+        if self._thread.ident is not None:
+            self._thread.join(wait_s)
+
     # ------------------------------------------------------------------------------------------------- for clients
+
+    def add_program(self, file: Path, digest: str, script: str) -> str:
+        """Keep a program that a client brings; return its id.
+
+        Raises:
+            ConfigurationError: The digest is not that of the file, or the name is no name of a script.
+        """
+        program = self.store.add_program(file, digest, script)
+        with self._lock:
+            self._drop_programs()
+        return program
 
     def submit(self, wanted: Submission) -> JobRecord:
         """Accept a job; it starts as soon as it fits.
@@ -97,40 +106,22 @@ class JobService:
         archive = self.store.program(wanted.program)
         if archive is None:
             raise ConfigurationError(f"there is no program {wanted.program[:100]!r}: upload it first")
-        settings = {str(key): str(value) for key, value in (wanted.settings or {}).items()}
-        slots = _slots_of(wanted, settings)
-        if wanted.slot_memory_bytes < 0:
-            raise ConfigurationError(f"the memory of a slot is {wanted.slot_memory_bytes} bytes; it is 0 or more")
-        job_id = _checked_id(wanted.job_id or settings.get(options.JOB_ID.key))
-        script = wanted.program[65:].removesuffix(".zip")
-        settings |= {
-            options.PARALLELISM.key: str(slots),
-            options.MOST_SLOTS.key: str(slots),
-            options.JOB_ID.key: job_id,
-        }
-        record = JobRecord(
-            job_id=job_id,
-            name=script.removesuffix(".py"),
-            program=wanted.program,
-            script=script,
-            arguments=tuple(wanted.arguments),
-            settings=settings,
-            slots=slots,
-            slot_memory_bytes=wanted.slot_memory_bytes,
-            submitted_ms=self.clock.now_ms(),
-            why="it is about to start",
-        )
+        record = submitted_record(wanted, self.clock.now_ms())
         refusal = self.budget.refusal(record)
         if refusal is not None:
             raise ConfigurationError(f"the job is refused: {refusal}")
         with self._lock:
-            known = self._jobs.get(job_id)
+            sent = wanted.submission_id
+            before = next((each for each in self._jobs.values() if sent and each.submission_id == sent), None)
+            if before is not None:
+                return before
+            known = self._jobs.get(record.job_id)
             if known is not None and known.phase != "ENDED":
-                raise ConfigurationError(f"there is a job {job_id} already, and it has not ended")
+                raise ConfigurationError(f"there is a job {record.job_id} already, and it has not ended")
             if sum(each.phase == "WAITING" for each in self._jobs.values()) >= _MOST_WAITING:
                 raise ConfigurationError(f"the job is refused: {_MOST_WAITING} jobs wait already")
             self._save(record)
-            self._jobs[job_id] = self._jobs.pop(job_id)  # a job that is submitted again is the latest
+            self._jobs[record.job_id] = self._jobs.pop(record.job_id)  # a job that is submitted again is the latest
         self._wake.set()
         return record
 
@@ -157,14 +148,19 @@ class JobService:
             self._end(record, JobStatus.CANCELED.name, "it was cancelled before it started")
             return True
 
-    def end_driver(self, job_id: str) -> None:
-        """End the driver of a cancelled job that has not come to the start of the job."""
+    def note_cancelled(self, job_id: str) -> None:
+        """Note that a job is to be cancelled: it is not started again, whatever becomes of its driver."""
         with self._lock:
             record = self._jobs.get(job_id)
-            if record is None or record.phase != "STARTED":
-                return
-            self._save(replace(record, cancelled=True))
-        end_process(record.pid, record.pid_started)
+            if record is not None and record.phase == "STARTED" and not record.cancelled:
+                self._save(replace(record, cancelled=True))
+
+    def end_driver(self, job_id: str) -> None:
+        """End the driver of a cancelled job that has not come to the start of the job."""
+        self.note_cancelled(job_id)
+        record = self.find(job_id)
+        if record is not None and record.phase == "STARTED":
+            end_process(record.pid, record.pid_started)
 
     def switch(self, job_id: str, plan: JobPlan, directory: str | None) -> str:
         """Stop a job with a savepoint and continue it with another plan, under the same id; return the savepoint.
@@ -177,11 +173,7 @@ class JobService:
         """
         with self._lock:
             record = self._running(job_id)
-            others = [each for each in self._jobs.values() if each.phase == "STARTED" and each.job_id != job_id]
-            changed = record.running(plan)
-            obstacle = self.budget.refusal(changed) or self.budget.obstacle(changed, others)
-            if obstacle is not None:
-                raise ConfigurationError(f"the job would not fit: {obstacle}")
+            self._check_fit(record.running(plan))
             self._save(replace(record, then=plan))
         try:
             path = self._stop(record, directory)
@@ -194,11 +186,45 @@ class JobService:
         self._wait_for_change(job_id, plan)
         return path
 
+    def rescale(self, job_id: str, plan: JobPlan, directory: str | None) -> str:
+        """Let a job go on at another parallelism, in its driver; return the checkpoint that it went on from.
+
+        The plan is on disk before the driver is asked: a driver that is started later starts with it. Until the driver
+        has answered, the job claims the slots of both plans.
+
+        Raises:
+            ConfigurationError: The job does not run, or would not fit.
+            RescaleError: The driver refuses, and the job goes on as it was.
+        """
+        with self._lock:
+            record = self._running(job_id)
+            self._check_fit(record.running(plan))
+            self._rescaling.add(job_id)
+            self._save(record.running(replace(plan, slots=max(plan.slots, record.slots))))
+        kept = record.plan
+        try:
+            remote = RemoteJob(self.driver(record), job_id)
+            path = remote.request_rescale(plan.slots, directory, most_slots=plan.slots).result()
+            kept = plan
+            return path
+        finally:
+            with self._lock:
+                self._rescaling.discard(job_id)
+                if self._jobs[job_id].phase == "STARTED":
+                    self._save(self._jobs[job_id].running(kept))
+            self._wake.set()
+
+    def _check_fit(self, changed: JobRecord) -> None:
+        others = [each for each in self._jobs.values() if each.phase == "STARTED" and each.job_id != changed.job_id]
+        obstacle = self.budget.refusal(changed) or self.budget.obstacle(changed, others)
+        if obstacle is not None:
+            raise ConfigurationError(f"the job would not fit: {obstacle}")
+
     def _running(self, job_id: str) -> JobRecord:
         record = self._jobs.get(job_id)
         if record is None or record.phase != "STARTED":
             raise ConfigurationError(f"job {job_id} does not run")
-        if record.is_changing:
+        if record.is_changing or job_id in self._rescaling:
             raise ConfigurationError(f"job {job_id} is being changed already")
         return record
 
@@ -230,7 +256,7 @@ class JobService:
         return None
 
     def _runs(self, record: JobRecord) -> bool:
-        return (self.overview(record) or {}).get("state") == JobStatus.RUNNING.name
+        return (self.overviews.of(record) or {}).get("state") == JobStatus.RUNNING.name
 
     def _wait_for_change(self, job_id: str, plan: JobPlan) -> None:
         """Return when a job runs with a new plan.
@@ -248,38 +274,14 @@ class JobService:
             if record.then is None and record.fallback is None:
                 return
 
-    def overview(self, record: JobRecord) -> dict[str, Any] | None:
-        """Return what a started or ended job's driver says of it in the overview; None if it has said nothing."""
-        found = None
-        if record.phase == "STARTED":
-            with contextlib.suppress(TamiasError):  # the driver is about to open its socket, or has just ended
-                found = self.driver(record).get("/jobs/overview")
-        if found is None and record.phase != "WAITING":
-            found = self.store.answers(record.job_id).get("/jobs/overview")
-        jobs = found.get("jobs", []) if isinstance(found, dict) else []
-        return next((job for job in jobs if job.get("jid") == record.job_id), None)
-
-    def described(self, record: JobRecord) -> dict[str, Any]:
-        """Return a record for people to read, with the state of the job and without secrets."""
-        shown = self.overview(record) or {}
-        state = record.status if record.phase == "ENDED" else shown.get("state", "CREATED")
-        return {
-            "id": record.job_id,
-            "name": shown.get("name", record.name),
-            "state": state,
-            "phase": record.phase,
-            "why": record.why,
-            "slots": record.slots,
-            "program": record.program,
-            "arguments": len(record.arguments),
-            "settings": {key: masked(key, value) for key, value in record.settings.items()},
-            "submitted": record.submitted_ms,
-            "started": record.started_ms,
-            "ended": record.ended_ms,
-            "pid": record.pid,
-            "log": str(self.store.log(record.job_id)),
-            "changing": record.is_changing,
-        }
+    def owner_of(self, job_id: str) -> JobRecord | None:
+        """Return the job of this id, or the one whose program has started a further job of this id."""
+        record = self.find(job_id)
+        if record is not None or not _JOB_ID.fullmatch(job_id):
+            return record
+        records = [each for each in self.jobs() if each.phase != "WAITING"]
+        said = self.overviews.said_by_drivers(records)
+        return next((each for each in records if any(j.get("jid") == job_id for j in said[each.job_id].jobs)), None)
 
     # --------------------------------------------------------------------------------------- for the service's thread
 
@@ -305,10 +307,13 @@ class JobService:
                     self._save(replace(self._jobs[record.job_id], fallback=None))
 
     def _note_end(self, ended: JobRecord) -> None:
+        self.store.keep_answers(ended.job_id)
         status, why = self._outcome(ended)
         with self._lock:
             record = self._jobs[ended.job_id]
             follower = None if status == JobStatus.CANCELED.name else self._follower(record, why)
+            if follower is None and self.store.is_shared and self._is_lost(record):
+                follower = after_lost_driver(record, why, self.clock.now_ms())
             if follower is None:
                 self._end(record, status, why)
             else:
@@ -338,18 +343,28 @@ class JobService:
 
     def _outcome(self, record: JobRecord) -> tuple[str, str]:
         """Return how a job ended whose driver has ended."""
-        shown = self.overview(replace(record, phase="ENDED"))
+        shown = self.overviews.of(replace(record, phase="ENDED"))
         if shown is not None:
             return str(shown["state"]), "its driver has ended"
+        noted = self.store.outcome(record)
+        if noted is not None:
+            return noted.status, "its driver has ended"
         latest = self.find(record.job_id)
         if latest is not None and latest.cancelled:
-            return JobStatus.CANCELED.name, "it was cancelled before its program started a job"
+            return JobStatus.CANCELED.name, "it was cancelled, and its driver ended without a word"
         answers = self.store.answers(record.job_id)
         if answers:
             code = answers.get("exit code", 1)
             status = JobStatus.FINISHED if code == 0 else JobStatus.FAILED
             return status.name, f"the program ended with exit code {code} and started no job; its log says more"
         return JobStatus.FAILED.name, "its driver ended without a word, as a killed process does; its log says more"
+
+    def _is_lost(self, record: JobRecord) -> bool:
+        """Return whether a driver was killed, or ended because the driver of an earlier leader replaced it."""
+        answers = self.store.answers(record.job_id)
+        if not answers:
+            return self.store.outcome(record) is None and not record.cancelled
+        return was_replaced(answers.get(f"/jobs/{record.job_id}/exceptions") or {})
 
     def _start_waiting(self) -> None:
         for record in self.jobs():
@@ -366,8 +381,10 @@ class JobService:
                 return  # Flink: first come, first served. A small job does not overtake a large one for ever.
 
     def _start(self, record: JobRecord) -> None:
-        socket = str(runtime_folder() / f"{record.job_id}.rest")
-        record = replace(record, socket=socket, settings={**record.settings, options.WEB_SOCKET.key: socket})
+        run = self.store.new_run()
+        socket = str(runtime_folder() / f"{record.job_id}{run and '-'}{run}.rest")
+        settings = {**record.settings, options.WEB_SOCKET.key: socket, **self.store.settings_of_drivers}
+        record = replace(record, socket=socket, run=run, host=self.store.host, settings=settings)
         with self._lock:
             if self._jobs[record.job_id].phase != "WAITING":
                 return  # it was cancelled meanwhile
@@ -375,18 +392,22 @@ class JobService:
                 # A service that was killed, or whose disk was full, may have started a driver and not written it down.
                 process = found_driver(self.store, record.job_id) or self._started(record)
             except (OSError, TamiasError) as error:
-                self._not_started(record, f"its driver could not be started: {error}")
+                why = f"its driver could not be started: {error}"
+                if self.store.is_shared and isinstance(error, OSError):
+                    self._try_again(record.job_id, why)  # the storage may be away for a moment
+                else:
+                    self._not_started(record, why)
                 return
-            self._save(
-                replace(
-                    record,
-                    phase="STARTED",
-                    pid=process.pid,
-                    pid_started=process.pid_started,
-                    started_ms=self.clock.now_ms(),
-                    why=record.why if record.why.startswith(_WENT_BACK) else "its driver runs",
-                )
+            started = replace(
+                record,
+                phase="STARTED",
+                pid=process.pid,
+                pid_started=process.pid_started,
+                started_ms=self.clock.now_ms(),
+                why=record.why if record.why.startswith(_WENT_BACK) else "its driver runs",
             )
+            self._jobs[record.job_id] = started  # before it is on disk: a service that leads no more ends this driver
+            self._save(started)
         _log.info("job %s (%s) was started in process %d", record.job_id, record.name, process.pid)
 
     def _started(self, record: JobRecord) -> Started:
@@ -394,6 +415,11 @@ class JobService:
             os.unlink(record.socket)  # of a driver of this job that was killed
         script = self.store.unpack_program(record, self.settings.bundle_bytes)
         return start_driver(self.store, record, script)
+
+    def _try_again(self, job_id: str, why: str) -> None:
+        waiting = self._jobs[job_id]
+        if waiting.why != why:
+            self._save(replace(waiting, why=why))
 
     def _not_started(self, record: JobRecord, why: str) -> None:
         if record.fallback is None:
@@ -409,6 +435,13 @@ class JobService:
                 if self._jobs[record.job_id] == record:  # and was not submitted again meanwhile
                     del self._jobs[record.job_id]
                     self.store.forget(record.job_id)
+                    self.overviews.forget(record.job_id)
+                    self._drop_programs()
+
+    def _drop_programs(self) -> None:
+        """Delete programs that no remembered job names, except for those that were uploaded last."""
+        needed = {program for record in self.jobs() for program in record.named_programs}
+        self.store.drop_programs(needed, self.settings.programs_kept)
 
     def _end(self, record: JobRecord, status: str, why: str) -> None:
         self._save(replace(record, phase="ENDED", status=status, why=why, ended_ms=self.clock.now_ms()))
@@ -417,21 +450,3 @@ class JobService:
     def _save(self, record: JobRecord) -> None:
         self.store.save(record)
         self._jobs[record.job_id] = record
-
-
-def _slots_of(wanted: Submission, settings: Mapping[str, str]) -> int:
-    given = wanted.parallelism if wanted.parallelism is not None else settings.get(options.PARALLELISM.key, "1")
-    try:
-        slots = int(given)
-    except ValueError:
-        slots = 0
-    if slots < 1:
-        raise ConfigurationError(f"the parallelism is {given!r}; it is a number from 1 on")
-    return slots
-
-
-def _checked_id(given: str | None) -> str:
-    try:
-        return str(JobID.generate() if given is None else JobID(given))
-    except ValueError as error:
-        raise ConfigurationError(str(error)) from None

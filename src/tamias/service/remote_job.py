@@ -6,15 +6,16 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
+from urllib.parse import urlencode
 
 from tamias.config.job_id import JobID
 from tamias.driver.job_progress import Fact, JobProgress, html_table
 from tamias.driver.savepoint_requests import Then
-from tamias.errors import CheckpointError, JobCancelledError, JobExecutionError
+from tamias.errors import CheckpointError, JobCancelledError, JobExecutionError, RescaleError, TamiasError
 from tamias.functions.job_execution_result import JobExecutionResult
 from tamias.functions.job_status import JobStatus
 from tamias.rest.operations import in_background
-from tamias.web.client import RefusedRequest, WebClient
+from tamias.web.http_client import RefusedRequest, WebClient
 
 __all__ = ["RemoteJob"]
 
@@ -90,19 +91,36 @@ class RemoteJob:
             answer = self._client.ask("POST", f"{self._at}/savepoints", body).json()
         return in_background(lambda: self._savepoint(answer["request-id"]))
 
+    def request_rescale(
+        self, parallelism: int, directory: str | None = None, *, most_slots: int | None = None
+    ) -> Future[str]:
+        """Request another parallelism. The future has the checkpoint that the job went on from.
+
+        Raises:
+            RefusedRequest: The job has ended.
+        """
+        given = {"parallelism": parallelism, "targetDirectory": directory, "slots": most_slots}
+        query = urlencode({name: value for name, value in given.items() if value is not None})
+        answer = self._client.ask("PATCH", f"{self._at}/rescaling?{query}").json()
+        return in_background(lambda: self._outcome("rescaling", answer["request-id"], RescaleError))
+
     def _savepoint(self, trigger_id: str) -> str:
+        return self._outcome("savepoints", trigger_id, CheckpointError)
+
+    def _outcome(self, what: str, trigger_id: str, error: type[TamiasError]) -> str:
+        """Wait for the end of an operation; return the path that it has."""
         while True:
             try:
-                found = self._client.get(f"{self._at}/savepoints/{trigger_id}")
+                found = self._client.get(f"{self._at}/{what}/{trigger_id}")
             except RefusedRequest as refused:
                 if refused.status == 410:  # the driver is about to end, and its last answers are about to appear
                     self._pause(_POLL_S)
                     continue
-                raise CheckpointError(f"what became of the savepoint is not known: {refused}") from refused
+                raise error(f"what became of the request is not known ({what}): {refused}") from refused
             if found["status"]["id"] == "COMPLETED":
                 operation = found["operation"]
                 if "location" not in operation:
-                    raise CheckpointError(operation["failure-cause"]["stack-trace"])
+                    raise error(operation["failure-cause"]["stack-trace"])
                 return str(operation["location"])
             self._pause(_POLL_S)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -14,16 +15,18 @@ from tamias.functions.job_status import JobStatus
 from tamias.rest import job_answers, metric_answers, process_answers
 from tamias.rest.application_answers import add_application_routes
 from tamias.rest.archive import kept_answer
-from tamias.rest.changing_api import add_disposal_routes
+from tamias.rest.changing_api import add_disposal_routes, wanted_parallelism
 from tamias.rest.openapi import add_description
 from tamias.rest.operations import Operations, in_background
 from tamias.rest.subtask_answers import STATES
 from tamias.service.job_changes import check_program, rescaled, upgraded
 from tamias.service.job_record import JobPlan, JobRecord
-from tamias.service.job_service import JobService, Submission
+from tamias.service.job_service import JobService
+from tamias.service.job_submission import Submission
+from tamias.service.starting_again import started_again
 from tamias.slot.thread_stacks import thread_stacks
-from tamias.web.client import ServerGone
-from tamias.web.messages import FileAnswer, HttpError, Request, Response, not_found
+from tamias.web.http_client import ServerGone
+from tamias.web.http_messages import FileAnswer, HttpError, Request, Response, not_found
 from tamias.web.routes import Routes
 
 __all__ = ["service_routes"]
@@ -42,6 +45,8 @@ def service_routes(service: JobService) -> Routes:
         ("/jobs/overview", api.jobs_overview, "All jobs"),
         ("/jobs/:jobid/status", api.job_status, "The status of a job"),
         ("/jobs/:jobid/log", api.job_log, "The log of a job's driver, from the byte `offset` on"),
+        ("/jobs/:jobid/jobmanager/logs", api.driver_logs, "The log files of a job's driver"),
+        ("/jobs/:jobid/jobmanager/logs/:name", api.driver_log, "A log file of a job's driver"),
         ("/jobs/:jobid", api.pass_on, "The details of a job"),
         ("/jobs/:jobid/*", api.pass_on, "Anything else about a job, from its driver"),
         ("/taskmanagers", api.slots, "The slots of all jobs"),
@@ -70,8 +75,11 @@ def service_routes(service: JobService) -> Routes:
     routes.add("PATCH", "/jobs/:jobid", api.cancel, "Cancel a job")
     routes.add("PATCH", "/jobs/:jobid/rescaling", api.rescale, "Continue a job with another parallelism")
     routes.add("GET", "/jobs/:jobid/rescaling/:triggerid", api.change_state, "How far a change has come")
+    routes.add("PUT", "/jobs/:jobid/resource-requirements", api.require, "Let a job go on at another parallelism")
     routes.add("POST", "/jobs/:jobid/upgrade", api.upgrade, "Continue a job with another program")
     routes.add("GET", "/jobs/:jobid/upgrade/:triggerid", api.change_state, "How far a change has come")
+    routes.add("POST", "/jobs/:jobid/restore", api.restore, "Run a job's program again from a savepoint")
+    routes.add("POST", "/jobs/:jobid/state/*", api.pass_on, "The values of keys of a state", reads_only=True)
     routes.add("POST", "/jobs/:jobid/*", api.pass_on, "Change a job, by its driver")
     routes.add("PATCH", "/jobs/:jobid/*", api.pass_on, "Change a job, by its driver")
     routes.add(
@@ -127,11 +135,16 @@ class _ServiceApi:
 
     def records(self, request: Request) -> dict[str, Any]:
         service = self._service
-        return {"jobs": [service.described(record) for record in service.jobs()]}
+        records = service.jobs()
+        said = service.overviews.said_by_drivers(records)
+        return {"jobs": [service.overviews.described(record, said[record.job_id]) for record in records]}
 
     def _overviews(self) -> list[dict[str, Any]]:
+        """Return the jobs of all drivers. A program that calls `execute` several times has several jobs."""
         service = self._service
-        return [service.overview(record) or self._without_driver(record) for record in service.jobs()]
+        records = service.jobs()
+        said = service.overviews.said_by_drivers(records)
+        return [job for record in records for job in said[record.job_id].jobs or [self._without_driver(record)]]
 
     def _without_driver(self, record: JobRecord) -> dict[str, Any]:
         """Return a job of which no driver has said anything, in the form of the overview."""
@@ -152,18 +165,16 @@ class _ServiceApi:
         }
 
     def slots(self, request: Request) -> dict[str, Any]:
-        found: list[Any] = []
-        for record in self._service.jobs():
-            if record.phase == "STARTED":
-                answer = self._ask_driver(record, Request("GET", "/taskmanagers"))
-                found += json.loads(answer.body())["taskmanagers"] if answer.status == 200 else []
-        return {"taskmanagers": found}
+        started = [record for record in self._service.jobs() if record.phase == "STARTED"]
+        answers = self._service.slots_of_drivers.answers(started)
+        return {"taskmanagers": [slot for found in answers.values() if found for slot in found["taskmanagers"]]}
 
     # ----------------------------------------------------------------------------------------------------- one job
 
     def job_status(self, request: Request) -> dict[str, Any]:
         record = self._find(request)
-        return {"status": (self._service.overview(record) or self._without_driver(record))["state"]}
+        shown = self._service.overviews.of(record, request.parameters["jobid"]) or self._without_driver(record)
+        return {"status": shown["state"]}
 
     def job_log(self, request: Request) -> Response:
         record = self._find(request)
@@ -190,6 +201,26 @@ class _ServiceApi:
             not_found(f"job {record.job_id} is over ({record.status}: {record.why}), and this of it is not kept")
         return Response(kept)
 
+    def driver_logs(self, request: Request) -> Response:
+        """Ask the driver of a running job for its logs. The log of one that has ended is in the service's folder."""
+        record = self._find(request)
+        return self._from_driver(record, request) or Response(process_answers.log_list(self._kept_logs(record)))
+
+    def driver_log(self, request: Request) -> Response:
+        record = self._find(request)
+        name = request.parameters["name"]
+        return self._from_driver(record, request) or process_answers.log_file(self._kept_logs(record), name, request)
+
+    def _from_driver(self, record: JobRecord, request: Request) -> Response | None:
+        """Return the answer of a job's driver; None if no driver answers."""
+        answer = self._ask_driver(record, request) if record.phase == "STARTED" else None
+        # A driver that has not come to the start of its job knows no job yet, and its log says why.
+        return None if answer is None or answer.status in (404, 410) else answer
+
+    def _kept_logs(self, record: JobRecord) -> list[Path]:
+        path = self._service.store.log(record.job_id)
+        return [path] if path.is_file() else []
+
     def exceptions(self, job_id: str) -> dict[str, Any]:
         """Return the failures of a job, from its driver or its last answers."""
         path = f"/jobs/{job_id}/exceptions"
@@ -202,19 +233,23 @@ class _ServiceApi:
 
     def pass_on_to_slot(self, request: Request) -> Response:
         wanted = request.parameters["taskmanagerid"]
-        for record in self._service.jobs():
-            if record.phase == "STARTED" and wanted.startswith(f"{record.job_id[:8]}-"):
-                return self._ask_driver(record, request)
+        record = self._service.owner_of(wanted.partition("-")[0])
+        if record is not None and record.phase == "STARTED":
+            return self._ask_driver(record, request)
         not_found(f"there is no slot {wanted[:80]!r}")
 
     def cancel(self, request: Request) -> Response:
         record = self._find(request)
+        if record.job_id != request.parameters["jobid"]:
+            return self._ask_driver(record, request)  # a further job of the program: its driver goes on
         if self._service.withdraw(record.job_id):
             return Response({}, 202)
         if record.phase == "ENDED":
             if record.status == JobStatus.CANCELED.name:
                 return Response({}, 202)
             raise HttpError(409, f"job {record.job_id} is over ({record.status})")
+        if (request.one("mode") or "cancel").lower() == "cancel":
+            self._service.note_cancelled(record.job_id)
         answer = self._ask_driver(record, request)
         if answer.status in (404, 410):  # the program has not come to the start of its job, and never will
             self._service.end_driver(record.job_id)
@@ -225,7 +260,23 @@ class _ServiceApi:
         record, parallelism = self._find(request), request.number("parallelism", 1)
         if parallelism is None:
             raise HttpError(400, "the query parameter 'parallelism' is needed")
-        return self._change(record, rescaled(record.plan, parallelism), request.one("targetDirectory"))
+        return self._rescale(record, parallelism, request.one("targetDirectory"))
+
+    def _rescale(self, record: JobRecord, parallelism: int, directory: str | None = None) -> dict[str, Any]:
+        self._check_started(record)
+        plan = rescaled(record.plan, parallelism)
+        return self._begin_change(record, lambda: self._service.rescale(record.job_id, plan, directory))
+
+    def require(self, request: Request) -> dict[str, Any]:
+        record = self._find(request)
+        self._check_started(record)
+        answer = self._ask_driver(record, Request("GET", request.path))
+        if answer.status != 200:
+            raise HttpError(409, f"job {record.job_id} does not run yet, or runs no longer")
+        wanted = wanted_parallelism(json.loads(answer.body()), request.json_object())
+        if wanted is not None:
+            self._rescale(record, wanted)
+        return {}
 
     def upgrade(self, request: Request) -> dict[str, Any]:
         record, fields = self._find(request), request.json_object()
@@ -240,9 +291,22 @@ class _ServiceApi:
         plan = upgraded(record.plan, program, arguments, _texts(fields, "flinkConfiguration"))
         return self._change(record, plan, _field(fields, "targetDirectory", str))
 
+    def restore(self, request: Request) -> dict[str, Any]:
+        record, fields = self._find(request), request.json_object()
+        savepoint = _field(fields, "savepointPath", str)
+        if not savepoint or "\0" in savepoint:
+            raise HttpError(400, "the field 'savepointPath' is needed: the savepoint to start from")
+        wanted = started_again(
+            record,
+            savepoint,
+            _field(fields, "parallelism", int),
+            ignore_unclaimed=bool(_field(fields, "allowNonRestoredState", bool)),
+            submission_id=_field(fields, "submissionId", str) or "",
+        )
+        return {"jobid": self._service.submit(wanted).job_id}
+
     def _change(self, record: JobRecord, plan: JobPlan, directory: str | None) -> dict[str, Any]:
-        if record.phase != "STARTED":
-            raise HttpError(409, f"job {record.job_id} does not run: {record.why}")
+        self._check_started(record)
         service = self._service
 
         def work() -> str:
@@ -250,14 +314,22 @@ class _ServiceApi:
                 check_program(service, record, plan)
             return service.switch(record.job_id, plan, directory)
 
+        return self._begin_change(record, work)
+
+    def _begin_change(self, record: JobRecord, work: Callable[[], str]) -> dict[str, Any]:
         return self._changes.begin(record.job_id, None, lambda: in_background(work), lambda path: {"location": path})
+
+    @staticmethod
+    def _check_started(record: JobRecord) -> None:
+        if record.phase != "STARTED":
+            raise HttpError(409, f"job {record.job_id} does not run: {record.why}")
 
     def change_state(self, request: Request) -> dict[str, Any]:
         return self._changes.answer(self._find(request).job_id, request.parameters["triggerid"])
 
     def _find(self, request: Request) -> JobRecord:
         wanted = request.parameters["jobid"]
-        record = self._service.find(wanted)
+        record = self._service.owner_of(wanted)
         return record if record is not None else not_found(f"there is no job {wanted[:80]!r}")
 
     def _ask_driver(self, record: JobRecord, request: Request) -> Response:
@@ -278,13 +350,13 @@ class _ServiceApi:
         if not digest or not name:
             raise HttpError(400, "the query parameters 'digest' and 'name' are needed")
         assert request.body_file is not None
-        program = self._service.store.add_program(request.body_file, digest, name)
+        program = self._service.add_program(request.body_file, digest, name)
         return {"filename": program, "status": "success"}
 
     def programs(self, request: Request) -> dict[str, Any]:
         files = [
-            {"id": path.name, "name": path.name[65:], "uploaded": path.stat().st_mtime_ns // 1_000_000, "entry": []}
-            for path in self._service.store.programs()
+            {"id": each.id, "name": each.id[65:], "uploaded": each.uploaded_ms, "entry": []}
+            for each in self._service.store.programs()
         ]
         return {"address": self._service.settings.web.address or "", "files": files}
 
@@ -295,7 +367,7 @@ class _ServiceApi:
         user = next((each for each in self._service.jobs() if path.name in each.needed_programs), None)
         if user is not None:
             raise HttpError(409, f"job {user.job_id} needs the program: it has not ended")
-        path.unlink(missing_ok=True)
+        self._service.store.delete_program(path.name)
         return {}
 
     def run(self, request: Request) -> dict[str, Any]:
@@ -323,6 +395,8 @@ def _submission(request: Request) -> Submission:
         HttpError: A field is wrong.
     """
     fields = request.json_object()
+    if _field(fields, "entryClass", str):
+        raise HttpError(400, "the field 'entryClass' names a class of a jar; a program here is started by its script")
     settings = _texts(fields, "flinkConfiguration")
     savepoint = _field(fields, "savepointPath", str)
     if savepoint is not None:
@@ -344,6 +418,7 @@ def _submission(request: Request) -> Submission:
         parallelism=_field(fields, "parallelism", int),
         slot_memory_bytes=_field(fields, "slotMemory", int) or 0,
         job_id=_field(fields, "jobId", str),
+        submission_id=_field(fields, "submissionId", str) or "",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,8 @@ from tamias.errors import ConfigurationError
 from tamias.program.job_client import JobClient
 from tamias.service.bundles import make_bundle
 from tamias.service.remote_job import RemoteJob
-from tamias.service.service_process import RUNNING_FILE, is_locked
-from tamias.web.client import WebClient
+from tamias.service.service_folder import RUNNING_FILE, is_locked
+from tamias.web.http_client import WebClient
 from tamias.web.token_file import read_token
 
 __all__ = ["ServiceClient"]
@@ -94,6 +95,7 @@ class ServiceClient:
             "parallelism": parallelism,
             "savepointPath": savepoint,
             "slotMemory": slot_memory_bytes,
+            "submissionId": secrets.token_hex(16),  # the leader may change after it has read the request
         }
         answer = self.web.ask("POST", f"/jars/{quote(uploaded)}/run", body).json()
         return self.job(answer["jobid"])

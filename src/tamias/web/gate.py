@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from tamias.web.messages import HttpError
+from tamias.web.http_messages import HttpError
 from tamias.web.routes import Route
 
 __all__ = ["Gate"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from tamias.web.messages import HttpError, Request, Response
+from tamias.web.http_messages import HttpError, Request, Response
 
 __all__ = ["Found", "Handler", "Route", "Routes"]
 

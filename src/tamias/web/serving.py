@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from tamias.config.web_settings import WebSettings, is_loopback
 from tamias.errors import ConfigurationError
 from tamias.web.gate import Gate
+from tamias.web.http_server import WebServer, tcp_socket
 from tamias.web.routes import Routes
-from tamias.web.server import WebServer, tcp_socket
 from tamias.web.token_file import token_in
 
 __all__ = ["Serving", "serve"]
@@ -31,13 +31,17 @@ class Serving:
     token_file: str | None
 
 
-def serve(settings: WebSettings, routes: Routes, default_token_file: str) -> Serving:
-    """Start a web server.
+def serve(
+    settings: WebSettings, routes: Routes, default_token_file: str, *, host: str | None = None, started: bool = True
+) -> Serving:
+    """Open a web server.
 
     Args:
         settings: Where it listens, and whom it answers; the port is set.
         routes: The handlers.
         default_token_file: The file with the token, unless the settings name one.
+        host: The name by which clients reach it; None for the address that it listens on.
+        started: Whether it answers at once; else its caller starts it.
 
     Raises:
         ConfigurationError: The address is in use, or the token or the certificate cannot be read.
@@ -53,16 +57,18 @@ def serve(settings: WebSettings, routes: Routes, default_token_file: str) -> Ser
             f"the web server cannot listen on {settings.bind_address}:{settings.port} "
             f"(tamias.web, tamias.web.bind-address): {error.strerror or error}"
         ) from error
-    gate = Gate(token, _names(settings), settings.read_only)
+    gate = Gate(token, _names(settings, host), settings.read_only)
     server = WebServer(sock, routes, gate, tls)
-    server.start()
-    shown = socket.gethostname() if settings.bind_address in ("0.0.0.0", "::") else settings.bind_address
+    if started:
+        server.start()
+    listens_on = socket.gethostname() if settings.bind_address in ("0.0.0.0", "::") else settings.bind_address
+    shown = host or listens_on
     shown = f"[{shown}]" if ":" in shown else shown
     return Serving(server, f"{'https' if tls else 'http'}://{shown}:{server.port}", token_file)
 
 
-def _names(settings: WebSettings) -> frozenset[str]:
-    names = {settings.bind_address, *settings.allowed_hosts}
+def _names(settings: WebSettings, host: str | None) -> frozenset[str]:
+    names = {settings.bind_address, *settings.allowed_hosts, *([] if host is None else [host])}
     if is_loopback(settings.bind_address):
         names |= {"localhost", "127.0.0.1", "::1"}
     elif settings.bind_address in ("0.0.0.0", "::"):

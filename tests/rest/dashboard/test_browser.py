@@ -1,44 +1,31 @@
 """The page in a real Chromium: a job is watched, saved, stopped, and its failures are read."""
 
-import shutil
+import re
+import time
 from pathlib import Path
 
 import pytest
 
 from tamias.common import JobStatus
+from tamias.testing.process_engine import on_process_engine
+from tests import live_jobs
+from tests.browser import WAIT_MS, chromium, tab_of
+from tests.driver.submitted_jobs import noted_handles
 from tests.live_jobs import until
 
 pytestmark = pytest.mark.long
 
-WAIT_MS = 30_000
-
 
 @pytest.fixture(scope="module")
 def browser():
-    from playwright.sync_api import sync_playwright
-
-    chromium = shutil.which("chromium")
-    assert chromium is not None, "Debian's package chromium is missing: `make browser` installs it"
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+    with chromium() as started:
         yield started
-        started.close()
 
 
 @pytest.fixture
 def page(browser, caller):
-    """A tab that has given the token; an error of a script fails the test."""
-    errors = []
-    context = browser.new_context(viewport={"width": 1200, "height": 800})
-    tab = context.new_page()
-    tab.set_default_timeout(WAIT_MS)
-    tab.on("pageerror", lambda error: errors.append(str(error)))
-    tab.goto(f"http://127.0.0.1:{caller.port}/")
-    tab.get_by_label("The token of this server").fill(caller.token)
-    tab.get_by_role("button", name="Open").click()
-    yield tab
-    context.close()
-    assert errors == []
+    with tab_of(browser, f"http://127.0.0.1:{caller.port}/", caller.token) as tab:
+        yield tab
 
 
 def fail_at_100(number):
@@ -95,6 +82,103 @@ def test_failures_are_shown_with_the_record_and_the_frames_of_the_user(page, run
     page.locator("tbody .badge", has_text="FAILED").wait_for()
 
 
+def test_plots_survive_a_reload_of_the_page(page, run, tmp_path):
+    handle = run(tmp_path)
+    until(lambda: len(handle.statistics.history.points()) > 2)
+    page.goto(page.url.partition("#")[0] + f"#/jobs/{handle.job_id}/metrics")
+    names = ["Records read by sources", "Latency", "State size", "Checkpoint duration"]
+
+    def curves():
+        found = [page.get_by_role("img", name=name).locator("polyline") for name in names]
+        found[-1].wait_for()
+        return [len(curve.get_attribute("points").split()) for curve in found]
+
+    before = curves()
+    assert min(before) >= 2
+    since = page.get_by_text("since ").first.inner_text()
+    page.reload()
+    assert all(late >= early for early, late in zip(before, curves(), strict=True))
+    assert page.get_by_text("since ").first.inner_text() == since, "the curves begin where they began before"
+    page.get_by_label("time span").select_option(label="the last day")
+    page.get_by_label("time span").wait_for()
+
+
+def test_keys_of_a_running_job_are_looked_up(page, serve):
+    handle = serve()
+    page.goto(page.url.partition("#")[0] + f"#/jobs/{handle.job_id}/state")
+    page.get_by_label("State", exact=True).select_option("count")
+    keys = page.get_by_label("Keys, one in each line")
+    keys.fill("3\n77")
+    page.get_by_role("button", name="Look up").click()
+    page.get_by_role("row", name="77 no value").wait_for()
+    page.get_by_role("row", name="3 3").wait_for()
+    page.get_by_label("Consistency").select_option("checkpoint")
+    keys.fill("77")
+    page.get_by_role("button", name="Look up").click()
+    page.get_by_role("alert").get_by_text("has no value for key 77").wait_for()
+    keys.fill("tea")
+    page.get_by_role("button", name="Look up").click()
+    page.get_by_role("alert").get_by_text("'tea' is no key of type Long").wait_for()
+
+
+def test_a_field_keeps_its_text_and_the_focus_while_the_page_shows_itself_anew(page, serve):
+    handle = serve()
+    page.goto(page.url.partition("#")[0] + f"#/jobs/{handle.job_id}/state")
+    keys = page.get_by_label("Keys, one in each line")
+    keys.focus()
+    page.keyboard.type("12")
+    page.evaluate("document.querySelector('.tabs').dataset.old = 'yes'")
+    page.locator(".tabs:not([data-old])").wait_for()  # another look has replaced the tabs
+    page.keyboard.type("34")
+    assert keys.input_value() == "1234"
+
+
+def slow_price(number):
+    time.sleep(0.002)
+    return number % 5
+
+
+def test_a_flame_graph_is_drawn_enlarged_and_the_threads_of_a_slot_are_shown(page, run):
+    handle = run(function=slow_price, **{"rest__flamegraph__num_samples": "20"})
+    page.goto(page.url.partition("#")[0] + f"#/jobs/{handle.job_id}/threads")
+    frames = page.get_by_role("group", name="flame graph").get_by_role("button")
+    own = frames.filter(has_text="slow_price")
+    own.first.wait_for()
+    before = own.first.bounding_box()["width"]
+    own.first.click()
+    page.locator(".flames > .flame:last-child", has_text="slow_price").wait_for()
+    assert own.first.bounding_box()["width"] >= before
+    frames.first.click()  # the root: everything is shown again
+    page.get_by_label("Samples", exact=True).select_option("OFF_CPU")
+    page.get_by_text("samples until").wait_for()
+    page.get_by_label("Slot", exact=True).select_option(index=1)
+    page.locator("pre", has_text=f"tamias-{handle.job_name}").wait_for()
+
+
+def printing(number):
+    print("price of", number)
+    return slow_price(number)
+
+
+def test_what_user_code_prints_in_a_slot_is_read_among_the_logs(page, web):
+    env = live_jobs.environment(parallelism=1)
+    live_jobs.generated(env, None, 1000).map(printing)
+    with on_process_engine(), noted_handles() as handles:
+        env.execute_async("printing")
+        (handle,) = handles
+        web.jobs.add(handle)
+        try:
+            page.goto(page.url.partition("#")[0] + f"#/jobs/{handle.job_id}/logs")
+            files = page.get_by_label("log file")
+            printed = files.locator("option", has_text=re.compile(r"\.out$"))
+            printed.wait_for(state="attached")
+            files.select_option(printed.get_attribute("value"))
+            page.locator("pre", has_text=re.compile(r"price of \d+\nprice of \d+\n")).wait_for()
+        finally:
+            handle.cancel()
+            handle.wait_for_end(30)
+
+
 def test_every_view_opens_in_both_themes_and_on_a_narrow_screen(page, run, tmp_path):
     handle = run(tmp_path)
     page.goto(page.url.partition("#")[0] + f"#/jobs/{handle.job_id}/graph")
@@ -102,8 +186,8 @@ def test_every_view_opens_in_both_themes_and_on_a_narrow_screen(page, run, tmp_p
     themes = set()
     for width in (1200, 380):
         page.set_viewport_size({"width": width, "height": 800})
-        for number in range(1, 9):
-            page.keyboard.press(str(number))
+        for number in range(1, 11):
+            page.keyboard.press(str(number % 10))
             page.locator(f".tabs a:nth-child({number})[aria-current]").wait_for()
             page.locator("main h1").wait_for()
             overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.live_jobs import until
 from tests.services.kafka.certificates import write_certificates
 from tests.services.kafka.jars import download
 from tests.services.ports import free_ports
@@ -31,6 +32,8 @@ USER = "alice"
 PASSWORD = "canary-password-of-alice"
 _START_S = 150.0  # three seconds on a machine without other work
 _LIBC = ctypes.CDLL(None)
+QUICK_START = ("-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")  # at the price of its speed
+AS_SHIPPED = ("-Xms1g", "-Xmx1g", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")  # by Kafka's own start script
 _SETTINGS = """
 process.roles=broker,controller
 node.id={node}
@@ -87,11 +90,21 @@ class Broker:
         cluster: The id of its cluster.
         ports: The ports of all brokers of the cluster.
         number: Its own place among them, from 0.
+        java: The options of its Java.
     """
 
     replicas = 1  # of a topic that is created here
 
-    def __init__(self, folder: Path, libraries: Path, cluster: str, ports: Sequence[Ports], number: int = 0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        libraries: Path,
+        cluster: str,
+        ports: Sequence[Ports],
+        number: int = 0,
+        *,
+        java: Sequence[str] = QUICK_START,
+    ) -> None:
         own = ports[number]
         self.node = number + 1
         self.servers = f"127.0.0.1:{own.plain}"
@@ -101,9 +114,7 @@ class Broker:
         self.client_certificate = folder / "client.pem"  # with its key
         self.client_key = folder / "client-secret.pem"
         self._folder = folder
-        self._java = [
-            _java(), "-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{libraries}/*",
-        ]  # fmt: skip
+        self._java = [_java(), *java, "-cp", f"{libraries}/*"]
         self._settings = folder / "server.properties"
         self._settings.write_text(
             _SETTINGS.format(
@@ -155,13 +166,19 @@ class Broker:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Stop the broker's process; continue it at the end."""
+        """Stop the broker's process, with all its threads; continue it at the end."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
         try:
+            until(self._is_stopped)  # a thread may answer a request for a moment after the signal
             yield
         finally:
             self._process.send_signal(signal.SIGCONT)
+
+    def _is_stopped(self) -> bool:
+        assert self._process is not None
+        threads = Path(f"/proc/{self._process.pid}/task").glob("*/stat")
+        return all(thread.read_text().rpartition(")")[2].split()[0] == "T" for thread in threads)
 
     def _answers(self) -> bool:
         from confluent_kafka import KafkaException
@@ -183,11 +200,11 @@ class Broker:
 
 
 @contextmanager
-def running_broker() -> Iterator[Broker]:
+def running_broker(java: Sequence[str] = QUICK_START) -> Iterator[Broker]:
     """Run a broker in a folder of its own; remove both at the end."""
     with own_folder() as folder:
         write_certificates(folder)
-        broker = Broker(folder, download(), new_cluster_id(), ports_of_brokers(1))
+        broker = Broker(folder, download(), new_cluster_id(), ports_of_brokers(1), java=java)
         try:
             broker.start()
             yield broker

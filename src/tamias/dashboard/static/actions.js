@@ -1,32 +1,9 @@
-// What a person may do with a job: take a savepoint, stop it with one, cancel it.
+// What a person may do with a job: take a savepoint, stop it with one, cancel it, start it again from a savepoint.
 
+import { asked } from "./dialog.js";
 import { el, notice } from "./dom.js";
-import { finished, patch, post } from "./rest.js";
-
-const dialog = () => document.getElementById("dialog");
-
-// Asks a question with a form; returns its fields, or null if the person changed their mind.
-export function asked(title, fields, verb, danger = false) {
-  return new Promise((resolve) => {
-    const box = dialog();
-    const form = el(
-      "form",
-      { method: "dialog" },
-      el("h1", null, title),
-      fields,
-      el(
-        "div",
-        { class: "row" },
-        el("button", { value: "yes", class: danger && "danger" }, verb),
-        el("button", { value: "no", formnovalidate: true }, "Leave it"),
-      ),
-    );
-    box.replaceChildren(form);
-    box.onclose = () => resolve(box.returnValue === "yes" ? Object.fromEntries(new FormData(form)) : null);
-    box.returnValue = "no";
-    box.showModal();
-  });
-}
+import { moment } from "./format.js";
+import { finished, get, patch, post, submissionId } from "./rest.js";
 
 const directory = () =>
   el("label", null, "Directory or URL; empty for the configured one", el("input", { type: "text", name: "directory" }));
@@ -58,6 +35,39 @@ async function cancel(job, tell) {
   tell("The job is being cancelled.");
 }
 
+const kindOf = (each) => `${each.is_savepoint ? "Savepoint" : "Checkpoint"} ${each.id}`;
+
+// The savepoints and retained checkpoints that the job can start from, the newest first.
+async function startingPoints(job) {
+  const { history } = await get(`jobs/${job.jid}/checkpoints`);
+  return history
+    .filter((each) => each.status === "COMPLETED" && each.external_path && !each.discarded)
+    .sort((one, other) => other.trigger_timestamp - one.trigger_timestamp);
+}
+
+async function restore(job, tell) {
+  const points = await startingPoints(job);
+  const choice = (each) => el("option", { value: each.external_path }, `${kindOf(each)}, ${moment(each.trigger_timestamp)}`);
+  const fields = [
+    !OVER.includes(job.state) && el("p", { class: "bad" }, "The job still runs. A second one starts beside it."),
+    el("label", null, "Start from", el("select", { name: "known", "aria-label": "Start from" }, points.map(choice), el("option", { value: "" }, "the path below"))),
+    el("label", null, "Path of another savepoint", el("input", { type: "text", name: "path" })),
+    el("label", null, "Parallelism; empty for that of the job", el("input", { type: "number", name: "parallelism", min: 1 })),
+    el("label", null, el("input", { type: "checkbox", name: "ignore" }), " Leave out state that no operator of the program claims"),
+  ].filter(Boolean);
+  const given = await asked("Start from a savepoint", fields, "Start");
+  if (!given) return;
+  const body = {
+    savepointPath: given.path.trim() || given.known,
+    parallelism: given.parallelism ? Number(given.parallelism) : null,
+    allowNonRestoredState: given.ignore === "on",
+    submissionId: submissionId(),
+  };
+  const { jobid } = await post(`jobs/${job.jid}/restore`, body);
+  tell(`Job ${jobid} was started from ${body.savepointPath}`);
+  location.hash = `#/jobs/${jobid}/checkpoints`;
+}
+
 const OVER = ["FINISHED", "CANCELED", "FAILED", "SUSPENDED"];
 
 export function actions(job, features, view) {
@@ -66,16 +76,21 @@ export function actions(job, features, view) {
     view.told = notice(text, bad);
     view.refresh();
   };
-  const button = (title, act, danger) =>
+  const button = (title, act, { danger = false, always = false } = {}) =>
     el(
       "button",
       {
         type: "button",
         class: danger && "danger",
-        disabled: OVER.includes(job.state),
+        disabled: !always && OVER.includes(job.state),
         onclick: () => act(job, tell).catch((error) => tell(error.message, true)),
       },
       title,
     );
-  return [button("Savepoint", savepoint), button("Stop with savepoint", stop, true), button("Cancel", cancel, true)];
+  return [
+    button("Savepoint", savepoint),
+    features["web-submit"] && button("Start from savepoint", restore, { always: true }), // a driver alone has no programs
+    button("Stop with savepoint", stop, { danger: true }),
+    button("Cancel", cancel, { danger: true }),
+  ].filter(Boolean);
 }

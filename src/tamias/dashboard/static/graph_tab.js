@@ -7,7 +7,7 @@ import { subtaskFigures, vertexFigures } from "./live.js";
 
 const COLUMNS = [
   ["Subtask", "number"], ["State"], ["Attempt", "number"], ["Records in", "number"], ["Records out", "number"],
-  ["In", "number"], ["Out", "number"], ["Bytes out", "number"], ["Time"], ["Watermark"], ["Slot"], ["Duration", "number"],
+  ["In", "number"], ["Out", "number"], ["Bytes out", "number"], ["Across hosts", "number"], ["Time"], ["Watermark"], ["Slot"], ["Duration", "number"],
 ];
 
 // How unevenly records are spread over the subtasks: the greatest share against an even one.
@@ -28,8 +28,8 @@ export async function graphTab(job, view) {
   const rows = subtasks.map((each) => ({
     cells: [
       each.subtask, badge(each.status), each.attempt, count(each.metrics["read-records"]), count(each.metrics["write-records"]),
-      rate(each.recordsIn), rate(each.recordsOut), bytes(each.metrics["write-bytes"]), timeBar(each),
-      watermark(each.watermark), each["taskmanager-id"], duration(each.duration),
+      rate(each.recordsIn), rate(each.recordsOut), bytes(each.metrics["write-bytes"]), bytes(each.bytesAcross),
+      timeBar(each), watermark(each.watermark), each["taskmanager-id"], duration(each.duration),
     ],
   }));
   const uneven = skew(subtasks);

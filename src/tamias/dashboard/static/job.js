@@ -5,10 +5,11 @@ import { checkpointsTab } from "./checkpoints_tab.js";
 import { badge, el } from "./dom.js";
 import { duration, moment } from "./format.js";
 import { graphTab } from "./graph_tab.js";
-import { vertexFigures } from "./live.js";
-import { accumulatorsTab, configurationTab, exceptionsTab, logsTab, metricsTab, timeLineTab } from "./other_tabs.js";
-import { History } from "./plot.js";
+import { metricsTab } from "./metrics_tab.js";
+import { accumulatorsTab, configurationTab, exceptionsTab, logsTab, timeLineTab } from "./other_tabs.js";
 import { get } from "./rest.js";
+import { stateTab } from "./state_tab.js";
+import { threadsTab } from "./threads_tab.js";
 
 export const TABS = [
   ["graph", "Graph", graphTab],
@@ -16,36 +17,22 @@ export const TABS = [
   ["exceptions", "Exceptions", exceptionsTab],
   ["time-line", "Time line", timeLineTab],
   ["metrics", "Metrics", metricsTab],
+  ["threads", "Threads", threadsTab],
+  ["state", "State", stateTab],
   ["accumulators", "Accumulators", accumulatorsTab],
   ["configuration", "Configuration", configurationTab],
   ["logs", "Logs", logsTab],
 ];
 
-const views = new Map(); // what the person chose, and the figures so far, by job
+const views = new Map(); // what the person chose, by job
 
 export function viewOf(jobId, refresh) {
-  if (!views.has(jobId)) views.set(jobId, { history: new History() });
+  if (!views.has(jobId)) views.set(jobId, {});
   return Object.assign(views.get(jobId), { refresh });
-}
-
-async function remember(job, history) {
-  const wanted = ["numRestarts", "lastCheckpointDuration", "lastCheckpointFullSize"];
-  const [live, metrics] = await Promise.all([vertexFigures(job), get(`jobs/${job.jid}/metrics?get=${wanted.join()}`)]);
-  const values = Object.fromEntries(metrics.map((each) => [each.id, Number(each.value)]));
-  const sources = job.plan.nodes.filter((node) => !node.inputs).map((node) => live.get(node.id));
-  const most = (name) => Math.max(0, ...[...live.values()].map((each) => each[name]));
-  const add = (name, value) => history.add(name, job.now, value);
-  add("in", sources.reduce((sum, each) => sum + (each.recordsIn || each.recordsOut || 0), 0));
-  add("busy", most("busy"));
-  add("blocked", most("blocked"));
-  add("restarts", values.numRestarts);
-  if (values.lastCheckpointDuration >= 0) add("checkpoint", values.lastCheckpointDuration);
-  if (values.lastCheckpointFullSize >= 0) add("state", values.lastCheckpointFullSize);
 }
 
 export async function jobPage(jobId, tab, view) {
   const [job, { features }] = await Promise.all([get(`jobs/${jobId}`), get("config")]);
-  await remember(job, view.history);
   const show = TABS.find(([name]) => name === tab)?.[2] ?? graphTab;
   const content = await show(job, view);
   return [
@@ -67,7 +54,7 @@ export async function jobPage(jobId, tab, view) {
       TABS.map(([name, title], index) =>
         el(
           "a",
-          { href: `#/jobs/${jobId}/${name}`, "aria-current": name === tab ? "page" : null, title: `${title} (${index + 1})` },
+          { href: `#/jobs/${jobId}/${name}`, "aria-current": name === tab ? "page" : null, title: `${title} (${(index + 1) % 10})` },
           title,
         ),
       ),

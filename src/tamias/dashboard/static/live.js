@@ -8,6 +8,7 @@ const NAMES = [
   "busyTimeMsPerSecond",
   "backPressuredTimeMsPerSecond",
   "idleTimeMsPerSecond",
+  "numBytesAcrossHosts",
 ];
 
 const percent = (ms) => Math.min(100, Math.max(0, Math.round(ms / 10)));
@@ -18,6 +19,7 @@ const asFigures = (values) => ({
   busy: percent(values.busyTimeMsPerSecond ?? 0),
   blocked: percent(values.backPressuredTimeMsPerSecond ?? 0),
   idle: percent(values.idleTimeMsPerSecond ?? 0),
+  bytesAcross: values.numBytesAcrossHosts ?? 0,
 });
 
 // Returns a Map from the vertex to its figures: sums of records, averages of times, the lowest watermark.

@@ -1,6 +1,6 @@
 // Shows the page that the address names, again and again, and listens to keys.
 
-import { asked } from "./actions.js";
+import { asked } from "./dialog.js";
 import { el, notice } from "./dom.js";
 import { TABS, jobPage, viewOf } from "./job.js";
 import { overview } from "./overview.js";
@@ -10,6 +10,8 @@ const INTERVAL_MS = 2000;
 const page = document.getElementById("page");
 const trail = document.getElementById("trail");
 const connection = document.getElementById("connection");
+
+const NOT_THERE = [404, 409, 410]; // no such job; it waits for slots; its driver starts or has just ended
 
 let shown = 0; // counts the looks, so that an answer that comes too late is not shown
 let timer;
@@ -25,11 +27,13 @@ async function show() {
   const look = ++shown;
   const { jobId, tab } = place();
   try {
-    const content = jobId ? await jobPage(encodeURIComponent(jobId), tab, viewOf(jobId, show)) : await overview();
+    const content = jobId ? await jobPage(encodeURIComponent(jobId), tab, viewOf(jobId, show)) : await overview(viewOf("", show));
     if (look !== shown) return;
     const scrolled = [...page.querySelectorAll("pre, .wide")].map((each) => [each.scrollLeft, each.scrollTop]);
     const opened = [...page.querySelectorAll("details")].map((each) => each.open);
+    const focused = document.activeElement;
     page.replaceChildren(...content.flat());
+    if (page.contains(focused) && focused !== page) focused.focus(); // a field that is kept loses it when it is put back
     [...page.querySelectorAll("pre, .wide")].forEach((each, index) => each.scrollTo(...(scrolled[index] ?? [0, 0])));
     [...page.querySelectorAll("details")].forEach((each, index) => (each.open = opened[index] ?? each.open));
     trail.replaceChildren(...(jobId ? [el("a", { href: "#/" }, "Jobs"), ` / ${jobId}`] : []));
@@ -37,7 +41,7 @@ async function show() {
   } catch (error) {
     if (look !== shown) return;
     if (error.status === 401) await askForToken();
-    else if (error.status === 404) page.replaceChildren(notice(error.message, true), el("a", { href: "#/" }, "All jobs"));
+    else if (NOT_THERE.includes(error.status)) page.replaceChildren(notice(error.message, true), el("a", { href: "#/" }, "All jobs"));
     else if (error.status === undefined) throw error;
     else connection.replaceChildren(el("span", { class: "bad" }, error.message));
   }
@@ -61,7 +65,7 @@ async function askForToken() {
 function keysDialog() {
   const keys = [
     ["j", "all jobs"],
-    [`1 to ${TABS.length}`, "the views of a job"],
+    ["1 to 9, 0", "the views of a job"],
     ["r", "look now"],
     ["t", "dark or light"],
     ["?", "this list"],
@@ -81,7 +85,7 @@ function onKey(event) {
   const isTyping = ["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName);
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey || document.getElementById("dialog").open) return;
   const { jobId } = place();
-  const tab = TABS[Number(event.key) - 1];
+  const tab = /^[0-9]$/.test(event.key) && TABS[(Number(event.key) || 10) - 1]; // 0 is the tenth
   if (event.key === "j") location.hash = "#/";
   else if (event.key === "r") show();
   else if (event.key === "t") otherTheme();

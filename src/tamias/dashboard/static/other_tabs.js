@@ -1,8 +1,7 @@
-// The tabs that are one list each: failures, time line, accumulators, configuration, logs, plots.
+// The tabs that are one list each: failures, time line, accumulators, configuration, logs.
 
 import { badge, el, table } from "./dom.js";
-import { bytes, duration, moment, rate } from "./format.js";
-import { plot } from "./plot.js";
+import { bytes, duration, moment } from "./format.js";
 import { get } from "./rest.js";
 
 export async function exceptionsTab(job) {
@@ -42,7 +41,7 @@ export async function accumulatorsTab(job) {
 }
 
 export async function configurationTab(job) {
-  const [config, all] = await Promise.all([get(`jobs/${job.jid}/config`), get("jobmanager/config")]);
+  const [config, all] = await Promise.all([get(`jobs/${job.jid}/config`), get(`jobs/${job.jid}/jobmanager/config`)]);
   const own = Object.entries(config["execution-config"]).flatMap(([key, value]) =>
     key === "user-config" ? Object.entries(value).map(([name, each]) => [`parameter ${name}`, each]) : [[key, value]],
   );
@@ -52,34 +51,34 @@ export async function configurationTab(job) {
 
 const LAST_BYTES = 100_000;
 
+// The logs of the job's driver, then those of its slots. Each has the path below which it is read.
+async function logsOf(job) {
+  const { logs } = await get(`jobs/${job.jid}/jobmanager/logs`);
+  const found = logs.map((log) => ({ ...log, path: `jobs/${job.jid}/jobmanager/logs/${encodeURIComponent(log.name)}` }));
+  const { taskmanagers } = await get("taskmanagers");
+  const slots = taskmanagers.map((each) => each.id).filter((id) => id.startsWith(`${job.jid}-`));
+  const bySlot = slots.map(async (id) => {
+    const below = `taskmanagers/${encodeURIComponent(id)}/logs`;
+    const { logs: own } = await get(below).catch((error) => {
+      if (error.status === 404) return { logs: [] }; // the slot has just gone
+      throw error;
+    });
+    return own.map((log) => ({ ...log, path: `${below}/${encodeURIComponent(log.name)}` }));
+  });
+  return [...found, ...(await Promise.all(bySlot)).flat()];
+}
+
 export async function logsTab(job, view) {
-  const { logs } = await get("jobmanager/logs");
-  if (logs.length === 0) return [el("p", { class: "quiet" }, "This driver logs to no file.")];
-  const chosen = logs.find((log) => log.name === view.log) ?? logs[0];
+  const logs = await logsOf(job);
+  if (logs.length === 0) return [el("p", { class: "quiet" }, "The driver of this job logs to no file.")];
+  const chosen = logs.find((log) => log.path === view.log) ?? logs[0];
   const first = Math.max(0, chosen.size - LAST_BYTES);
-  const text = await get(`jobmanager/logs/${encodeURIComponent(chosen.name)}?offset=${first}`);
+  const text = await get(`${chosen.path}?offset=${first}`);
   const choose = el(
     "select",
     { "aria-label": "log file", onchange: (event) => ((view.log = event.target.value), view.refresh()) },
-    logs.map((log) => el("option", { value: log.name, selected: log.name === chosen.name }, log.name)),
+    logs.map((log) => el("option", { value: log.path, selected: log === chosen }, log.name)),
   );
   const note = first ? `the last ${bytes(LAST_BYTES)} of ${bytes(chosen.size)}` : bytes(chosen.size);
   return [el("div", { class: "row" }, choose, el("span", { class: "quiet" }, note)), el("pre", null, text)];
-}
-
-export async function metricsTab(job, view) {
-  const of = (name) => view.history.of(name);
-  return [
-    el("p", { class: "quiet" }, "Figures since this page was opened."),
-    el(
-      "div",
-      { class: "plots" },
-      plot("Records read by sources", of("in"), rate),
-      plot("Busy, most of all vertices", of("busy"), (value) => `${Math.round(value)} %`),
-      plot("Back-pressured, most of all vertices", of("blocked"), (value) => `${Math.round(value)} %`),
-      plot("Checkpoint duration", of("checkpoint"), duration),
-      plot("State size", of("state"), bytes),
-      plot("Restarts", of("restarts"), String),
-    ),
-  ];
 }

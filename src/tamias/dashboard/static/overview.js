@@ -2,14 +2,15 @@
 
 import { badge, el, table } from "./dom.js";
 import { count, duration, moment } from "./format.js";
+import { programs } from "./programs.js";
 import { get } from "./rest.js";
 
 const COLUMNS = [["Job"], ["State"], ["Started", "hide-narrow"], ["Duration", "number"], ["Tasks", "number"], ["Id", "hide-narrow"]];
 
 const card = (title, value) => el("div", { class: "card" }, title, el("b", null, value));
 
-export async function overview() {
-  const [totals, { jobs }] = await Promise.all([get("overview"), get("jobs/overview")]);
+export async function overview(view) {
+  const [totals, { jobs }, { features }] = await Promise.all([get("overview"), get("jobs/overview"), get("config")]);
   jobs.sort((one, other) => other["start-time"] - one["start-time"]);
   const rows = jobs.map((job) => ({
     cells: [
@@ -23,6 +24,7 @@ export async function overview() {
   }));
   return [
     el("h1", null, "Jobs"),
+    view.told,
     el(
       "div",
       { class: "cards" },
@@ -33,5 +35,6 @@ export async function overview() {
       card("Slots", count(totals["slots-total"])),
     ),
     table(COLUMNS, rows, "No job was submitted to this server yet."),
-  ];
+    features["web-submit"] ? await programs(view) : null,
+  ].filter(Boolean);
 }

@@ -1,29 +1,13 @@
-// Remembers figures while the page is open, and draws them as curves.
+// Draws figures over time as curves.
 
 import { el, svg } from "./dom.js";
+import { moment } from "./format.js";
 
-const MOST_POINTS = 7200; // four hours of a figure every two seconds
-
-export class History {
-  #points = new Map();
-
-  add(name, at, value) {
-    if (!Number.isFinite(value)) return;
-    const points = this.#points.get(name) ?? [];
-    points.push([at, value]);
-    if (points.length > MOST_POINTS) points.shift();
-    this.#points.set(name, points);
-  }
-
-  of(name) {
-    return this.#points.get(name) ?? [];
-  }
-}
-
+// Points are [time in ms, value], the oldest first.
 export function plot(title, points, format) {
   const last = points.at(-1);
   const head = el("div", { class: "row spread" }, el("span", null, title), el("b", null, last ? format(last[1]) : "-"));
-  if (points.length < 2) return el("div", { class: "plot" }, head, el("p", { class: "quiet" }, "Figures come with the next look."));
+  if (points.length < 2) return el("div", { class: "plot" }, head, el("p", { class: "quiet" }, "There are no figures yet."));
   const [from, to] = [points[0][0], last[0]];
   const most = Math.max(...points.map((point) => point[1]), 1e-9);
   const place = ([at, value]) => `${(((at - from) / (to - from)) * 300).toFixed(1)},${(96 - (value / most) * 90).toFixed(1)}`;
@@ -36,6 +20,6 @@ export function plot(title, points, format) {
       { viewBox: "0 0 300 100", preserveAspectRatio: "none", role: "img", "aria-label": `${title}, at most ${format(most)}` },
       svg("polyline", { class: "curve", points: points.map(place).join(" ") }),
     ),
-    el("div", { class: "row spread quiet" }, el("span", null, `${Math.round((to - from) / 1000)} s ago`), el("span", null, `at most ${format(most)}`)),
+    el("div", { class: "row spread quiet" }, el("span", null, `since ${moment(from)}`), el("span", null, `at most ${format(most)}`)),
   );
 }

@@ -11,13 +11,15 @@ export class Refused extends Error {
 
 export const keepToken = (token) => sessionStorage.setItem(KEPT, token);
 
+// The body is an object, which is sent as JSON, or bytes.
 async function ask(method, path, body) {
   const token = sessionStorage.getItem(KEPT);
   const headers = { ...(token && { Authorization: `Bearer ${token}` }) };
-  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const isBytes = body instanceof Uint8Array;
+  if (body !== undefined) headers["Content-Type"] = isBytes ? "application/octet-stream" : "application/json";
   let answer;
   try {
-    answer = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+    answer = await fetch(path, { method, headers, body: body === undefined || isBytes ? body : JSON.stringify(body) });
   } catch {
     throw new Refused(0, "the server does not answer");
   }
@@ -27,6 +29,10 @@ async function ask(method, path, body) {
   return content;
 }
 
+// Names a request that starts a job: the service takes a second request of the same name for the first one.
+export const submissionId = () =>
+  [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+
 export const get = (path) => ask("GET", path);
 export const post = (path, body) => ask("POST", path, body ?? {});
 export const patch = (path) => ask("PATCH", path);
@@ -34,8 +40,11 @@ export const patch = (path) => ask("PATCH", path);
 // Waits for an operation that the server carries out in the background; returns what it brought.
 export async function finished(path) {
   for (;;) {
-    const answer = await get(path);
-    if (answer.status.id === "COMPLETED") {
+    const answer = await get(path).catch((error) => {
+      if (error.status === 410) return null; // the driver ends, and its last answers are about to appear
+      throw error;
+    });
+    if (answer?.status.id === "COMPLETED") {
       const cause = answer.operation?.["failure-cause"];
       if (cause) throw new Refused(500, cause["stack-trace"]?.trim().split("\n").pop() ?? cause.class);
       return answer.operation;

@@ -26,7 +26,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from tamias.errors import TamiasError
 from tamias.slot.listener import Acceptor
 from tamias.web.gate import Gate
-from tamias.web.messages import FileAnswer, HttpError, Request, Response
+from tamias.web.http_messages import FileAnswer, HttpError, Request, Response
 from tamias.web.peers import peer_uid
 from tamias.web.routes import Found, Routes
 
@@ -227,6 +227,12 @@ class _Conversation(BaseHTTPRequestHandler):
             self._answer(wants_more=wants_more)
         except TimeoutError:
             self._send_refusal(HttpError(408, "the request took too long"))
+
+    def handle_expect_100(self) -> bool:
+        """Ask the client for the body at once: it waits for the word. Python calls it."""
+        go_on = super().handle_expect_100()
+        self.wfile.flush()
+        return go_on
 
     def _answer(self, *, wants_more: bool) -> None:
         try:

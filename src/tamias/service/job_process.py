@@ -10,12 +10,21 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tamias.service.job_record import JobRecord
 from tamias.service.job_store import JobStore, write_private
 
-__all__ = ["Started", "check_command", "end_process", "found_driver", "is_alive", "start_driver"]
+__all__ = [
+    "Started",
+    "check_command",
+    "drivers_below",
+    "end_drivers_below",
+    "end_process",
+    "found_driver",
+    "is_alive",
+    "start_driver",
+]
 
 
 class Started(NamedTuple):
@@ -32,8 +41,9 @@ def start_driver(store: JobStore, record: JobRecord, script: Path) -> Started:
         OSError: The process cannot be started.
     """
     answers, submission = store.archive(record.job_id), store.submission(record.job_id)
-    answers.unlink(missing_ok=True)
-    _write_submission(submission, script, record.arguments, record.settings, answers)
+    store.drop_answers(record.job_id)
+    leash = store.leash(record.run)
+    _write_submission(submission, script, record.arguments, record.settings, answers=answers, leash=leash)
     log = os.open(store.log(record.job_id), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         process = subprocess.Popen(
@@ -66,20 +76,59 @@ def found_driver(store: JobStore, job_id: str) -> Started | None:
     return None
 
 
+class FoundDriver(NamedTuple):
+    """A driver that an earlier life of a service has left behind: its process, and the file with what it runs."""
+
+    pid: int
+    submission: Path
+
+
+def drivers_below(folder: Path) -> list[FoundDriver]:
+    """Return the drivers that run with submissions below a folder."""
+    words, below = [os.fsencode(word) for word in _command(folder)[1:-1]], os.fsencode(f"{folder}{os.sep}")
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        pid = int(entry.name)
+        try:
+            *command, submission = (entry / "cmdline").read_bytes().split(b"\0")[1:-1] or [b""]
+            if command == words and submission.startswith(below) and os.getsid(pid) == pid:
+                found.append(FoundDriver(pid, Path(os.fsdecode(submission))))
+        except OSError:
+            continue  # the process has ended
+    return found
+
+
+def end_drivers_below(folder: Path) -> int:
+    """Kill the drivers of a service that its earlier lives left behind; return how many there were."""
+    ended = 0
+    for driver in drivers_below(folder):
+        with contextlib.suppress(OSError):  # it has just ended
+            os.killpg(driver.pid, signal.SIGKILL)
+            ended += 1
+    return ended
+
+
 def _command(submission: Path) -> list[str]:
     return [sys.executable, "-m", "tamias", "submission", str(submission)]
 
 
 def check_command(script: Path, arguments: Sequence[str], settings: Mapping[str, str], folder: Path) -> list[str]:
     """Return the command that runs a program with settings; what it runs stands in a file of the folder."""
-    _write_submission(folder / "submission.json", script, arguments, settings, folder / "answers.json")
+    _write_submission(folder / "submission.json", script, arguments, settings, answers=folder / "answers.json")
     return _command(folder / "submission.json")
 
 
 def _write_submission(
-    file: Path, script: Path, arguments: Sequence[str], settings: Mapping[str, str], answers: Path
+    file: Path,
+    script: Path,
+    arguments: Sequence[str],
+    settings: Mapping[str, str],
+    *,
+    answers: Path,
+    leash: Mapping[str, Any] | None = None,
 ) -> None:
-    found = {"script": str(script), "arguments": list(arguments), "settings": dict(settings), "answers": str(answers)}
+    found: dict[str, Any] = {"script": str(script), "arguments": list(arguments), "settings": dict(settings)}
+    found |= {"answers": str(answers), "leash": leash}
     write_private(file, json.dumps(found).encode())
 
 
@@ -88,10 +137,10 @@ _children: dict[int, subprocess.Popen[bytes]] = {}  # the system keeps an ended 
 
 def is_alive(pid: int, pid_started: int) -> bool:
     """Return whether a process that was started by this service, or an earlier one, still runs."""
-    child = _children.get(pid)
-    if child is not None and child.poll() is not None:
-        _children.pop(pid, None)  # another thread may have asked too
-    return _start_of(pid) == pid_started
+    start = _start_of(pid)
+    if start is None and (child := _children.pop(pid, None)) is not None:
+        child.wait()  # it has ended: this returns at once
+    return start == pid_started
 
 
 def end_process(pid: int, pid_started: int, *, at_once: bool = False) -> None:
@@ -100,8 +149,9 @@ def end_process(pid: int, pid_started: int, *, at_once: bool = False) -> None:
         with contextlib.suppress(ProcessLookupError):  # it has just ended
             if at_once:
                 os.killpg(pid, signal.SIGKILL)
-                if pid in _children:
-                    _children.pop(pid).wait()
+                child = _children.pop(pid, None)  # the thread that watches the drivers may have asked for it
+                if child is not None:
+                    child.wait()
             else:
                 os.kill(pid, signal.SIGTERM)
 

@@ -1,0 +1,26 @@
+// Asks a person before something is done.
+
+import { el } from "./dom.js";
+
+// Asks a question with a form; returns its fields, or null if the person changed their mind.
+export function asked(title, fields, verb, danger = false) {
+  return new Promise((resolve) => {
+    const box = document.getElementById("dialog");
+    const form = el(
+      "form",
+      { method: "dialog" },
+      el("h1", null, title),
+      fields,
+      el(
+        "div",
+        { class: "row" },
+        el("button", { value: "yes", class: danger && "danger" }, verb),
+        el("button", { value: "no", formnovalidate: true }, "Leave it"),
+      ),
+    );
+    box.replaceChildren(form);
+    box.onclose = () => resolve(box.returnValue === "yes" ? Object.fromEntries(new FormData(form)) : null);
+    box.returnValue = "no";
+    box.showModal();
+  });
+}

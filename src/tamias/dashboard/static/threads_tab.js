@@ -1,0 +1,75 @@
+// What the slots of a job spend their time with: flame graphs of vertices, and the stacks of all threads of a slot.
+
+import { el } from "./dom.js";
+import { flameGraph } from "./flame_graph.js";
+import { moment } from "./format.js";
+import { get } from "./rest.js";
+
+const KINDS = [["FULL", "all samples"], ["ON_CPU", "on a core"], ["OFF_CPU", "waiting"]];
+const WHY_NOT = new Map([
+  [-1, "The job is over."],
+  [-2, "Flame graphs are switched off (rest.flamegraph.enabled)."],
+  [-3, "The slots are being sampled. The graph comes in a few seconds."],
+]);
+
+function choice(label, options, chosen, choose) {
+  return el(
+    "select",
+    { "aria-label": label, onchange: (event) => choose(event.target.value) },
+    options.map(([value, title]) => el("option", { value, selected: value === chosen }, title)),
+  );
+}
+
+async function graph(job, vertex, kind, view) {
+  const { endTimestamp, root } = await get(`jobs/${job.jid}/vertices/${vertex}/flamegraph?type=${kind}`);
+  if (root === null) return [el("p", { class: "quiet" }, WHY_NOT.get(endTimestamp) ?? "There is no graph.")];
+  if (root.value === 0) return [el("p", { class: "quiet" }, "No sample is of this kind.")];
+  const zoom = (path) => {
+    view.zoom = path;
+    view.refresh();
+  };
+  return [
+    el("p", { class: "quiet" }, `${root.value} samples until ${moment(endTimestamp)}. A wide frame takes much time. Choose one to enlarge it.`),
+    flameGraph(root, view.zoom ?? [], zoom),
+  ];
+}
+
+async function threads(slot) {
+  try {
+    const { threadInfos } = await get(`taskmanagers/${encodeURIComponent(slot)}/thread-dump`);
+    return el("pre", { "aria-label": "Threads" }, threadInfos.map((each) => each.stringifiedThreadInfo).join("\n"));
+  } catch (error) {
+    if (error.status !== 404) throw error;
+    return el("p", { class: "quiet" }, error.message);
+  }
+}
+
+export async function threadsTab(job, view) {
+  const set = (name) => (value) => {
+    Object.assign(view, { zoom: [], [name]: value });
+    view.refresh();
+  };
+  const vertex = job.vertices.find((each) => each.id === view.sampled)?.id ?? job.vertices[0].id;
+  const kind = view.sampledKind ?? "FULL";
+  const { taskmanagers } = await get("taskmanagers");
+  const slots = taskmanagers.map((each) => each.id).filter((id) => id.startsWith(`${job.jid}-`));
+  return [
+    el("h2", null, "Flame graph"),
+    el(
+      "div",
+      { class: "row" },
+      choice("Vertex", job.vertices.map((each) => [each.id, each.name]), vertex, set("sampled")),
+      choice("Samples", KINDS, kind, set("sampledKind")),
+    ),
+    await graph(job, vertex, kind, view),
+    slots.length > 0 && [
+      el("h2", null, "Threads of a slot"),
+      el(
+        "div",
+        { class: "row" },
+        choice("Slot", [["", "choose a slot"], ...slots.map((id) => [id, id])], view.dumped ?? "", set("dumped")),
+      ),
+      slots.includes(view.dumped) ? await threads(view.dumped) : null,
+    ],
+  ].flat(Infinity).filter(Boolean);
+}

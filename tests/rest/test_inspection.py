@@ -1,0 +1,179 @@
+"""What the slots of a job do: flame graphs of vertices, logs and threads of slots, and the driver of a job."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+import pytest
+
+from tamias.testing.process_engine import on_process_engine
+from tests import live_jobs
+from tests.driver.submitted_jobs import noted_handles
+from tests.live_jobs import until
+from tests.rest.shapes import misfits
+
+FRAME = {"name": str, "value": int, "children": list}
+QUICKLY: dict[str, Any] = {"rest__flamegraph__num_samples": "20", "rest__flamegraph__delay_between_samples": "5 ms"}
+
+
+def slowly(number):
+    time.sleep(0.002)
+    return number % 5
+
+
+def names_in(node):
+    return [node["name"], *(name for child in node["children"] for name in names_in(child))]
+
+
+ANEW = {**QUICKLY, "rest__flamegraph__refresh_interval": "0 ms"}  # every request lets samples be taken anew
+
+
+def until_seen(caller, job_id, vertex, function):
+    """Ask until a function is in the graph of a vertex; return the graph."""
+    found = {}
+
+    def is_seen():
+        found.update(caller.get(f"/jobs/{job_id}/vertices/{vertex}/flamegraph"))
+        return found["root"] is not None and any(function in name for name in names_in(found["root"]))
+
+    until(is_seen)
+    return found["root"]
+
+
+def graph_of(caller, job_id, vertex, more=""):
+    """Wait for the graph of a vertex."""
+    path = f"/jobs/{job_id}/vertices/{vertex}/flamegraph{more}"
+    until(lambda: caller.get(path)["endTimestamp"] > 0)
+    return caller.get(path)["root"]
+
+
+def test_a_flame_graph_shows_the_functions_of_a_vertex_in_flinks_form(caller, run):
+    handle = run(function=slowly, **ANEW)
+    first, second = [each["id"] for each in caller.get(f"/jobs/{handle.job_id}")["vertices"]]
+    waiting = caller.get(f"/jobs/{handle.job_id}/vertices/{first}/flamegraph")
+    assert waiting == {"endTimestamp": -3, "root": None}, "Flink: the first request starts the samples"
+    root = until_seen(caller, handle.job_id, first, "test_inspection.slowly:")
+    assert not misfits(FRAME, root) and root["name"] == "root"
+    assert root["value"] == 40, "twenty samples of each of two slots"
+    other = until_seen(caller, handle.job_id, second, "(another subtask of the slot runs)")
+    assert not any("slowly" in name for name in names_in(other)), "a function is shown at its own vertex"
+
+
+def test_samples_are_chosen_by_their_type_and_their_subtask(caller, run):
+    handle = run(function=slowly, **QUICKLY)
+    vertex = caller.get(f"/jobs/{handle.job_id}")["vertices"][0]["id"]
+    full = graph_of(caller, handle.job_id, vertex)
+    parts = [graph_of(caller, handle.job_id, vertex, f"?type={kind}") for kind in ("ON_CPU", "OFF_CPU")]
+    assert sum(part["value"] for part in parts) == full["value"]
+    assert not any("waits for input" in name for name in names_in(parts[0]))
+    assert graph_of(caller, handle.job_id, vertex, "?subtaskindex=1")["value"] == full["value"] // 2
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "reason"),
+    [
+        ("?type=SOME", 400, "there is no type 'SOME': there are FULL, ON_CPU, OFF_CPU"),
+        ("?subtaskindex=7", 404, "has no subtask 7"),
+        ("?subtaskindex=one", 400, "not a number"),
+    ],
+)
+def test_a_wrong_request_for_a_graph_is_refused(caller, run, query, status, reason):
+    handle = run()
+    vertex = caller.get(f"/jobs/{handle.job_id}")["vertices"][0]["id"]
+    found, answer = caller.ask("GET", f"/jobs/{handle.job_id}/vertices/{vertex}/flamegraph{query}")
+    assert found == status and reason in answer["errors"][0]
+
+
+def test_there_is_no_graph_when_it_is_switched_off_or_the_job_is_over(caller, run):
+    handle = run(rest__flamegraph__enabled="false")
+    vertex = caller.get(f"/jobs/{handle.job_id}")["vertices"][0]["id"]
+    path = f"/jobs/{handle.job_id}/vertices/{vertex}/flamegraph"
+    assert caller.get(path) == {"endTimestamp": -2, "root": None}
+    handle.cancel()
+    handle.wait_for_end(30)
+    assert caller.get(path) == {"endTimestamp": -1, "root": None}
+
+
+def test_the_driver_of_a_job_is_shown_with_its_settings_and_logs(caller, run, tmp_path):
+    handle = run(tmp_path / "checkpoints", **{"spark__hadoop__fs__s3a__secret__key": "hush"})
+    at = f"/jobs/{handle.job_id}/jobmanager"
+    values = {each["key"]: each["value"] for each in caller.get(f"{at}/config")}
+    assert values["spark.hadoop.fs.s3a.secret.key"] == "******"
+    assert "Python" in caller.get(f"{at}/environment")["jvm"]["version"]
+    written = logging.FileHandler(tmp_path / "driver-of-the-test.log")
+    logging.getLogger("tamias").addHandler(written)
+    try:
+        logging.getLogger("tamias").warning("a line of the driver")
+        assert "driver-of-the-test.log" in [each["name"] for each in caller.get(f"{at}/logs")["logs"]]
+        assert b"a line of the driver" in caller.get(f"{at}/logs/driver-of-the-test.log")
+    finally:
+        logging.getLogger("tamias").removeHandler(written)
+        written.close()
+    assert caller.ask("GET", "/jobs/nobody/jobmanager/config")[0] == 404
+    assert caller.ask("GET", f"{at}/logs/nothing.log")[0] == 404
+
+
+def logging_slowly(number):
+    if number == 0:
+        logging.getLogger("of.the.user").warning("order %d has no price", number)
+    return slowly(number)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("continuous", [False, True])
+def test_slots_that_are_processes_show_their_logs_and_their_stacks(caller, web, continuous):
+    execution = "continuous" if continuous else "epochs"
+    env = live_jobs.environment(parallelism=1, tamias__execution=execution, **ANEW)
+    live_jobs.generated(env, None, 1000).map(logging_slowly).name("slow")
+    with on_process_engine(continuous=continuous), noted_handles() as handles:
+        env.execute_async("in slots")
+        (handle,) = handles
+        web.jobs.add(handle)
+        try:
+            until(lambda: handle.progress().records_read > 0)
+            vertex = caller.get(f"/jobs/{handle.job_id}")["vertices"][0]["id"]
+            until_seen(caller, handle.job_id, vertex, "test_inspection.slowly:")
+            (slot,) = caller.get("/taskmanagers")["taskmanagers"]
+            (log,) = caller.get(f"/taskmanagers/{slot['id']}/logs")["logs"]
+            assert log["name"] == f"{slot['id']}.log" and log["size"] > 0 and log["mtime"] > 0
+            text = caller.get(f"/taskmanagers/{slot['id']}/logs/{log['name']}")
+            assert b"slot 0 WARNING order 0 has no price" in text
+            assert caller.get(f"/taskmanagers/{slot['id']}/log?offset={log['size'] - 4}") == text[log["size"] - 4 :]
+            assert caller.ask("GET", f"/taskmanagers/{slot['id']}/logs/other.log")[0] == 404
+            assert caller.ask("GET", "/taskmanagers/nobody/log")[0] == 404
+            stacks = caller.get(f"/taskmanagers/{slot['id']}/thread-dump")["threadInfos"]
+            assert any("slot-connection" in each["threadName"] for each in stacks)
+        finally:
+            handle.cancel()
+            handle.wait_for_end(30)
+
+
+def printing(number):
+    print("printed", number)
+    return slowly(number)
+
+
+def test_what_user_code_prints_in_a_slot_is_shown_beside_the_log(caller, web):
+    env = live_jobs.environment(parallelism=1)
+    live_jobs.generated(env, None, 1000).map(printing)
+    with on_process_engine(), noted_handles() as handles:
+        env.execute_async("printing")
+        (handle,) = handles
+        web.jobs.add(handle)
+        try:
+            until(lambda: handle.progress().records_read > 0)
+            (slot,) = caller.get("/taskmanagers")["taskmanagers"]
+            at = f"/taskmanagers/{slot['id']}"
+            until(lambda: len(caller.get(f"{at}/logs")["logs"]) == 2)
+            assert [each["name"] for each in caller.get(f"{at}/logs")["logs"]] == [
+                f"{slot['id']}.log",
+                f"{slot['id']}.out",
+            ]
+            for path in (f"{at}/stdout", f"{at}/logs/{slot['id']}.out"):
+                assert caller.get(path).startswith(b"printed 0\nprinted 1\n")
+            assert b"printed" not in caller.get(f"{at}/log")
+        finally:
+            handle.cancel()
+            handle.wait_for_end(30)

@@ -1,0 +1,46 @@
+"""The processes of drivers: the service leaves no ended child behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tamias.service.job_process import Started, end_process, is_alive, start_driver
+from tamias.service.job_record import JobRecord
+from tamias.service.job_store import JobStore
+from tests.live_jobs import parent_of, process_state, until
+
+
+def driver(folder: Path) -> Started:
+    """Start a driver whose program sleeps."""
+    store = JobStore(str(folder))
+    job = JobRecord(f"{1:032x}", "job", "p" * 64 + "_job.py.zip", "job.py", phase="STARTED", run="1-1")
+    store.save(job)
+    script = store.job_folder(job.job_id) / "job.py"
+    script.write_text("import time\ntime.sleep(600)")
+    return start_driver(store, job, script)
+
+
+def test_a_driver_that_ends_while_it_is_looked_at_is_no_zombie_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may end after the service asked for its exit code, and before the service reads its state."""
+    started = driver(tmp_path)
+    assert is_alive(*started)
+    os.kill(started.pid, signal.SIGKILL)
+    until(lambda: process_state(started.pid) == "Z")
+    monkeypatch.setattr(subprocess.Popen, "poll", lambda child: None)  # what it returned a moment ago
+    assert not is_alive(*started)
+    assert parent_of(started.pid) == 0
+
+
+def test_a_process_of_another_start_is_not_the_one_that_is_asked_for(tmp_path: Path) -> None:
+    started = driver(tmp_path)
+    assert not is_alive(started.pid, started.pid_started - 1)  # and the driver, which runs, is not waited for
+    assert is_alive(*started)
+    end_process(*started, at_once=True)
+    assert parent_of(started.pid) == 0

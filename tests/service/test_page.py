@@ -1,0 +1,93 @@
+"""The page of a service in a real Chromium: a job is started, watched, saved, stopped and restored from it alone."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.browser import chromium, tab_of
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture
+def page(browser, running):
+    token = Path(running.serving.token_file).read_text().strip()
+    with tab_of(browser, f"{running.serving.address}/", token) as tab:
+        yield tab
+
+
+def upload_and_run(page, programs):
+    """Bring the endless program and its module, and run it with an argument at parallelism 2."""
+    page.get_by_role("button", name="Upload").click()
+    page.get_by_label("The script with the modules").set_input_files([programs / "endless.py", programs / "steps.py"])
+    page.get_by_role("dialog").get_by_role("button", name="Upload").click()
+    page.get_by_role("status").get_by_text("Uploaded: endless.py").wait_for()
+    page.get_by_role("button", name="Run").click()
+    page.get_by_label("Arguments, one in each line").fill("a\nb c")
+    page.get_by_label("Parallelism").fill("2")
+    page.get_by_role("dialog").get_by_role("button", name="Run").click()
+
+
+def test_a_job_is_started_watched_saved_stopped_and_restored_from_the_page(page, running, programs, tmp_path):
+    upload_and_run(page, programs)
+    page.locator("h1 + .badge", has_text="RUNNING").wait_for()
+    (first,) = running.service.jobs()
+    assert first.arguments == ("a", "b c") and first.slots == 2
+    vertices = page.get_by_role("group", name="job graph").get_by_role("button")
+    vertices.nth(1).wait_for()
+
+    page.get_by_role("button", name="Savepoint", exact=True).click()
+    page.get_by_label("Directory or URL").fill(str(tmp_path / "saved"))
+    page.get_by_role("button", name="Take savepoint").click()
+    told = page.get_by_text("Savepoint: ")
+    told.wait_for()
+    saved = told.inner_text().removeprefix("Savepoint: ")
+    page.get_by_role("button", name="Stop with savepoint").click()
+    page.get_by_label("Directory or URL").fill(str(tmp_path / "last"))
+    page.get_by_role("button", name="Stop", exact=True).click()
+    page.get_by_text("Stopped. Savepoint: ").wait_for()
+    page.locator("h1 + .badge", has_text="FINISHED").wait_for()
+
+    page.get_by_role("button", name="Start from savepoint").click()
+    choices = page.get_by_label("Start from", exact=True)
+    choices.wait_for()
+    assert choices.locator("option").count() == 3, "both savepoints, and another path"
+    choices.select_option(saved)
+    page.get_by_role("dialog").get_by_label("Parallelism").fill("1")
+    page.get_by_role("button", name="Start", exact=True).click()
+    page.get_by_text(f"Restored from {saved}").wait_for()
+    page.locator("h1 + .badge", has_text="RUNNING").wait_for()
+    again = running.service.jobs()[-1]
+    assert len({first.submission_id, again.submission_id, ""}) == 3, "each request of the page has a name of its own"
+    assert again.job_id != first.job_id and again.job_id in page.url
+    assert again.arguments == first.arguments and again.slots == 1
+
+
+def test_the_page_shows_the_log_and_the_configuration_of_the_jobs_driver(page, running, programs):
+    upload_and_run(page, programs)
+    page.locator("h1 + .badge", has_text="RUNNING").wait_for()
+    (record,) = running.service.jobs()
+    page.keyboard.press("0")
+    page.locator("pre", has_text="arguments ['a', 'b c']").wait_for()
+    page.keyboard.press("9")
+    page.get_by_role("row", name=f"$internal.pipeline.job-id {record.job_id}").wait_for()
+
+
+def test_what_the_service_refuses_is_said_on_the_page(page, running, programs, tmp_path):
+    upload_and_run(page, programs)
+    page.locator("h1 + .badge", has_text="RUNNING").wait_for()
+    page.get_by_role("button", name="Start from savepoint").click()
+    page.get_by_text("The job still runs. A second one starts beside it.").wait_for()
+    page.get_by_role("button", name="Start", exact=True).click()
+    page.get_by_role("alert").get_by_text("'savepointPath' is needed").wait_for()
+    page.get_by_role("button", name="Start from savepoint").click()
+    page.get_by_label("Path of another savepoint").fill(str(tmp_path / "nothing"))
+    page.get_by_role("button", name="Start", exact=True).click()
+    page.get_by_text("has not started: it waits").wait_for()
+    assert len(running.service.jobs()) == 2
