@@ -19,7 +19,10 @@ from tamias.errors import InvalidKeyError
 from tamias.keygroups import (
     default_max_parallelism,
     key_group,
+    key_group_of_int,
+    key_group_of_text,
     key_group_range,
+    key_groups_of_texts,
     stable_hash,
     state_key,
     subtask_of,
@@ -214,3 +217,17 @@ def test_a_row_changed_afterwards_is_not_the_key_changed():
     assert user_key(kept) == Row("a", 1)
     user_key(kept)[0] = "c"
     assert user_key(kept) == Row("a", 1)
+
+
+@given(number=st.integers() | st.integers(-(2**62), 2**62), text=st.text(), most=st.sampled_from([1, 128, 32768]))
+def test_the_fast_paths_give_the_groups_of_all_keys(number, text, most):
+    assert key_group_of_int(number, most) == key_group(number, most)
+    assert key_group_of_text(text.encode(), most) == key_group(text, most)
+
+
+@given(
+    texts=st.lists(st.text(st.characters(codec=None) | st.sampled_from("\ud800\udfff"))),
+    most=st.sampled_from([1, 128, 32768]),
+)
+def test_the_groups_of_many_texts_are_those_of_each(texts, most):
+    assert key_groups_of_texts(texts, most) == [key_group(text, most) for text in texts]

@@ -40,6 +40,7 @@ REASONS = {
         "cli/test_cli.py": ["set sys.argv", "set sys.path"],
         "driver/test_collect.py": ["set tempfile.tempdir"],
         "driver/test_control.py": ["set tempfile.tempdir"],
+        "driver/test_rescaling.py": ["set tempfile.tempdir"],
         "engine/test_registering_pool.py": ["set tempfile.tempdir", "set tempfile.tempdir"],
         "pyflink/conftest.py": ["set sys.argv", "set sys.path", "set logging.getLogger('py4j').level"],
         "pyflink/test_alias.py": ["set tamias.common.__path__"],
@@ -55,6 +56,7 @@ REASONS = {
     },
     "an instant between two statements, at which another thread or process acts": {
         "connectors/test_file_sink.py": ["set part_files.hold", "set part_files.remove_quietly"],
+        "service/test_job_process.py": ["set subprocess.Popen.poll"],
         "spark/test_jobs.py": ["SparkEngine._tasks", "set SparkEngine._tasks"],
         "state/test_rocksdb_merging.py": ["set job.rocks.store.compact", "set job.rocks.store.compact"],
     },

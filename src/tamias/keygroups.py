@@ -59,6 +59,16 @@ def key_group_of_text(utf8: bytes, max_parallelism: int) -> int:
     return (mixed ^ (mixed >> 15)) % max_parallelism
 
 
+def key_groups_of_texts(keys: list[str], max_parallelism: int) -> list[int]:
+    """Return the key groups of many keys of type str: a fast path."""
+    try:
+        hashes = list(map(zlib.crc32, map(str.encode, keys)))
+    except UnicodeEncodeError:  # half of a pair of surrogates
+        hashes = list(map(_hash_text, keys))
+    mixed = [number * 0x9E3779B1 & _MASK for number in hashes]
+    return [(number ^ (number >> 15)) % max_parallelism for number in mixed]
+
+
 def key_group_of_int(key: int, max_parallelism: int) -> int:
     """Return the key group of an int: a fast path."""
     number = hash(key) % _NUMERIC_HASH_WIDTH

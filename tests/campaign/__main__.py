@@ -22,7 +22,7 @@ from typing import Literal
 from tests.campaign.campaign import run_schedule
 from tests.campaign.driver_life import CampaignFailed
 from tests.campaign.outcome import Outcome, summary
-from tests.campaign.schedules import Edition, Service, continuous, schedule, unaligned, with_services
+from tests.campaign.schedules import Edition, Service, continuous, in_regions, schedule, unaligned, with_services
 from tests.campaign.services import Services
 from tests.campaign.zygote import Zygote
 from tests.s3_server import running_server, url_of
@@ -39,6 +39,7 @@ def main() -> int:
     parser.add_argument("--postgres", action="store_true", help="from PostgreSQL, to PostgreSQL, or both")
     parser.add_argument("--continuous", action="store_true", help="run the jobs continuously")
     parser.add_argument("--unaligned", action="store_true", help="continuously, with unaligned checkpoints")
+    parser.add_argument("--regions", action="store_true", help="continuously, with a job of several regions")
     parser.add_argument("-v", action="store_true", help="show each schedule and its outcome")
     parser.add_argument("-j", type=int, default=1, metavar="N", help="number of schedules to play at the same time")
     parser.add_argument("--minutes", type=float, help="start no further schedule after this time")
@@ -69,6 +70,7 @@ def main() -> int:
                 edition=edition,
                 continuously=given.continuous,
                 overtaking=given.unaligned,
+                apart=given.regions,
                 wanted=tuple(wanted),
                 free=free,
                 folder=folder,
@@ -102,6 +104,7 @@ def _play(
     edition: Edition,
     continuously: bool,
     overtaking: bool,
+    apart: bool,
     wanted: tuple[Service, ...],
     free: queue.SimpleQueue[Services],
     folder: Path,
@@ -117,7 +120,9 @@ def _play(
     plan = schedule(seed, edition)
     if wanted:
         plan = with_services(plan, wanted)
-    if overtaking:
+    if apart:
+        plan = in_regions(plan)
+    elif overtaking:
         plan = unaligned(plan)
     elif continuously:
         plan = continuous(plan)

@@ -266,6 +266,9 @@ class Campaign:
         self.outcome.refusals.append(said)
         # With undamaged metadata of another job in place, the refusal names one of the files missing for that job.
         places = {path.parent if path.name == "_metadata" else path for path in self._healthy}
+        if driver.run.restore is not None and damage.is_discarded(Path(driver.run.restore)):
+            # The driver before died while it deleted this one, which is older than the damaged one.
+            places.add(Path(driver.run.restore))
         if not any(str(place) in said for place in places) and not driver.failed_with(*OVERTAKEN):
             raise CampaignFailed(f"the refusal names none of {list(self._healthy)}: {said}\n{self._told()}")
         if driver.run.restore is not None and driver.failed_with(*CORRUPT):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.campaign.schedules import Damage
 
-__all__ = ["Damage", "completed", "inflict", "newest", "state_files"]
+__all__ = ["Damage", "completed", "inflict", "is_discarded", "newest", "state_files"]
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "2"  # healthy checkpoints of other jobs
 
@@ -24,6 +24,11 @@ def completed(base: Path) -> list[Path]:
 def newest(base: Path, without: Container[Path] = ()) -> Path | None:
     """Return the newest completed checkpoint below, except for some."""
     return next((p for p in reversed(completed(base)) if p not in without), None)
+
+
+def is_discarded(checkpoint: Path) -> bool:
+    """Return whether a driver has begun to delete a checkpoint: it must refuse to be started from."""
+    return any(checkpoint.glob("_discarded-*"))
 
 
 def inflict(

@@ -22,13 +22,13 @@ from typing import Any
 
 from tamias import errors
 from tamias.common import Configuration, RestartStrategies
-from tamias.datastream import ExternalizedCheckpointRetention, StreamExecutionEnvironment
+from tamias.datastream import DataStream, ExternalizedCheckpointRetention, StreamExecutionEnvironment
 from tamias.errors import JobCancelledError, JobExecutionError, TamiasError, UserFunctionError
 from tamias.slot.deployment_codec import call_in_slots
 from tamias.testing.process_engine import on_process_engine
 from tests.campaign.faulty_storage import CONTROL, register
 from tests.campaign.inputs import read_numbers
-from tests.campaign.jobs import ALL_KINDS, held_up
+from tests.campaign.jobs import ALL_KINDS, PIPELINES, REGIONS, draw_pipeline, held_up
 from tests.campaign.outputs import write_files, write_in_two_phases, write_rows, write_topics
 from tests.campaign.places import ENOUGH
 
@@ -117,8 +117,7 @@ def environment(run: Run) -> StreamExecutionEnvironment:
         env.set_restore_path(run.restore)
     if run.unaligned:
         env.disable_operator_chaining()  # else chains differ at parallelism 1, and records to their middle are refused
-    numbers = read_numbers(env, run)
-    streams = ALL_KINDS[run.kind].draw(held_up(numbers, run.kind) if run.unaligned else numbers)
+    streams = drawn(env, run)
     output = Path(run.output)
     match run.sink:
         case "two-phase":
@@ -130,6 +129,15 @@ def environment(run: Run) -> StreamExecutionEnvironment:
         case _:
             write_files(streams, output, roll=run.roll, buckets=run.buckets)
     return env
+
+
+def drawn(env: StreamExecutionEnvironment, run: Run) -> dict[str, DataStream]:
+    """Draw the job; return the streams of text lines to write, by folder."""
+    if run.kind == REGIONS:
+        pipelines = [draw_pipeline(read_numbers(env, run, f"numbers-{name}"), name) for name in PIPELINES]
+        return {folder: stream for pipeline in pipelines for folder, stream in pipeline.items()}
+    numbers = read_numbers(env, run)
+    return ALL_KINDS[run.kind].draw(held_up(numbers, run.kind) if run.unaligned else numbers)
 
 
 def spark_settings(run: Run) -> dict[str, str]:

@@ -22,13 +22,13 @@ _IN_ORDER = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(0)
 _SHORT_MS = "100"  # between two looks for new partitions
 
 
-def read_numbers(env: StreamExecutionEnvironment, run: Run) -> DataStream:
-    """Return the stream of the numbers."""
+def read_numbers(env: StreamExecutionEnvironment, run: Run, name: str = "numbers") -> DataStream:
+    """Return the stream of the numbers. Generators of several names are sources of their own."""
     # Not chained: ids of operators without a uid depend on chains, and chains depend on the parallelism.
     if run.source == "generator":
         generator = DataGeneratorSource(lambda n: n, run.records, RateLimiterStrategy.per_second(run.per_second))
-        numbers = env.from_source(generator, _IN_ORDER.with_timestamp_assigner(NumberIsTime()), "numbers")
-        return numbers.uid("numbers").set_parallelism(1).disable_chaining()
+        numbers = env.from_source(generator, _IN_ORDER.with_timestamp_assigner(NumberIsTime()), name)
+        return numbers.uid(name).set_parallelism(1).disable_chaining()
     places = Places.beside(Path(run.output))
     source = _topic(run, places) if run.source == "topic" else _table(run, places)
     read = env.from_source(source, _IN_ORDER.with_timestamp_assigner(ContentIsTime()), "numbers").uid("numbers")

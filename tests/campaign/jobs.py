@@ -26,6 +26,7 @@ from tests.spark import every_kind
 KEYS = 17
 ROUND = 100  # numbers between two timers of a key
 RECENT = 5
+PIPELINES = ("left", "right")
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,20 @@ def expect_unordered(records: int) -> dict[str, Iterable[str]]:
     return {"numbers": map(str, range(records)), "counts": counts}
 
 
+# ------------------------------------------------------------------------------------------------- several regions
+
+
+def draw_pipeline(numbers: DataStream, name: str) -> dict[str, DataStream]:
+    """Draw one of the pipelines that have no connection and no slot in common."""
+    apart = numbers.slot_sharing_group(name)
+    tally = apart.key_by(lambda n: n % KEYS).process(TallyWithTimers(RECENT), Types.STRING()).uid(f"tally-{name}")
+    return {f"tally-{name}": tally}
+
+
+def expect_regions(records: int) -> dict[str, Iterable[str]]:
+    return {f"tally-{name}": [*expect_allround(records)["tally"]] for name in PIPELINES}
+
+
 KINDS = {
     "allround": JobKind(draw_allround, expect_allround, {"tally": order_of_tally}),
     "windows": kinds("tumbling", "sliding", "sessions"),
@@ -192,7 +207,16 @@ KINDS = {
 }
 # For inputs of several splits, and for those that have no end: neither the order nor the time of the numbers matters.
 UNORDERED = "unordered"
-ALL_KINDS = KINDS | {UNORDERED: JobKind(draw_unordered, expect_unordered)}
+# For jobs that run continuously. Each pipeline has numbers of its own (`driver.py`).
+REGIONS = "regions"
+ALL_KINDS = KINDS | {
+    UNORDERED: JobKind(draw_unordered, expect_unordered),
+    REGIONS: JobKind(
+        lambda numbers: draw_pipeline(numbers, PIPELINES[0]),
+        expect_regions,
+        {f"tally-{name}": order_of_tally for name in PIPELINES},
+    ),
+}
 
 
 # --------------------------------------------------------------------------------------------------------- the verdict

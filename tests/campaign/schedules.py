@@ -174,8 +174,10 @@ class Schedule:
         """The command that plays the schedule again."""
         options = {"spark": "--spark ", "cluster": "--spark --cluster "}.get(self.engine, "")
         options += "".join(f"--{service} " for service in self.services)
-        options += "--continuous " if self.execution == "continuous" else ""
-        options += "--unaligned " if self.unaligned else ""
+        if self.kind == "regions":
+            options += "--regions "
+        elif self.execution == "continuous":
+            options += "--unaligned " if self.unaligned else "--continuous "
         return f"python -m tests.campaign {options}{self.seed}"
 
     def __str__(self) -> str:
@@ -201,6 +203,11 @@ def continuous(made: Schedule) -> Schedule:
     """Return a schedule for a job that runs continuously. Some faults at a mark happen while marks are aligned."""
     points = {"epoch": CONTINUOUS_POINTS[made.seed % len(CONTINUOUS_POINTS)]}
     return replace(made, execution="continuous", scenes=_moved(made.scenes, points))
+
+
+def in_regions(made: Schedule) -> Schedule:
+    """Return a schedule for a job of several regions that runs continuously."""
+    return replace(continuous(made), kind="regions")
 
 
 def unaligned(made: Schedule) -> Schedule:

@@ -7,6 +7,7 @@ schedules, `campaign.py` plays them, `jobs.py` holds the jobs. These tests play 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,8 +25,12 @@ from tests.campaign.schedules import (
     STORAGE_FAULTS,
     TWO_PHASE_POINTS,
     UNALIGNED_POINTS,
+    Act,
+    Damage,
+    Scene,
     Schedule,
     continuous,
+    in_regions,
     schedule,
     unaligned,
 )
@@ -68,6 +73,19 @@ def test_faults_change_no_output(seed: int, tmp_path: Path, zygote: Zygote, requ
     play(seed, tmp_path, zygote, request)
 
 
+def test_checkpoint_that_a_driver_was_deleting_is_refused_behind_a_damaged_one(tmp_path: Path, zygote: Zygote) -> None:
+    ends_by_its_fault = Act("kill-driver", after=1_000_000)
+    damaged = Scene(
+        1, faults=("tombstone:*:2:kill",), acts=(ends_by_its_fault,), damage=Damage("flip", "state", all_of_them=False)
+    )
+    plan = replace(schedule(1156), incremental=False, scenes=(damaged,))
+    assert (plan.storage, plan.retained) == ("path", 1)
+    outcome = run_schedule(plan, tmp_path, zygote)
+    assert outcome.faults == set(damaged.faults)
+    assert len(outcome.refusals) == 2
+    assert "a checkpoint that a driver was deleting" in outcome.refusals[1]
+
+
 @pytest.mark.parametrize("seed", EVERY_RUN[:4])
 def test_faults_change_no_output_of_a_continuous_job(
     seed: int, tmp_path: Path, zygote: Zygote, request: pytest.FixtureRequest
@@ -82,8 +100,15 @@ def test_faults_change_no_output_of_a_job_with_unaligned_checkpoints(
     play(seed, tmp_path, zygote, request, unaligned)
 
 
+@pytest.mark.parametrize("seed", EVERY_RUN[8:10])
+def test_faults_change_no_output_of_a_continuous_job_of_several_regions(
+    seed: int, tmp_path: Path, zygote: Zygote, request: pytest.FixtureRequest
+) -> None:
+    play(seed, tmp_path, zygote, request, in_regions)
+
+
 @pytest.mark.soak
-@pytest.mark.parametrize("edition", [continuous, unaligned])
+@pytest.mark.parametrize("edition", [continuous, unaligned, in_regions])
 @pytest.mark.parametrize("seed", CAMPAIGN[:500])
 def test_five_hundred_schedules_change_no_output_of_a_continuous_job(
     seed: int,

@@ -9,7 +9,7 @@ import pytest
 from tamias.checkpoint.checkpoint_directory import AbandonedCheckpoint, CheckpointDirectory, Listing
 from tamias.checkpoint.file_names import SnapshotNames, created_for
 from tamias.checkpoint.janitor import Janitor
-from tamias.checkpoint.metadata import decode_metadata, encode_metadata
+from tamias.checkpoint.metadata_file import decode_metadata, encode_metadata
 from tamias.checkpoint.restore_point import resolve
 from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError, Fenced, RestoreError
 from tamias.state.state_files import read_state

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata, decode_metadata, encode_metadata
+from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
+from tamias.checkpoint.metadata_file import decode_metadata, encode_metadata
 from tamias.checkpoint.restore_plan import plan_restore
 from tamias.errors import RestoreError
 from tamias.graph.addresses import SubtaskId

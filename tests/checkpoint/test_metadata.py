@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata, assemble, decode_metadata, encode_metadata
+from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata, assemble
+from tamias.checkpoint.metadata_file import decode_metadata, encode_metadata
 from tamias.errors import CorruptFileError
 from tamias.graph.addresses import SubtaskId
 from tamias.state.snapshots import InFlightFiles, KeyedFiles, OperatorSnapshot, StateFile, StateInfo, StoredInput

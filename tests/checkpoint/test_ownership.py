@@ -17,7 +17,7 @@ from tamias.checkpoint.checkpoint_directory import CheckpointDirectory
 from tamias.checkpoint.driver_process import Driver
 from tamias.checkpoint.file_names import tombstone_path
 from tamias.checkpoint.history import History
-from tamias.checkpoint.metadata import encode_metadata
+from tamias.checkpoint.metadata_file import encode_metadata
 from tamias.checkpoint.owner_files import Claim, encode_owner_file, read_claim
 from tamias.checkpoint.ownership import claim
 from tamias.errors import CheckpointError, CorruptFileError, DirectoryInUse, Fenced, JobHasFinished, JobWasCancelled
@@ -394,6 +394,20 @@ def test_where_nobody_tells_when_a_process_started_its_existence_decides():
     assert not driver("ended", host="there", pid=process.pid).is_gone(observer)
     for no_process in (0, -1):
         assert driver("unknown", host="here", pid=no_process).is_gone(observer)
+
+
+def test_a_driver_on_another_machine_of_the_same_host_name_is_not_taken_for_dead(store):
+    """Nor is one in another container: it has process ids of its own."""
+    here = Driver.this_process()
+    assert here.boot is not None, "Linux tells when the machine started"
+    there = replace(here, pid=2**22, process_start="1", token="there", boot="another start of a kernel")
+    assert not there.is_gone(here) and replace(there, boot=here.boot).is_gone(here)
+    assert replace(there, boot=None).is_gone(here), "a claim of an earlier version is judged by the host name"
+    owner = claim(store, there, 0)
+    with pytest.raises(DirectoryInUse):
+        claim(store, here, 1_000)
+    owner.check()
+    claim(store, here, 60_000).check()  # its lease has lapsed
 
 
 def test_a_process_of_another_user_exists(monkeypatch):

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from tamias.checkpoint.describe import describe, describe_metadata
 from tamias.checkpoint.file_verification import verify_files
-from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata, decode_metadata, encode_metadata
+from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
+from tamias.checkpoint.metadata_file import decode_metadata, encode_metadata
 from tamias.checkpoint.restore_point import resolve
 from tamias.checkpoint.savepoint_files import dispose_savepoint, find_checkpoints, new_savepoint
 from tamias.checkpoint.savepoint_notes import SavepointNotes

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tamias.checkpoint.describe import describe
-from tamias.checkpoint.metadata import decode_metadata, encode_metadata
+from tamias.checkpoint.metadata_file import decode_metadata, encode_metadata
 from tamias.checkpoint.savepoint_files import dispose_savepoint, find_checkpoints, new_savepoint
 from tamias.checkpoint.signing import SigningKey, read_signing_key
 from tamias.cli.main import main

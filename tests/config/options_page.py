@@ -13,10 +13,28 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "options.md"
 HEAD = """# Options
 
 Every key that Tamias reads, with its default. `python -m tests.config.options_page` writes this page from the
-declarations in `src/tamias/config/options/`. [using.md](using.md#configuration) says where keys are set and which
-setting overrides which. Durations are written `500 ms`, `10 s`, `5 min`; sizes `64 kb`, `8 mb`, `1 gb`. Every `spark.`
-key goes to Spark. [state_backends.md](state_backends.md) has RocksDB's keys (`state.backend.rocksdb.`).
+declarations in `src/tamias/config/options/`. [Configuration](guides/programs.md#configuration) says where keys are set
+and which setting overrides which. Durations are written `500 ms`, `10 s`, `5 min`; sizes `64 kb`, `8 mb`, `1 gb`. Every
+`spark.` key goes to Spark. [State backends](state_backends.md) has RocksDB's keys (`state.backend.rocksdb.`).
 """
+
+# The pages that say how the options of a module are used.
+EXPLAINED_ON = {
+    "pipeline": "[Writing and running programs](guides/programs.md), [records that cannot be processed]"
+    "(guides/troubleshooting.md#records-that-cannot-be-processed)",
+    "epochs": "[Epochs](guides/performance.md#epochs), "
+    "[running continuously](guides/performance.md#running-continuously)",
+    "checkpoints": "[Checkpoints and savepoints](checkpoints_and_savepoints.md), "
+    "[checkpoint storage](checkpoint_storage.md), [state backends](state_backends.md)",
+    "recovery": "[Restart strategies](checkpoints_and_savepoints.md#restart-strategies), "
+    "[iterations of DataSet programs](dataset.md#iterations)",
+    "deployment": "[Deployment](guides/deployment.md), [security](guides/security.md)",
+    "elasticity": "[Reactive mode](operations.md#reactive-mode), [autoscaler](operations.md#autoscaler)",
+    "queryable_state": "[Queryable state](queryable_state.md)",
+    "web": "[Dashboard](dashboard.md), [security](guides/security.md)",
+    "metrics": "[Metrics](metrics.md), which also has the keys of reporters",
+    "service": "[Running jobs](operations.md)",
+}
 
 
 def page() -> str:
@@ -26,10 +44,12 @@ def page() -> str:
 
 def _section(module: ModuleType) -> str:
     assert module.__doc__ is not None
-    title = module.__name__.rpartition(".")[2].capitalize()
+    subject = module.__name__.rpartition(".")[2]
+    title = subject.replace("_", " ").capitalize()
+    about = f"{module.__doc__.strip()} See {EXPLAINED_ON[subject]}."
     options = [value for value in vars(module).values() if isinstance(value, ConfigOption)]
     rows = "".join(f"| `{each.key}` | {_default(each)} | {_meaning(each)} |\n" for each in options)
-    return f"\n## {title}\n\n{module.__doc__.strip()}\n\n| key | default | meaning |\n|---|---|---|\n{rows}"
+    return f"\n## {title}\n\n{about}\n\n| key | default | meaning |\n|---|---|---|\n{rows}"
 
 
 def _default(option: ConfigOption[Any]) -> str:
@@ -55,8 +75,10 @@ def _size(size_bytes: int) -> str:
 
 
 def _meaning(option: ConfigOption[Any]) -> str:
+    values = ", ".join(f"`{value}`" for value in option.values)
     old = ", ".join(f"`{key}`" for key in option.old_keys)
-    return f"{option.sentence} Old spelling: {old}." if old else option.sentence
+    sentences = [option.sentence, f"One of {values}." if values else "", f"Old spelling: {old}." if old else ""]
+    return " ".join(filter(None, sentences))
 
 
 if __name__ == "__main__":

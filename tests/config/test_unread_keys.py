@@ -48,7 +48,7 @@ FAMILIES = {
     "slots answer queries": "server.ports server.query-threads proxy.network-threads client.network-threads",
     "Spark provides the memory": "process.size flink.size managed.size managed.fraction task.heap.size network.min",
     "continued by the next driver": "type storageDir cluster-id zookeeper.quorum jobmanager.port",
-    "an option of the service": "port address bind-port bind-address flamegraph.enabled server.numThreads",
+    "an option of the service": "port address bind-port bind-address flamegraph.cleanup-interval server.numThreads",
     "docs/checkpoint_storage.md": "access-key secret-key endpoint path.style.access",
 }
 NAMES = ["queryable-state", "taskmanager.memory", "high-availability", "rest", "s3"]

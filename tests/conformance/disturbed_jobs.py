@@ -205,8 +205,8 @@ def source(env, runs, splits=1, records=INPUT):
     return env.from_source(scripted, WatermarkStrategy.no_watermarks(), "scripted").uid("source")
 
 
-def draw(env, name, runs, system):
-    result = PROGRAMS[name](source(env, runs)).uid("program")
+def draw(env, name, runs, system, splits=1):
+    result = PROGRAMS[name](source(env, runs, splits)).uid("program")
     result.add_sink(TransactionalSink(system)).uid("sink")
     return result
 

@@ -53,19 +53,17 @@ def test_other_turns_and_crashes_change_nothing(name, runs, script, turns, paral
 @given(runs=runs, script=scripts, turns=turns, parallelism=st.integers(2, 4), splits=st.integers(2, 5))
 @settings(max_examples=examples(12))
 def test_sources_that_read_ahead_of_each_other_repeat_nothing(*, name, runs, script, turns, parallelism, splits):
-    env, system = environment(parallelism=parallelism), ExternalSystem()
-    result = PROGRAMS[name](source(env, runs, splits)).uid("program")
-    result.add_sink(TransactionalSink(system)).uid("sink")
-    run = run_scripted(result, replace(script, turns=turns))
+    system = ExternalSystem()
+    drawn = draw(environment(parallelism=parallelism), name, runs, system, splits)
+    run = run_scripted(drawn, replace(script, turns=turns))
     assert counted(run.records) == counted(system.records) == counted(undisturbed(name))
 
 
 @pytest.mark.parametrize("turns", range(8))
 def test_channels_that_are_ahead_wait_for_the_others(turns):
-    env, system = environment(parallelism=3), ExternalSystem()
-    result = PROGRAMS["count"](source(env, [1], splits=3)).uid("program")
-    result.add_sink(TransactionalSink(system)).uid("sink")
-    run = run_scripted(result, Script(crashes=[Crash("after-epoch", 4)], turns=turns))
+    system = ExternalSystem()
+    drawn = draw(environment(parallelism=3), "count", [1], system, splits=3)
+    run = run_scripted(drawn, Script(crashes=[Crash("after-epoch", 4)], turns=turns))
     assert counted(system.records) == counted(undisturbed("count"))
     assert isinstance(run.engine, ContinuousScriptedEngine)
     assert run.engine.held_blobs > 0

@@ -21,10 +21,9 @@ from tests.conformance.disturbed_jobs import (
     newest_checkpoint,
     runs,
     scripts,
-    source,
     undisturbed,
 )
-from tests.conformance.external_system import ExternalSystem, TransactionalSink
+from tests.conformance.external_system import ExternalSystem
 from tests.examples_by_profile import examples
 
 pytestmark = pytest.mark.usefixtures("silent_restarts")
@@ -52,19 +51,17 @@ def test_marks_that_overtake_change_nothing(name, runs, script, turns, paralleli
 @given(runs=runs, script=scripts, turns=turns, parallelism=st.integers(2, 4), splits=st.integers(2, 5))
 @settings(max_examples=examples(12))
 def test_sources_that_read_ahead_of_each_other_repeat_nothing(*, name, runs, script, turns, parallelism, splits):
-    env, system = unaligned(parallelism=parallelism), ExternalSystem()
-    result = PROGRAMS[name](source(env, runs, splits)).uid("program")
-    result.add_sink(TransactionalSink(system)).uid("sink")
-    run = run_scripted(result, replace(script, turns=turns))
+    system = ExternalSystem()
+    drawn = draw(unaligned(parallelism=parallelism), name, runs, system, splits)
+    run = run_scripted(drawn, replace(script, turns=turns))
     assert counted(run.records) == counted(system.records) == counted(undisturbed(name))
 
 
 @pytest.mark.parametrize("turns", range(8))
 def test_records_on_their_way_are_part_of_the_checkpoint(turns):
-    env, system = unaligned(parallelism=3), ExternalSystem()
-    result = PROGRAMS["count"](source(env, [1], splits=3)).uid("program")
-    result.add_sink(TransactionalSink(system)).uid("sink")
-    run = run_scripted(result, Script(crashes=[Crash("after-epoch", 4)], turns=turns))
+    system = ExternalSystem()
+    drawn = draw(unaligned(parallelism=3), "count", [1], system, splits=3)
+    run = run_scripted(drawn, Script(crashes=[Crash("after-epoch", 4)], turns=turns))
     assert counted(system.records) == counted(undisturbed("count"))
     assert isinstance(run.engine, ContinuousScriptedEngine)
     assert run.engine.overtaken_blobs > 0

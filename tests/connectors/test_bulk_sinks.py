@@ -424,6 +424,16 @@ def test_a_builder_that_was_told_to_merge_may_be_told_not_to(tmp_path):
     assert visible_lines(tmp_path) == ["a"]
 
 
+WITH_HEADER = CsvBulkWriters.for_schema(CsvSchema.builder().add_string_column("bucket").set_use_header().build())
+
+
+@pytest.mark.parametrize("factory", [FORMATS["avro"][0], FORMATS["parquet"][0], WITH_HEADER], ids=repr)
+def test_files_with_a_beginning_or_an_end_are_not_joined_byte_by_byte(factory, tmp_path):
+    builder = FileSink.for_bulk_format(str(tmp_path), factory)
+    with pytest.raises(ConfigurationError, match=r"cannot join the bytes .* use RecordWiseFileCompactor"):
+        builder.enable_compact(EVERY_SECOND, FileCompactor.concat_file_compactor())
+
+
 def test_a_strategy_needs_a_condition():
     with pytest.raises(ConfigurationError, match="needs set_size_threshold"):
         FileCompactStrategy.builder().build()

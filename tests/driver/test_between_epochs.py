@@ -13,6 +13,7 @@ from tamias.driver.between_epochs import BetweenEpochs
 from tamias.driver.interrupts import AttemptFailed, Cancelled
 from tamias.driver.job import Job
 from tamias.driver.job_handle import JobHandle
+from tamias.driver.rescaling import Rescaling
 from tamias.driver.savepoint_requests import SavepointRequest
 from tamias.engine.protocol import Failure
 from tamias.operators.collected_run import CollectedRun
@@ -87,7 +88,8 @@ class World:
         assert len(job.subtasks) == 3
         self.engine = WaitingEngine(self.clock)
         self.checkpoints = Checkpoints(**checkpoints)
-        self.between = BetweenEpochs(job, self.engine, self.checkpoints)  # type: ignore[arg-type]
+        rescaling = Rescaling(job, self.engine, self.checkpoints, None)  # type: ignore[arg-type]
+        self.between = BetweenEpochs(job, self.engine, self.checkpoints, rescaling)  # type: ignore[arg-type]
 
 
 # --------------------------------------------------------------------------------- the checkpoint of the last epoch

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tamias.checkpoint.metadata import decode_metadata
+from tamias.checkpoint.metadata_file import decode_metadata
 from tamias.checkpoint.restore_point import resolve
 from tamias.checkpoint.savepoint_files import dispose_savepoint
 from tamias.common import JobStatus

@@ -3,8 +3,10 @@
 import pytest
 
 from tamias.driver.cuts import Cut, Cuts
+from tamias.graph.addresses import SubtaskId
 
-BEFORE, AFTER = Cut(1, 10), Cut(2, 20)
+SOURCE = SubtaskId(0, 0)
+BEFORE, AFTER = Cut(1, {SOURCE: 10}), Cut(2, {SOURCE: 20})
 
 
 def no_savepoint(checkpoint_id):
@@ -33,11 +35,11 @@ def test_a_checkpoint_that_was_aborted_during_its_epoch_stays_forgotten():
 def test_a_completed_checkpoint_subsumes_older_checkpoints_and_no_savepoint():
     cuts = Cuts()
     for number in (1, 2, 3, 4):
-        cuts.begin(number, Cut(number, number))
+        cuts.begin(number, Cut(number, {SOURCE: number}))
     cuts.keep_savepoint(0, BEFORE)
-    assert cuts.take_completed(3, lambda checkpoint_id: checkpoint_id == 2) == Cut(3, 3)
-    assert cuts.take_savepoint(2) == Cut(2, 2)
-    assert cuts.take_completed(4, no_savepoint) == Cut(4, 4)
+    assert cuts.take_completed(3, lambda checkpoint_id: checkpoint_id == 2) == Cut(3, {SOURCE: 3})
+    assert cuts.take_savepoint(2) == Cut(2, {SOURCE: 2})
+    assert cuts.take_completed(4, no_savepoint) == Cut(4, {SOURCE: 4})
     with pytest.raises(KeyError):
         cuts.take_completed(1, no_savepoint)
 

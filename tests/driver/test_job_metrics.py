@@ -262,7 +262,14 @@ def test_a_subtask_that_has_restarted_has_the_rates_since_then(metrics, clock, a
 def test_the_metrics_of_a_subtask_have_flinks_names(metrics, clock):
     clock.advance(1_000)
     operator = graph(summing).vertices[SUM.vertex].operators[0]
-    done = {"records_in": 4, "records_out": 2, "bytes_out": 8, "busy_ms": 250.0, "blocked_ms": 125.0}
+    done = {
+        "records_in": 4,
+        "records_out": 2,
+        "bytes_out": 8,
+        "busy_ms": 250.0,
+        "blocked_ms": 125.0,
+        "crossed_bytes": 16,
+    }
     metrics.add([work(**done, metrics={(operator.id, "seen"): Report("counter", {"": 3})}, watermark=9)])
     assert metrics.of_subtask(SUM) == {
         f"{operator.name}.seen": 3,
@@ -272,6 +279,7 @@ def test_the_metrics_of_a_subtask_have_flinks_names(metrics, clock):
         "backPressuredTimeMs": 125.0,
         "alignmentTimeMs": 0.0,
         "alignmentHeldBlobs": 0,
+        "numBytesAcrossHosts": 16,
         "currentInputWatermark": 9,
         "numBytesOut": 8,
         "numRecordsInPerSecond": 4.0,

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tamias.checkpoint.metadata import CheckpointMetadata, encode_metadata
+from tamias.checkpoint.metadata import CheckpointMetadata
+from tamias.checkpoint.metadata_file import encode_metadata
 from tamias.config.options import JOB_ID
 from tamias.driver.resume import resumed
 from tamias.errors import ConfigurationError

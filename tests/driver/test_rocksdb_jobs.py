@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tamias.checkpoint.file_names import created_for
-from tamias.checkpoint.metadata import decode_metadata
+from tamias.checkpoint.metadata_file import decode_metadata
 from tamias.common import Configuration, RestartStrategies, WatermarkStrategy
 from tamias.datastream import EmbeddedRocksDBStateBackend, ExternalizedCheckpointRetention, StreamExecutionEnvironment
 from tamias.errors import JobCancelledError

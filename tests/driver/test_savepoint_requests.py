@@ -74,6 +74,8 @@ def test_a_request_is_answered_when_the_savepoint_exists_or_when_the_job_has_end
     assert (request.exists, request.path) == (True, path)
     assert requests.in_flight(7) is None
     assert requests.complete(7) is None, "a checkpoint has no request"
+    assert not request.future.done()  # not before the job's statistics have the savepoint
+    request.answer()
     assert request.future.done() is (then == "go on")
     requests.job_ended(JobStatus.CANCELED if then == "cancel" else JobStatus.FINISHED)
     assert request.future.result(timeout=0) == path

@@ -249,7 +249,7 @@ def test_a_job_remembers_its_statuses_and_when_it_began_and_ended(clock: ManualC
     statistics.run(BOTH)
     clock.advance(1)
     statistics.run(BOTH)
-    statistics.epoch([Ack(0, 0, 1, finished=True), Ack(0, 1, 1)])
+    statistics.epoch([Ack(0, 0, 1, finished=True), Ack(0, 1, 1)], 5.0)
     assert [life.state for life in statistics.lives.of(0)] == ["FINISHED", "RUNNING"]
     clock.advance(1)
     statistics.fail(Failure(ValueError("no"), subtasks=frozenset({SECOND})))

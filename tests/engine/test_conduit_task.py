@@ -9,20 +9,21 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tamias.engine.spark.task_side.conduit_task import ConduitTask, gathered
-from tamias.engine.spark.task_side.level_task import ExchangeTarget, HostedSubtask
+from tamias.engine.spark.task_side.conduit_task import LEAST_ROW_BYTES, ConduitTask, TaskAddress, gathered
+from tamias.engine.spark.task_side.level_task import HostedSubtask
 from tamias.engine.spark.task_side.rows import ShuffleRow
 from tamias.errors import SlotLostError
 from tamias.graph.addresses import SubtaskId
 from tamias.slot.link import Link
-from tamias.subtask.wire.frames import Blob
+from tamias.subtask.wire.frames import IDLE, RECORDS, WATERMARK, Blob, Destination, Frame
+from tamias.types.by_value import dumps
 
 HOSTED = HostedSubtask(SubtaskId(1, 0), 0, "nowhere", 0)
 MINE, OTHERS = Blob(0, 0, 0, 0, b"mine"), Blob(7, 0, 0, 0, b"others")
 
 
 def task(*, passes_rows_on: bool) -> ConduitTask:
-    routes = {5: ExchangeTarget(2, 0)}
+    routes = {Destination(5, 0): TaskAddress(2, 0)}
     return ConduitTask(1, (HOSTED,), 1, routes, b"", attempt=0, passes_rows_on=passes_rows_on)
 
 
@@ -102,3 +103,9 @@ def test_rows_that_wait_travel_together_and_a_row_that_nothing_follows_travels_a
 def test_a_batch_of_rows_is_bounded() -> None:
     rows = [ShuffleRow(0, 2, 0, bytes(400_000)) for _ in range(10)]
     assert [len(some) for some in gathered(rows)] == [3, 3, 3, 1]
+
+
+@pytest.mark.parametrize("frame", [(IDLE, True), (WATERMARK, 0), (RECORDS, [None], None)])
+def test_a_row_with_the_smallest_blob_is_large_enough_for_spark_to_hand_it_on(frame: Frame) -> None:
+    row = ShuffleRow(0, 1, 0, whole(Blob(0, 0, 0, 0, dumps([frame])))).encode()
+    assert len(row) >= LEAST_ROW_BYTES

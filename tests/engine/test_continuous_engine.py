@@ -8,7 +8,6 @@ from tamias.engine.slots.continuous_engine import ContinuousSlotEngine
 from tamias.engine.slots.event_queue import EventQueue
 from tamias.engine.slots.slot_handle import SlotHandle
 from tamias.errors import DeploymentError
-from tamias.slot.deployment import Deployment
 from tamias.slot.slot_events import SlotActivity
 from tests.slot.small_job import deployment, graph, summing
 
@@ -21,11 +20,18 @@ class NoSlots:
         self.slots: list[SlotHandle] = []
         self.events = EventQueue()
         self.shares_disk = True
+        self.sizes: list[int] = []
         self.on_lost: Callable[[int], None] = lambda number: None
         self.on_activity: Callable[[int, SlotActivity], None] = lambda number, activity: None
 
     def ensure(self) -> list[int]:
         raise DeploymentError("no slot starts")
+
+    def prepare(self, count: int) -> None:
+        """Do nothing: there are no slots."""
+
+    def resize(self, count: int) -> None:
+        self.sizes.append(count)
 
     def shutdown(self) -> None:
         """Do nothing: there are no slots."""
@@ -35,22 +41,18 @@ class Engine(ContinuousSlotEngine):
     """Notes how flows end."""
 
     def __init__(self) -> None:
-        super().__init__(graph(summing), NoSlots(), 1.0)
+        self.graph, self.no_slots = graph(summing), NoSlots()
+        super().__init__(self.graph, self.no_slots, 1.0)
         self.ended_in_order: list[bool] = []
 
-    def _start_flow(self, deployment: Deployment) -> None:
+    def _start_flow(self, region: int, attempt: int) -> None:
         raise AssertionError("no attempt starts")
 
-    def _end_flow(self, *, in_order: bool) -> None:
+    def _end_flows(self, ended: frozenset[int], *, in_order: bool) -> None:
+        assert ended == {0}
         self.ended_in_order.append(in_order)
 
     def _cancel_levels(self) -> None:
-        """Do nothing: no epoch runs."""
-
-    def _slot_lost(self, number: int) -> None:
-        """Do nothing: there are no slots."""
-
-    def _epoch_stalled(self) -> None:
         """Do nothing: no epoch runs."""
 
 
@@ -66,3 +68,10 @@ def test_the_flow_of_subtasks_that_are_closed_ends_by_itself() -> None:
     engine = Engine()
     assert engine.close_subtasks() is None
     assert engine.ended_in_order == [True]
+
+
+def test_every_deployment_ends_the_slots_that_its_graph_does_not_need() -> None:
+    """The attempt at another parallelism may have failed before its deployment: the graph is that of before then."""
+    engine = Engine()
+    engine.deploy(deployment(engine.graph))
+    assert engine.no_slots.sizes == [engine.graph.slot_count]

@@ -6,6 +6,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -191,3 +192,37 @@ time.sleep(3)  # longer than the timeout: heartbeats keep the slot alive
 print(pool.slots[0].process.pid, flush=True)
 time.sleep(60)
 """
+
+
+@pytest.mark.parametrize("in_launch", [True, False])
+def test_a_restart_does_not_wait_for_the_slots_of_a_rescale(pids, in_launch):
+    launched = threading.Event()
+
+    def launch(driver, numbers):
+        if numbers == [0]:
+            run(driver, numbers)
+        else:
+            launched.set()
+            if in_launch:
+                room.wait(60)  # Spark waits for executors
+
+    def prepare():
+        with contextlib.suppress(DeploymentError):  # no slot registers
+            pool.prepare(2)
+
+    pool = pool_of(1, launch, register_s=20.0)
+    room = threading.Event()
+    try:
+        assert pool.ensure() == [0]
+        rescale = threading.Thread(target=prepare, daemon=True)
+        rescale.start()
+        assert launched.wait(10)
+        assert pool.ensure() == []
+        (lost,) = pids
+        lost.kill()
+        until(lambda: not pool.slots[0].process.alive)
+        assert pool.ensure() == [0], "a slot that was lost is replaced, too"
+        assert rescale.is_alive(), "the rescale still waits"
+    finally:
+        room.set()
+        pool.shutdown()

@@ -161,6 +161,8 @@ def test_a_program_can_bring_its_own_generator():
     assert contexts == ["context"]
     with pytest.raises(TypeError, match="for_generator"):
         WatermarkStrategy.for_generator(5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"with \(context\), and Punctuated takes \(\); .* `lambda context: "):
+        WatermarkStrategy.for_generator(Punctuated)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="on_event"):
         WatermarkStrategy.for_generator(lambda context: 5).create_generator()  # type: ignore[arg-type, return-value]
 
@@ -174,3 +176,12 @@ def test_watermarks_compare_and_have_an_end():
 def test_an_old_assigner_needs_both_of_its_methods():
     with pytest.raises(TypeError, match="get_current_watermark"):
         AssignerWithPeriodicWatermarksWrapper(SecondField())
+
+
+def test_a_timestamp_assigner_that_takes_the_record_alone_is_refused_at_the_call():
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    with pytest.raises(
+        TypeError, match=r"calls its function with \(value, record_timestamp\), and <lambda> takes \(v\);"
+    ):
+        strategy.with_timestamp_assigner(lambda v: v[0])  # type: ignore[arg-type, misc]
+    strategy.with_timestamp_assigner(max)  # a builtin without a signature

@@ -14,7 +14,8 @@ from pathlib import Path
 import in_flight_program
 from golden_program import FILLED, draw, environment
 
-from tamias.checkpoint.metadata import CheckpointMetadata, decode_metadata
+from tamias.checkpoint.metadata import CheckpointMetadata
+from tamias.checkpoint.metadata_file import decode_metadata
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.testing.scripted import Crash, DriverDied, Script, run_scripted, start_scripted
 

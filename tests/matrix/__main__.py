@@ -26,7 +26,7 @@ SPARKS = ("4.1", "4.2", "4.3")
 BACKENDS = ("hashmap", "rocksdb")  # a savepoint of one is restored in the other
 LOGS = ROOT / ".venvs" / "matrix-logs"
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
-FAST = (*PYTEST, "-n", "2", "-m", "not soak and not spark and not long and not heavy", "--hypothesis-profile=fast")
+FAST = (*PYTEST, "-n", "2", "@tests/fast.args")
 # What a version of Spark can break: jobs on an embedded session and on the user's own, and savepoints of live jobs.
 OWN_SESSION = "test_jobs_run_on_the_session_of_the_user_and_leave_it_as_it_was"
 REPRESENTATIVE = (

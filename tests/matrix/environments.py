@@ -37,8 +37,10 @@ class Environment:
             return
         print(f"{self}: creating {self.folder.relative_to(ROOT)}", flush=True)
         subprocess.run([find_interpreter(self.python), "-m", "venv", str(self.folder)], check=True)
-        install = [self.interpreter, "-m", "pip", "install", "--quiet", "-e", ".[test]", f"pyspark=={self.spark}.*"]
-        subprocess.run(install, cwd=ROOT, check=True)
+        constraints = self.folder / "constraints.txt"
+        constraints.write_text("".join(_constraints_without_spark()))
+        install = [self.interpreter, "-m", "pip", "install", "--quiet", "--constraint", str(constraints)]
+        subprocess.run([*install, "-e", ".[test]", f"pyspark=={self.spark}.*"], cwd=ROOT, check=True)
         ready.touch()
 
     def run(self, *arguments: str, log: Path) -> bool:
@@ -50,6 +52,11 @@ class Environment:
                 [self.interpreter, *arguments], cwd=ROOT, env=variables, stdout=output, stderr=output, check=False
             )
         return done.returncode == 0
+
+
+def _constraints_without_spark() -> list[str]:
+    lines = (ROOT / "constraints.txt").read_text().splitlines(keepends=True)
+    return [line for line in lines if not line.startswith("pyspark==")]
 
 
 def find_interpreter(version: str) -> str:

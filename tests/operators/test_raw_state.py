@@ -11,7 +11,7 @@ from raw_program import FILLED, KEYS, RUNS, TELLING, OwnCounts, draw, environmen
 from tamias.datastream import CheckpointedFunction
 from tamias.datastream.functions import MapFunction
 from tamias.errors import JobExecutionError, StateError
-from tamias.functions.raw_state import KeyedStateCheckpointOutputStream, OperatorStateCheckpointOutputStream
+from tamias.functions.raw_streams import KeyedStateCheckpointOutputStream, OperatorStateCheckpointOutputStream
 from tamias.keygroups import key_group, key_group_range
 from tamias.state.operator_state_files import redistribute
 from tamias.state_processor import SavepointReader

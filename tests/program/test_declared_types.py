@@ -1,4 +1,4 @@
-"""Where the declared type of a stream is checked and where not, as docs/using.md says."""
+"""Where the declared type of a stream is checked and where not, as docs/guides/programs.md says."""
 
 from __future__ import annotations
 

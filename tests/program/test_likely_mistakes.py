@@ -103,6 +103,13 @@ def test_a_filter_and_a_reduce_without_a_return_are_warned_about(env):
         env.from_collection([1]).key_by(lambda v: v).reduce(merge)
 
 
+@pytest.mark.parametrize("keyed", [False, True])
+def test_a_flat_map_that_neither_yields_nor_returns_is_warned_about(env, keyed):
+    stream = env.from_collection([1])
+    with pytest.warns(ProgramWarning, match="has no return statement with a value, so nothing is emitted"):
+        (stream.key_by(lambda v: v) if keyed else stream).flat_map(forgetful)
+
+
 def either(value):
     if value:
         return value

@@ -14,6 +14,7 @@ import pytest
 from tamias.slot.slot_config import DriverContact
 
 HERE, THERE = "10.213.7.1", "10.213.7.2"
+NOBODY = "02:00:00:00:00:99"  # a hardware address that no host of the link has
 
 LAUNCH = """
 import pickle, sys
@@ -55,12 +56,24 @@ class OtherHost:
         )
 
     def vanish(self) -> None:
-        """Take the link away."""
-        subprocess.run(["ip", "link", "set", self.interface, "down"], check=True)
+        """Lose every packet between the two hosts from now on.
+
+        Both send to a hardware address that the other does not have. The link stays up: without it their routes would
+        be gone too, packets would take the default route, and what answers them there would end connections.
+        """
+        for side, neighbour in self._sides():
+            subprocess.run([*side, "replace", *neighbour, "lladdr", NOBODY, "nud", "permanent"], check=True)
 
     def come_back(self) -> None:
-        """Put the link up again."""
-        subprocess.run(["ip", "link", "set", self.interface, "up"], check=True)
+        """Let packets arrive again."""
+        for side, neighbour in self._sides():
+            subprocess.run([*side, "del", *neighbour], check=True)
+
+    def _sides(self) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+        """Return, for each host, the command for its table of neighbours and the neighbour."""
+        here = ("ip", "neigh"), (THERE, "dev", self.interface)
+        there = ("ip", "netns", "exec", self.name, "ip", "neigh"), (HERE, "dev", "driver")
+        return [here, there]
 
     def stop(self) -> None:
         subprocess.run(["ip", "link", "del", self.interface], capture_output=True, check=False)

@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.checkpoint.metadata import decode_metadata
+from tamias.checkpoint.metadata_file import decode_metadata
 from tamias.checkpoint.owner_files import encode_owner_file, read_owner_file
 from tamias.checkpoint.savepoint_notes import SavepointNotes
 from tamias.errors import TamiasError

@@ -1,6 +1,6 @@
 """A host that vanishes from the network: no connection is closed, and nobody hears anything any more.
 
-A slot runs in a network namespace of its own, which is another host to it. Then its link goes down.
+A slot runs in a network namespace of its own, which is another host to it. Then packets no longer get there.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from tamias.common import JobClient
+from tamias.common import JobClient, JobStatus
 from tamias.engine.slots.registering_pool import RegisteringSlotPool
 from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.engine.spark.task_side.launch_slots import launch_slots
@@ -70,6 +70,8 @@ def test_a_job_whose_slots_vanish_with_their_host_is_exact_and_the_slots_end(
 
 
 def has_completed(client: JobClient, checkpoints: int) -> bool:
+    if client.get_job_status().result() == JobStatus.FAILED:
+        client.get_job_execution_result().result()  # raises what failed
     return client.get_progress().checkpoints_completed >= checkpoints
 
 

@@ -31,13 +31,15 @@ class Between:
         self.task.settimeout(30)
         self.woken: queue.SimpleQueue[None] = queue.SimpleQueue()
         self.lost = 0
+        self.reasons: list[Exception | None] = []
         self.given: list[int] = []
         others = set(threading.enumerate())
         self.conduit = Conduit(Link(ours), lambda: self.woken.put(None), self._count_lost)
         (self.sender,) = set(threading.enumerate()) - others
 
-    def _count_lost(self) -> None:
+    def _count_lost(self, error: Exception | None) -> None:
         self.lost += 1
+        self.reasons.append(error)
 
     def receive_all(self) -> threading.Thread:
         thread = threading.Thread(
@@ -123,6 +125,15 @@ def test_a_task_that_ends_in_the_middle_is_a_loss_that_is_told_once(between: Bet
     assert between.lost == 1
 
 
+@pytest.mark.parametrize("message", [b"B\0\0", b"X" * 100])
+def test_a_message_that_is_no_blob_is_a_loss_with_a_reason(between: Between, message: bytes) -> None:
+    reading = between.receive_all()
+    between.task.send(message)
+    reading.join(30)
+    assert not reading.is_alive() and between.lost == 1 and between.given == []
+    assert "cannot be decoded: it begins with" in str(between.reasons[0])
+
+
 def test_a_connection_that_is_broken_off_is_no_loss(between: Between) -> None:
     reading = between.receive_all()
     while not between.conduit.is_full:
@@ -199,3 +210,19 @@ def test_a_request_that_gave_up_does_not_hold_up_the_mailbox() -> None:
     stepping.start()
     stepping.join(30)
     assert not stepping.is_alive()
+
+
+def test_small_blobs_that_the_connection_takes_in_part_stay_whole_and_in_order(between: Between) -> None:
+    count = 200  # of ten kilobytes: much more than a socket's buffer takes, and nobody reads yet
+    for number in range(count):
+        between.conduit.send(blob(number, 10_000))
+    between.conduit.finish()
+    assert [between.sent() for _ in range(count)] == [blob(number, 10_000) for number in range(count)]
+    assert between.task.receive() == b""
+    until(lambda: between.conduit.messages == count + 1)
+
+
+def test_a_small_blob_of_an_idle_subtask_has_left_when_send_returns(between: Between) -> None:
+    between.conduit.send(blob(0))
+    assert between.task.wait(0.0), "it waits for no thread"
+    assert between.sent() == blob(0)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import queue
 import socket
+import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,11 +17,11 @@ from tamias.common import WatermarkStrategy
 from tamias.datastream.functions import KeyedProcessFunction
 from tamias.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
 from tamias.graph.addresses import SubtaskId
-from tamias.operators.epoch import EpochOrder, OutputPart
+from tamias.operators.epoch import Ack, EpochOrder, OutputPart
+from tamias.slot.event_reports import Reports
 from tamias.slot.host import SlotHost
 from tamias.slot.link import Link
 from tamias.slot.mailbox import Desk, Mailbox
-from tamias.slot.reports import Reports
 from tamias.slot.slot_events import EpochAcknowledged, OutputLeft
 from tamias.slot.turn import Turn
 from tamias.subtask.wire.frames import EPOCH, RECORDS, WATERMARK, Blob
@@ -28,8 +31,10 @@ from tests.slot.small_job import deployment, graph
 
 SOURCE, MIDDLE, LAST = SubtaskId(0, 0), SubtaskId(1, 0), SubtaskId(2, 0)
 MEBIBYTE = 1 << 20
+MARK = (EPOCH, EpochOrder(0))
 waiting: deque[list[int]] = deque()  # what the source hands over, one run in each read
 reads: list[int] = []  # of the source: how many records it could have handed over
+slow_clock: list[ManualClock] = []  # advanced by a millisecond for each record, if there is one
 
 
 class Scripted(Source):
@@ -50,6 +55,8 @@ class ScriptedReader(SplitReader):
     def read(self, max_records: int) -> Batch:
         reads.append(max_records)
         values = waiting.popleft() if waiting else []
+        for clock in slow_clock:
+            clock.advance(len(values))
         return Batch(values, values)
 
     def position(self) -> int:
@@ -64,6 +71,8 @@ class Alarm(KeyedProcessFunction):
     """Sets a timer at the time that a record names, and tells when it fires."""
 
     def process_element(self, value, ctx):
+        for clock in slow_clock:
+            clock.advance(1)
         if type(value) is int and value >= 0:
             ctx.timer_service().register_processing_time_timer(value)
         yield value
@@ -76,10 +85,18 @@ class Bench:
     """One subtask of source -> alarm -> print in a slot of its own, its clock, and the other end of its connection."""
 
     def __init__(
-        self, subtask: SubtaskId, *, watermark_ms: int = 0, buffer_timeout_ms: int = 125, unaligned: bool = False
+        self,
+        subtask: SubtaskId,
+        *,
+        watermark_ms: int = 0,
+        buffer_timeout_ms: int = 125,
+        unaligned: bool = False,
+        parallelism: int = 1,
+        slot_hosts: tuple[str, ...] = (),
     ) -> None:
         waiting.clear()
         reads.clear()
+        slow_clock.clear()
 
         def draw(env: Any) -> None:
             env.get_config().set_auto_watermark_interval(watermark_ms)
@@ -90,7 +107,12 @@ class Bench:
         self.clock = ManualClock(1_000)
         self.host = SlotHost(0, self.clock, lambda event: None)
         self.reports = Reports()
-        deployed = deployment(graph(draw, checkpoints=unaligned), continuous=True, buffer_timeout_ms=buffer_timeout_ms)
+        deployed = deployment(
+            graph(draw, parallelism, checkpoints=unaligned),
+            continuous=True,
+            buffer_timeout_ms=buffer_timeout_ms,
+            slot_hosts=slot_hosts,
+        )
         self.host.deploy(deployed, [subtask])
         self.exchange = deployed.graph.inputs_of(LAST.vertex if subtask == LAST else MIDDLE.vertex)[0].id
         mailbox = Mailbox(self.host, Turn(), self.clock, self.reports)
@@ -102,6 +124,17 @@ class Bench:
 
     def attach(self) -> None:
         self.desk.attach(self.ours)
+
+    def attach_to_another_host(self) -> None:
+        """Let the task be on another host: its address differs from the slot's."""
+        self.theirs.close()
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            theirs = socket.create_connection(listening.getsockname(), source_address=("127.0.0.2", 0))
+            self.ours, self.theirs = Link(listening.accept()[0]), Link(theirs)
+        self.theirs.settimeout(30)
+        threading.Thread(
+            target=self.desk.attach(self.ours).receive_all, args=(self.desk.give_blob,), daemon=True
+        ).start()
 
     def give(self, *values: Any) -> None:
         self._give([(RECORDS, list(values), None)])
@@ -132,7 +165,7 @@ def benches() -> Iterator[list[Bench]]:
         bench.close()
 
 
-def bench_of(benches: list[Bench], subtask: SubtaskId, *, unaligned: bool = False, **settings: int) -> Bench:
+def bench_of(benches: list[Bench], subtask: SubtaskId, *, unaligned: bool = False, **settings: Any) -> Bench:
     benches.append(Bench(subtask, unaligned=unaligned, **settings))
     return benches[-1]
 
@@ -270,6 +303,77 @@ def test_timers_that_are_always_due_leave_time_for_records(benches: list[Bench])
     bench.desk.step(0.251)
     sent = [bench.receive() for _blob in range(5)]
     assert sent == [[500], ["alarm 500"], [501], ["between"], ["alarm 501"]]
+
+
+def test_a_timer_and_a_mark_do_not_wait_for_a_whole_blob_of_a_slow_operator(benches: list[Bench]) -> None:
+    bench = bench_of(benches, MIDDLE, buffer_timeout_ms=0)
+    bench.attach()
+    slow_clock.append(bench.clock)
+    bench.give(1_300, *["slow"] * 1_000)
+    bench.give_mark()
+    out: list[Any] = []
+    steps = 0
+    while not out or out[-1][0] != EPOCH:
+        before = bench.clock.now_ms()
+        bench.desk.step(bench.clock.monotonic())
+        steps += 1
+        assert bench.clock.now_ms() - before <= (256 if steps == 1 else 10), "only the first turn cannot know better"
+        while bench.theirs.wait(0.0):
+            out += bench.receive()
+    assert out.count("slow") == 1_000 and out[0] == 1_300
+    assert out.index("alarm 1300") < 320, "the timer fired when its time had come"
+
+
+def test_a_source_whose_records_take_long_reads_few_at_a_time(benches: list[Bench]) -> None:
+    bench = bench_of(benches, SOURCE)
+    bench.attach()
+    slow_clock.append(bench.clock)
+    waiting.extend([[1] * 16, [2] * 10, [3] * 10])
+    for _ in range(3):
+        bench.desk.step(bench.clock.monotonic())
+        bench.clock.advance(100)
+    assert reads[1] <= 16, "sixteen records took 16 ms, and a turn has 10"
+
+
+@pytest.mark.parametrize("crosses", [True, False])
+def test_an_acknowledgement_tells_the_bytes_that_crossed_hosts(benches: list[Bench], crosses: bool) -> None:
+    bench = bench_of(benches, MIDDLE)
+    blobs = [Blob(bench.exchange, 0, 0, n, dumps([frame])) for n, frame in enumerate([(RECORDS, [-1], None), MARK])]
+    if crosses:
+        bench.attach_to_another_host()
+        for blob in blobs:
+            bench.theirs.send(*blob.encode())
+    else:
+        bench.attach()
+        for blob in blobs:
+            bench.desk.give_blob(blob)
+
+    acks: list[Ack] = []
+
+    def has_acknowledged() -> bool:
+        bench.desk.step(bench.clock.monotonic())
+        with contextlib.suppress(queue.Empty):
+            event = bench.reports.get(0.0)
+            acks.extend([event.ack] if isinstance(event, EpochAcknowledged) else [])
+        return bool(acks)
+
+    until(has_acknowledged)
+    received, sent = sum(blob.size_bytes for blob in blobs), acks[0].bytes_out
+    assert sent > 0
+    assert acks[0].crossed_bytes == (received + sent if crosses else 0)
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_an_acknowledgement_tells_the_bytes_for_subtasks_on_other_hosts(benches: list[Bench], apart: bool) -> None:
+    bench = bench_of(benches, SOURCE, parallelism=2, slot_hosts=("10.0.0.1", "10.0.0.2") if apart else ())
+    bench.attach()
+    bench.desk.give_order(EpochOrder(0))
+    bench.desk.step(0.0)
+    event = bench.reports.get(0.0)
+    assert isinstance(event, EpochAcknowledged)
+    sizes = {blob.target: blob.size_bytes for blob in (Blob.decode(bench.theirs.receive()) for _ in range(2))}
+    assert event.ack.bytes_out == sum(sizes.values())
+    assert event.ack.crossed_bytes == (sizes[1] if apart else 0), "subtask 1 is in the slot of the other host"
 
 
 def test_watermarks_are_emitted_at_their_interval_and_leave_at_once(benches: list[Bench]) -> None:

@@ -42,6 +42,7 @@ def test_cyclic_garbage_of_one_long_epoch_does_not_pile_up(records: int, cycle_b
     assert max(seen) < 500
 
 
+@pytest.mark.heavy
 def test_a_slots_process_keeps_the_collector_from_walking_what_was_deployed():
     env = StreamExecutionEnvironment.get_execution_environment(Configuration())
     frozen = env.set_parallelism(1).from_collection([0]).map(lambda _: gc.get_freeze_count())
@@ -88,6 +89,7 @@ for _ in range(800):  # no more megabytes than that, however it ends
 """
 
 
+@pytest.mark.heavy
 def test_garbage_that_makes_the_process_grow_is_collected_though_pythons_collector_is_off() -> None:
     done = subprocess.run([sys.executable, "-c", GROWING], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("collected\n", "")

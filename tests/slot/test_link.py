@@ -450,3 +450,22 @@ def test_a_message_that_is_announced_larger_than_any_is_not_read() -> None:
         Link(ours).receive()
     ours.close()
     theirs.close()
+
+
+def pair_over_tcp(caller: str) -> tuple[socket.socket, socket.socket]:
+    """Return both ends of a connection to 127.0.0.1 from an address: every 127.x.y.z is this host."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        ours = socket.create_connection(listening.getsockname(), source_address=(caller, 0))
+        return ours, listening.accept()[0]
+
+
+def test_a_link_knows_whether_it_crosses_hosts() -> None:
+    near, far, local = pair_over_tcp("127.0.0.1"), pair_over_tcp("127.0.0.2"), socket.socketpair()
+    assert [[Link(end).crosses_hosts for end in pair] for pair in (near, far, local)] == [
+        [False, False],
+        [True, True],
+        [False, False],
+    ]
+    for sock in (*near, *far, *local):
+        sock.close()
+    assert not Link(far[0]).crosses_hosts, "the one that has ended"

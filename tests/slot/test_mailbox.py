@@ -22,14 +22,14 @@ from tamias.errors import SlotLostError
 from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import EpochOrder
 from tamias.slot.deployment_codec import encode_deployment
+from tamias.slot.event_reports import Reports
 from tamias.slot.host import SlotHost
 from tamias.slot.link import Link, connect
 from tamias.slot.mailbox import Mailbox
 from tamias.slot.messages import FAILED, Attach, CloseSubtasks, Deploy, Discard, OrderEpoch, Subscribe
-from tamias.slot.reports import Reports
-from tamias.slot.server import SlotServer
 from tamias.slot.slot_config import SlotConfig
 from tamias.slot.slot_events import EpochAcknowledged, OutputLeft, SlotActivity, SnapshotWritten, SubtaskFailed
+from tamias.slot.slot_server import SlotServer
 from tamias.slot.turn import Turn
 from tamias.subtask.wire.frames import RECORDS, Blob
 from tamias.types.by_value import dumps
@@ -77,7 +77,9 @@ class Slot:
 
     def hear(self, kind: type) -> Any:
         """Return the next event of a kind; heartbeats and others are remembered."""
+        deadline = time.monotonic() + 30
         while True:
+            assert time.monotonic() < deadline, f"no {kind.__name__}"
             event = pickle.loads(self._events.receive())
             self.heard.append(event)
             if isinstance(event, kind):
@@ -139,6 +141,29 @@ def test_subtasks_run_once_their_tasks_have_called_and_end_epochs_where_the_mark
 
 def any_written(slot: Slot) -> bool:
     return any(isinstance(event, SnapshotWritten) for event in slot.heard)
+
+
+@pytest.mark.parametrize(
+    ("subtask", "message", "reason"),
+    [
+        (SUM, b"B\0\0", "the Spark task of Reduce .* cannot take: a message of 3 bytes cannot be decoded"),
+        (
+            SUM,
+            b"".join(Blob(0, 0, 0, 0, b"\x80\x05]").encode()),
+            "blob 0 from subtask 0 over exchange 0 cannot be decoded",
+        ),
+        (SUM, b"".join(Blob(7, 0, 0, 0, dumps([])).encode()), "blob 0 came on ChannelId.exchange=7, sender=0."),
+        (SOURCE, b"".join(Blob(0, 0, 0, 0, dumps([])).encode()), "came to a source"),
+    ],
+)
+def test_what_cannot_be_decoded_fails_the_attempt_and_names_the_channel(
+    slot: Slot, subtask: SubtaskId, message: bytes, reason: str
+) -> None:
+    slot.deploy()
+    task = slot.attach(subtask)
+    task.send(message)
+    failed = slot.hear(SubtaskFailed)
+    assert failed.subtask == subtask and re.search(reason, str(pickle.loads(failed.pickled_error)))
 
 
 def test_heartbeats_tell_the_newest_epoch_and_who_has_ended_it(slot: Slot) -> None:

@@ -13,8 +13,8 @@ from tamias.operators.epoch import EpochOrder
 from tamias.slot.deployment_codec import encode_deployment
 from tamias.slot.link import Link, connect
 from tamias.slot.messages import ACK, FAILED, Deploy, RunEpoch
-from tamias.slot.server import SlotServer
 from tamias.slot.slot_config import SlotConfig
+from tamias.slot.slot_server import SlotServer
 from tamias.types.by_value import dumps
 from tests.slot.small_job import SOURCE, SUM, deployment, graph, summing
 
@@ -83,3 +83,24 @@ def test_a_task_that_spark_tries_once_gets_no_second_answer(server: SlotServer) 
     link = connect(server.address, SECRET)
     messages(link, 0, repeatable=False)
     assert messages(link, 0, repeatable=False)[-1][:1] == FAILED
+
+
+@pytest.mark.parametrize("repeatable", [True, False])
+@pytest.mark.parametrize("crosses", [True, False])
+def test_an_acknowledgement_tells_the_bytes_that_crossed_hosts(tmp_path: Path, repeatable: bool, crosses: bool) -> None:
+    # A connection to 127.0.0.2 comes from 127.0.0.1, as one from another host would come from another address.
+    server = SlotServer(SlotConfig(0, ("127.0.0.2" if crosses else "127.0.0.1", 0), SECRET, str(tmp_path), []))
+    server.start()
+    link = connect(server.address, SECRET)
+    link.send(dumps(Deploy(encode_deployment(deployment(graph(summing))), [SOURCE, SUM])))
+    assert pickle.loads(link.receive()).error is None
+    *blobs, ack = messages(link, 0, repeatable=repeatable)
+    sent = sum(len(blob) for blob in blobs)
+    assert sent > 0
+    assert pickle.loads(ack[1:]).crossed_bytes == (sent if crosses else 0)
+    link.send(dumps(RunEpoch(SUM, 0, EpochOrder(0), repeatable=repeatable)))
+    for blob in (*blobs, b""):
+        link.send(blob)
+    assert pickle.loads(link.receive()[1:]).crossed_bytes == (sent if crosses else 0)
+    link.close()
+    server.stop()

@@ -10,7 +10,7 @@ import pytest
 from tamias.engine.slots.event_queue import EventQueue
 from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import Ack, OutputPart
-from tamias.slot.reports import Reports
+from tamias.slot.event_reports import Reports
 from tamias.slot.slot_events import EpochAcknowledged, OutputLeft, SubtaskFailed
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tamias.datastream.functions import MapFunction
-from tamias.errors import DeploymentError, SlotLostError
+from tamias.errors import DamagedBlob, DeploymentError, SlotLostError
 from tamias.functions.checkpointed import CheckpointListener
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import CachedFile
@@ -39,9 +39,9 @@ from tamias.slot.messages import (
     RunEpoch,
     Subscribe,
 )
-from tamias.slot.server import SlotServer
 from tamias.slot.slot_config import SlotConfig
 from tamias.slot.slot_events import SlotActivity, SnapshotWritten
+from tamias.slot.slot_server import SlotServer
 from tamias.types.by_value import dumps
 from tests.slot.small_job import SOURCE, SUM, deployment, graph, summing
 
@@ -137,6 +137,22 @@ def test_what_a_subtask_emits_is_sent_on_and_reaches_the_next_subtask(
     *_, summed = run(task, SUM, EpochOrder(0), blobs, repeatable=repeatable)
     answer: Ack = pickle.loads(summed[1:])
     assert sorted(answer.lines) == ["1", "2", "4"]
+
+
+@pytest.mark.parametrize("repeatable", [False, True])
+@pytest.mark.parametrize("message", [b"B\0\0", b"X" * 100])
+def test_input_that_is_no_blob_is_refused_with_the_reason_and_the_task_may_ask_again(
+    server: SlotServer, control: Link, repeatable: bool, message: bytes
+) -> None:
+    assert deploy(control) is None
+    task = connect(server.address, SECRET)
+    *blobs, _ = run(task, SOURCE, EpochOrder(0), [], repeatable=repeatable)
+    (answer,) = run(task, SUM, EpochOrder(0), [message, *blobs], repeatable=repeatable)
+    assert answer[:1] == FAILED
+    error = pickle.loads(answer[1:])
+    assert isinstance(error, DamagedBlob) and f"a message of {len(message)} bytes" in str(error)
+    *_, summed = run(task, SUM, EpochOrder(0), blobs, repeatable=repeatable)
+    assert summed[:1] == ACK, "the epoch has not begun, and all of its input was taken off the connection"
 
 
 @pytest.mark.parametrize("repeatable", [False, True])

@@ -15,8 +15,8 @@ from tamias.engine.spark.task_side.table_access import TableAccess
 from tamias.errors import SlotLostError
 from tamias.slot.link import connect
 from tamias.slot.messages import Done
-from tamias.slot.server import SlotServer
 from tamias.slot.slot_config import SlotConfig
+from tamias.slot.slot_server import SlotServer
 from tamias.slot.tables.partitions import ELEMENTS_PER_PART
 from tamias.slot.tables.table_host import TableHost
 from tamias.slot.tables.table_messages import (

@@ -36,12 +36,14 @@ def test_whoever_waits_too_long_does_without() -> None:
 
 def test_a_reader_is_let_in_between_two_steps_while_a_request_keeps_waiting() -> None:
     turn, read, requested = Turn(), threading.Event(), threading.Event()
+    seen: list[bool] = []
 
     def look() -> None:
-        with turn.reading(timeout_s=30) as allowed:
-            assert allowed
-            assert not requested.is_set()
+        def see() -> None:
+            seen.append(requested.is_set())
             read.set()
+
+        assert turn.at_pause(see, timeout_s=30)
 
     def ask() -> None:
         with turn:
@@ -60,16 +62,19 @@ def test_a_reader_is_let_in_between_two_steps_while_a_request_keeps_waiting() ->
     for thread in threads:
         thread.join(30)
     assert requested.is_set()
+    assert seen == [False]
 
 
 def test_a_reader_sees_no_half_of_a_step() -> None:
     turn, state, ended, torn = Turn(), [0, 0], threading.Event(), []
 
+    def see() -> None:
+        if state[0] != state[1]:
+            torn.append(list(state))
+
     def look() -> None:
         while not ended.is_set():
-            with turn.reading(timeout_s=30) as allowed:
-                if allowed and state[0] != state[1]:
-                    torn.append(list(state))
+            turn.at_pause(see, timeout_s=30)
 
     readers = [threading.Thread(target=look) for _ in range(3)]
     for reader in readers:
@@ -91,8 +96,7 @@ def test_readers_that_come_again_and_again_do_not_stop_the_holder() -> None:
 
     def look() -> None:
         while not ended.is_set():
-            with turn.reading(timeout_s=30):
-                pass
+            turn.at_pause(lambda: None, timeout_s=30)
 
     readers = [threading.Thread(target=look) for _ in range(3)]
     for reader in readers:
@@ -107,10 +111,55 @@ def test_readers_that_come_again_and_again_do_not_stop_the_holder() -> None:
 
 
 def test_a_reader_that_waits_too_long_does_without_and_holds_nobody_up() -> None:
+    turn, calls = Turn(), list[int]()
+    with turn:
+        assert not turn.at_pause(lambda: calls.append(1), timeout_s=0.01)
+        turn.give_way()
+    assert turn.at_pause(lambda: calls.append(2), timeout_s=0.01)
+    assert calls == [2], "a reader that has given up is not called later"
+
+
+def test_the_end_of_a_turn_calls_the_readers_that_wait() -> None:
+    turn, called = Turn(), threading.Event()
+    turn.acquire()
+    reader = threading.Thread(target=turn.at_pause, args=(called.set, 30))
+    reader.start()
+    assert not called.wait(0.05)
+    turn.release()
+    assert called.wait(30)
+    reader.join(30)
+
+
+def test_the_holder_learns_whether_readers_may_come_soon() -> None:
     turn = Turn()
     with turn:
-        with turn.reading(timeout_s=0.01) as allowed:
-            assert not allowed
+        assert not turn.give_way()
+        with turn.expecting_readers():
+            assert turn.give_way()
+        assert not turn.give_way()
+
+
+def test_a_reader_is_called_in_every_pause_and_told_when_the_turn_is_free() -> None:
+    turn, told = Turn(), list[str]()
+    with turn.expecting_readers(lambda: told.append("pause"), lambda: told.append("free")):
+        turn.acquire_after_requests()
         turn.give_way()
-    with turn.reading(timeout_s=0.01) as allowed:
-        assert allowed
+        turn.release(resumes=True)
+        turn.acquire_after_requests()
+        turn.release()
+    turn.acquire_after_requests()
+    turn.give_way()
+    turn.release()
+    assert told == ["pause", "pause", "pause", "free"]
+
+
+def test_a_reader_knows_whether_the_holder_of_the_turn_pauses() -> None:
+    turn = Turn()
+    with turn.expecting_readers():
+        assert turn.pauses_since(0) is None, "nobody has the turn"
+        with turn:
+            assert turn.pauses_since(0) is None, "there was no pause yet"
+            turn.give_way()
+            assert turn.pauses_since(0) == 1
+            assert turn.pauses_since(1) is None, "no pause since"
+        assert turn.pauses_since(0) is None

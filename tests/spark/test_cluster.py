@@ -25,6 +25,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     started.stop()
 
 
+@pytest.mark.soak  # a minute: CI has half an hour for everything
 def test_a_job_on_a_standalone_cluster_survives_the_loss_of_a_slot(cluster: Cluster, tmp_path: Path) -> None:
     assert run(cluster, tmp_path, "slot").executors == 2
     until(lambda: not list(cluster.scratch.glob("tamias-slot-*")))  # also that of the slot that was killed is gone

@@ -81,3 +81,42 @@ def test_a_kill_of_the_driver_between_two_sides_of_spark_loses_and_repeats_nothi
     finally:
         for driver in drivers:
             driver.process.kill()
+
+
+COUNTS = """
+import json, os
+from tests.manual.blocks import DOCS, blocks_run_by
+from tests.spark.spark_pipelines import session
+from tests.spark.test_spark_kafka import CLICKS
+
+told = json.loads(input())
+page = DOCS / "connectors" / "spark.md"
+spark = session(told["jars"])
+os.chdir(told["folder"])
+setup = DOCS.parent / "tests" / "manual" / "setups" / "connectors" / "spark.py"
+names = {"__name__": "__main__"}
+exec(compile(setup.read_text(), str(setup), "exec"), names)
+(block,) = blocks_run_by(told["test"], page)
+text = block.text.replace("localhost:9092", told["servers"]).replace('"clicks"', json.dumps(told["topic"]))
+exec(compile(text, str(page), "exec"), names)
+with names["counted"].execute_and_collect() as results:
+    print("COUNTED", sorted(tuple(next(results)) for _ in CLICKS), flush=True)
+"""
+CLICKS = ["ada", "ben", "ada"]
+
+
+@pytest.mark.soak  # a session of its own, with jars that are downloaded
+def test_the_block_of_the_page_counts_the_clicks_of_a_topic(kafka: Broker, tmp_path: Path) -> None:
+    topic = new_topic(kafka)
+    produce(kafka, topic, CLICKS)
+    libraries = download(SPARK_FOLDER, listed=SPARK_LIST)
+    told = {
+        "test": __file__,
+        "servers": kafka.servers,
+        "topic": topic,
+        "folder": str(tmp_path),
+        "jars": [str(libraries / jar.name) for jar in jars(SPARK_LIST)],
+    }
+    driver = run_driver(COUNTS, stdin=subprocess.PIPE)
+    said, _ = driver.communicate(json.dumps(told) + "\n", timeout=200)
+    assert "COUNTED [('ada', 1), ('ada', 2), ('ben', 1)]" in said, said[-6000:]

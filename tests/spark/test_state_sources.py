@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 
 import pytest
 
 from tamias.common import Types
+from tamias.dataset import ExecutionEnvironment
 from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from tamias.datastream.functions import CheckpointedFunction, MapFunction
 from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tamias.state_processor import OperatorTransformation, SavepointReader, SavepointWriter
 from tamias.state_processor.spark import register_state_sources
@@ -24,6 +27,7 @@ def spark():
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     session = running or builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    session.sparkContext.pythonExec = sys.executable  # where this module runs first, Spark's tasks need its packages
     register_state_sources(session)
     return session
 
@@ -100,6 +104,48 @@ def test_a_job_starts_from_a_savepoint_that_a_data_frame_was_written_to(spark, t
     ]
 
 
+class Keep(MapFunction, CheckpointedFunction):
+    """Tells what its list, union and broadcast state were restored to."""
+
+    def initialize_state(self, context):
+        store = context.get_operator_state_store()
+        kept = store.get_list_state(ListStateDescriptor("list", Types.LONG()))
+        union = store.get_union_list_state(ListStateDescriptor("union", Types.STRING()))
+        rules = store.get_broadcast_state(MapStateDescriptor("rules", Types.STRING(), Types.LONG()))
+        self.restored = (sorted(kept.get()), sorted(union.get()), dict(rules.items()))
+
+    def map(self, value):
+        return self.restored
+
+    def snapshot_state(self, context):
+        pass
+
+
+def test_a_job_starts_from_operator_state_that_data_frames_were_written_to(spark, tmp_path):
+    frames = {
+        "list": (
+            "list-split",
+            spark.range(0, 6, 1, 3).selectExpr("cast(id % 2 as int) subtask", "id position", "id element"),
+        ),
+        "union": ("list-union", spark.sql("select explode(array('a', 'b')) element")),
+        "rules": ("broadcast", spark.sql("select 'limit' key, 7L value")),
+    }
+    options, base = {"operatorUid": "keep", "parallelism": "2"}, {}
+    for name, (kind, frame) in frames.items():
+        path = str(tmp_path / name)
+        given = {**options, **base, "operatorState": name, "operatorStateKind": kind}
+        frame.write.format("tamias-state").options(**given).mode("append").save(path)
+        options, base = {"operatorUid": "keep"}, {"baseSavepoint": path}
+    state = spark.read.format("tamias-state").option("operatorUid", "keep").option("operatorState", "list").load(path)
+    assert sorted((row.subtask, row.element) for row in state.collect()) == [(n % 2, n) for n in (0, 2, 4, 1, 3, 5)]
+    env = StreamExecutionEnvironment.get_execution_environment(spark=spark).set_parallelism(2)
+    env.set_restore_path(path)
+    stream = env.from_collection(list(range(4)), Types.LONG()).rebalance().map(Keep()).uid("keep")
+    told = collect_locally(stream)
+    assert {tuple(each[0]) for each in told} == {(0, 2, 4), (1, 3, 5)}
+    assert all(each[1:] == (["a", "b"], {"limit": 7}) for each in told)
+
+
 def test_jobs_on_spark_read_and_write_savepoints(spark, savepoints, tmp_path):
     env = StreamExecutionEnvironment.get_execution_environment(spark=spark).set_parallelism(2)
     reader = SavepointReader.read(env, savepoints[1])
@@ -112,3 +158,29 @@ def test_jobs_on_spark_read_and_write_savepoints(spark, savepoints, tmp_path):
     path = SavepointWriter.new_savepoint(env, 128).with_operator("every-kind", filled).write(tmp_path / "new")
     later = restored(partial(every_kind, given=LATER), path, tmp_path)
     assert last_by_key(later) == last_by_key(restored(every_kind, None, tmp_path / "whole"))
+
+
+def data_set_of(spark):
+    """Return the numbers of the past as a data set."""
+    env = ExecutionEnvironment.get_execution_environment(spark=spark).set_parallelism(2)
+    return env, env.generate_sequence(EARLIER[0], EARLIER[-1])
+
+
+def frame_of(spark):
+    """Return the numbers of the past as rows of a DataFrame, in a stream."""
+    env = StreamExecutionEnvironment.get_execution_environment(spark=spark).set_parallelism(2)
+    rows = env.from_data_frame(spark.range(EARLIER[0], EARLIER[-1] + 1, 1, 2))
+    return env, rows.map(lambda row: row[0], Types.LONG())
+
+
+@pytest.mark.parametrize("data_of", [data_set_of, frame_of])
+def test_state_is_filled_from_data_sets_and_data_frames_and_read_as_both(spark, data_of, tmp_path):
+    env, past = data_of(spark)
+    filled = OperatorTransformation.bootstrap_with(past).key_by(lambda n: n % KEYS).transform(FillEveryKind())
+    path = SavepointWriter.new_savepoint(env, 128).with_operator("every-kind", filled).write(tmp_path / "new")
+    later = restored(partial(every_kind, given=LATER), path, tmp_path)
+    assert last_by_key(later) == last_by_key(restored(every_kind, None, tmp_path / "whole"))
+    found = SavepointReader.read(env, path).read_keyed_state("every-kind", ReadEverything())
+    pairs = found.map(lambda r: (r[0], r[1]), Types.TUPLE([Types.LONG(), Types.LONG()]))
+    frame = pairs.to_data_frame("key long, value long")
+    assert sorted(row.key for row in frame.collect()) == list(range(KEYS))

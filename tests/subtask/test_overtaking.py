@@ -9,7 +9,7 @@ import pytest
 from tamias.clock import ManualClock
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.graph.addresses import ChannelId, SubtaskId
-from tamias.graph.specs import Broadcast, Forward, Rescale
+from tamias.graph.specs import Broadcast, Custom, Forward, Rescale
 from tamias.operators.epoch import EpochOrder
 from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
@@ -17,7 +17,7 @@ from tamias.subtask.capture import CapturedSubtask
 from tamias.subtask.continuous import ContinuousChannels, run_continuously
 from tamias.subtask.continuous_subtask import NEVER
 from tamias.subtask.in_flight import BlobPart
-from tamias.subtask.recording import Recording, pieces_of
+from tamias.subtask.recording import Recording, cut
 from tamias.subtask.wire.frames import EPOCH, RECORDS, WATERMARK, Blob, Frame
 from tamias.types.by_value import dumps
 from tests.subtask.bench import Bench, Surroundings, Target, records
@@ -210,17 +210,19 @@ def test_a_savepoint_waits_for_its_marks() -> None:
     bench.host.shutdown()
 
 
-@pytest.mark.parametrize("partition", ["forward", "rescale", "broadcast"])
+@pytest.mark.parametrize("partition", ["forward", "rescale", "broadcast", "partition_custom"])
 def test_on_channels_that_stay_in_step_a_checkpoint_waits_for_its_mark(partition: str) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(2)
     env.enable_checkpointing(1_000).get_checkpoint_config().enable_unaligned_checkpoints()
+    env.get_checkpoint_config().set_force_unaligned_checkpoints(True)
     numbers = env.from_collection([1]).set_parallelism(1).rebalance().map(lambda v: v)
-    getattr(numbers, partition)().map(lambda v: v).name("last").start_new_chain().print()
+    partitioner = (lambda key, count: 0, lambda v: v) if partition == "partition_custom" else ()
+    getattr(numbers, partition)(*partitioner).map(lambda v: v).name("last").start_new_chain().print()
     graph = env.job_graph("in step")
     vertex = next(v for v in graph.vertices if v.name.startswith("last"))
     (exchange,) = graph.inputs_of(vertex.id)
-    assert isinstance(exchange.partitioning, (Forward, Rescale, Broadcast))
+    assert isinstance(exchange.partitioning, (Forward, Rescale, Broadcast, Custom))
     around, last = Surroundings(), SubtaskId(vertex.id, 0)
     host = SlotHost(0, ManualClock(1_000), lambda event: None)
     host.deploy(Deployment("a" * 32, graph, 0, continuous=True), [last])
@@ -233,7 +235,7 @@ def test_on_channels_that_stay_in_step_a_checkpoint_waits_for_its_mark(partition
     subtask.give_order(order)
     assert subtask.attend() == NEVER, "the blob with the mark wakes the slot; until then its thread sleeps"
     assert [ack.epoch for ack in around.acks] == [1]
-    for sender in range(1 if partition != "broadcast" else 2):
+    for sender in range(1 if partition in ("forward", "rescale") else 2):
         subtask.give(Blob(exchange.id, sender, 0, 0, dumps([records(7), (EPOCH, order)]), 2))
     while subtask.has_input:
         subtask.take()
@@ -245,7 +247,11 @@ def test_on_channels_that_stay_in_step_a_checkpoint_waits_for_its_mark(partition
 def test_a_blob_is_cut_into_parts_in_order_and_the_last_one_has_the_mark() -> None:
     order = EpochOrder(5)
     frames: list[Frame] = [(RECORDS, [1, 2, 3], [10, 20, 30]), (WATERMARK, 30), (RECORDS, [4, 5], None), (EPOCH, order)]
-    parts = pieces_of(Blob(0, 1, 0, 7, dumps(frames), 5), 2)
+    parts: list[BlobPart] = []
+    rest: Blob | BlobPart | None = Blob(0, 1, 0, 7, dumps(frames), 5)
+    while rest is not None:
+        part, rest = cut(rest, 2)
+        parts.append(part)
     assert [part.frames() for part in parts] == [
         [(RECORDS, [1, 2], [10, 20])],
         [(RECORDS, [3], [30]), (WATERMARK, 30)],

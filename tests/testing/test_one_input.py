@@ -449,6 +449,36 @@ def test_a_pipeline_may_end_in_sinks_of_its_own():
         OneInputHarness(into_a_sink, side_outputs=[LARGE])
 
 
+@pytest.mark.parametrize("function", [lambda number: number + 1, lambda pair: pair[0], lambda line: line.upper(), str])
+def test_a_plain_function_in_place_of_a_pipeline_is_told_what_to_pass(function):
+    with pytest.raises((TypeError, AttributeError)) as raised:
+        OneInputHarness(function)
+    said = "\n".join([str(raised.value), *getattr(raised.value, "__notes__", [])])
+    assert "pass a pipeline that uses it, such as `lambda stream: stream.map(function)`" in said
+
+
+@pytest.mark.parametrize(
+    ("descriptor", "says"),
+    [
+        (
+            MapStateDescriptor("m", Types.STRING(), Types.LONG()),
+            r"get_state\(\) takes a ValueStateDescriptor, .*use get_map_state\(\)",
+        ),
+        ("visits", r"get_state\(\) takes a ValueStateDescriptor, got 'visits'"),
+    ],
+)
+def test_state_that_is_asked_for_by_the_wrong_descriptor_is_refused_by_name(descriptor, says):
+    class Asks(KeyedProcessFunction):
+        def open(self, runtime_context):
+            runtime_context.get_state(descriptor)
+
+        def process_element(self, value, ctx):
+            yield value
+
+    with pytest.raises(TypeError, match=says):
+        KeyedOneInputHarness(Asks(), lambda value: value)
+
+
 def test_asynchronous_answers_are_waited_for():
     class Ask(AsyncFunction):
         async def async_invoke(self, value):

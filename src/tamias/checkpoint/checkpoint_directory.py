@@ -26,8 +26,9 @@ from tamias.checkpoint.file_names import (
 )
 from tamias.checkpoint.history import History
 from tamias.checkpoint.janitor import Janitor
-from tamias.checkpoint.metadata import CheckpointMetadata, decode_metadata, encode_metadata
-from tamias.checkpoint.owner_files import OWNER, encode_owner_file
+from tamias.checkpoint.metadata import CheckpointMetadata
+from tamias.checkpoint.metadata_file import decode_metadata, encode_metadata
+from tamias.checkpoint.owner_files import OWNER, LeaderTerm, encode_owner_file
 from tamias.checkpoint.ownership import LEASE_MS, OwnCheckpoint, Ownership, claim
 from tamias.checkpoint.signing import SigningKey
 from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError
@@ -119,6 +120,7 @@ class CheckpointDirectory:
         lease_ms: int = LEASE_MS,
         take_over: bool = False,
         names_start: bool = False,
+        leader: LeaderTerm | None = None,
     ) -> None:
         """Create the directories, prove that they can be written to, and claim them for this driver.
 
@@ -130,6 +132,7 @@ class CheckpointDirectory:
             lease_ms: How long an owner on another host may be silent before it is considered dead.
             take_over: Replace an owner even if it is alive.
             names_start: Whether the user has named what the driver starts from.
+            leader: The leader of the services that started the driver; None for a driver without one.
 
         Raises:
             CheckpointError: The directories cannot be written to.
@@ -151,6 +154,7 @@ class CheckpointDirectory:
                 take_over=take_over,
                 job_id=self.job_id,
                 names_start=names_start,
+                leader=leader,
             )
         except OSError as error:
             raise CheckpointError(
@@ -313,6 +317,7 @@ class CheckpointDirectory:
             # Between a check and a deletion, another driver may take over and start from this checkpoint, whose
             # metadata may exist although writing it seemed to fail: hence a tombstone, and a check after it.
             self.files.replace(tombstone_path(checkpoint_id, self.term), encode_owner_file({"term": self.term}))
+            point("tombstone")
             self._owner.check()
             directory = checkpoint_name(checkpoint_id)
             self.files.delete(f"{directory}/{METADATA}")

@@ -389,6 +389,7 @@ class CheckpointCoordinator:
             else:
                 actions += self._abort(pending, "the job failed before its metadata was written", event.now_ms)
         self._running = True
+        self._subtasks = self._subtasks if event.subtasks is None else event.subtasks
         self._finished = event.finished
         self._suspended = bool(event.finished) and not self._settings.after_tasks_finish
         if event.restored_id is not None:

@@ -15,11 +15,12 @@ from tamias.state.snapshots import SubtaskSnapshot
 
 @dataclass(frozen=True, slots=True)
 class JobStarted:
-    """The job starts, or restarts after `JobFailed`."""
+    """The job starts, restarts after `JobFailed`, or goes on at another parallelism."""
 
     now_ms: int
     restored_id: int | None = None  # the checkpoint that the job starts from, its own or another job's
     finished: frozenset[SubtaskId] = frozenset()  # subtasks that are asked for no snapshot
+    subtasks: frozenset[SubtaskId] | None = None  # every subtask, if the parallelism is another one now
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import zlib
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from tamias.checkpoint.driver_process import Driver
 from tamias.errors import CorruptFileError
@@ -17,6 +17,7 @@ from tamias.storage.file_store import FileStore
 __all__ = [
     "OWNER",
     "Claim",
+    "LeaderTerm",
     "Start",
     "encode_owner_file",
     "newest_claim",
@@ -31,6 +32,26 @@ OWNER = "owner"
 Kind = Literal["claim", "start", "entry", "progress", "alive", "cancelled"]
 
 
+class LeaderTerm(NamedTuple):
+    """The leader of a cluster of services that a driver was started by."""
+
+    cluster: str
+    term: int
+
+    @staticmethod
+    def parse(text: str) -> LeaderTerm:
+        """Read the form that a driver is given.
+
+        >>> LeaderTerm.parse("8a3c:7")
+        LeaderTerm(cluster='8a3c', term=7)
+        """
+        cluster, _, term = text.rpartition(":")
+        return LeaderTerm(cluster, int(term))
+
+    def __str__(self) -> str:
+        return f"{self.cluster}:{self.term}"
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """The content of `owner/claim-<term>`."""
@@ -38,10 +59,13 @@ class Claim:
     term: int
     driver: Driver
     claimed_ms: int
+    leader: LeaderTerm | None = None  # of a driver that a service with standbys started
 
     def encode(self) -> bytes:
         """Return the bytes of the file."""
-        body = {"term": self.term, "driver": asdict(self.driver), "claimed_ms": self.claimed_ms}
+        body: dict[str, Any] = {"term": self.term, "driver": asdict(self.driver), "claimed_ms": self.claimed_ms}
+        if self.leader is not None:
+            body["leader"] = self.leader._asdict()
         return encode_owner_file(body)
 
 
@@ -79,7 +103,9 @@ def read_claim(store: FileStore, term: int) -> Claim | None:
     if body is None:
         return None
     try:
-        return Claim(term, Driver(**body["driver"]), int(body["claimed_ms"]))
+        leader = body.get("leader")
+        started_by = None if leader is None else LeaderTerm(str(leader["cluster"]), int(leader["term"]))
+        return Claim(term, Driver(**body["driver"]), int(body["claimed_ms"]), started_by)
     except (KeyError, TypeError, ValueError):  # the claim is damaged, but its term is taken all the same
         return Claim(term, Driver("unknown", 0, None, ""), 0)
 

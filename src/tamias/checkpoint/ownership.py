@@ -33,6 +33,9 @@ Clocks only decide whether a second driver is *refused*: it is refused while the
 
 A driver whose job is cancelled puts a note in `owner/cancelled-<term>` before it ends. The next driver is then refused
 unless the user names what it starts from. The note counts until a later driver has recorded its start.
+
+A driver that a service with standbys starts puts the term of its leader into its claim. The driver of a later leader
+takes the directory over from the driver of an earlier one, and never the reverse, whichever of them lives.
 """
 
 from __future__ import annotations
@@ -43,6 +46,7 @@ from typing import Any, Literal, NamedTuple
 from tamias.checkpoint.driver_process import Driver
 from tamias.checkpoint.owner_files import (
     Claim,
+    LeaderTerm,
     Start,
     encode_owner_file,
     newest_claim,
@@ -53,7 +57,7 @@ from tamias.checkpoint.owner_files import (
 from tamias.errors import DirectoryInUse, Fenced, JobHasFinished, JobWasCancelled
 from tamias.storage.file_store import FileStore
 
-__all__ = ["LEASE_MS", "Ownership", "claim", "living_owner", "possible_owner"]
+__all__ = ["LEASE_MS", "Ownership", "claim", "claim_after", "living_owner", "possible_owner"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -162,8 +166,12 @@ class Ownership:
     def renew(self, now_ms: int) -> None:
         """Show that this driver is alive. Cheap to call often."""
         if now_ms - self._renewed_ms >= self._renewal_ms or now_ms < self._renewed_ms:
-            self._replace("alive", {"now_ms": now_ms})
+            self.show_alive(now_ms)
             self._renewed_ms = now_ms
+
+    def show_alive(self, now_ms: int) -> None:
+        """Show that this owner is alive, at once."""
+        self._replace("alive", {"now_ms": now_ms})
 
     def release(self, *, finished: bool = False) -> None:
         """Let the next driver in at once or, if the job has finished, let no driver in any more.
@@ -189,6 +197,7 @@ def claim(
     take_over: bool = False,
     job_id: str = "",
     names_start: bool = False,
+    leader: LeaderTerm | None = None,
 ) -> Ownership:
     """Become the owner of a job's directory.
 
@@ -200,9 +209,10 @@ def claim(
         take_over: Replace an owner even if it is alive.
         job_id: The id of the job, for messages.
         names_start: Whether the user has named what the driver starts from.
+        leader: The leader of the services that started the driver; None for a driver without one.
 
     Raises:
-        DirectoryInUse: The owner is alive.
+        DirectoryInUse: The owner is alive, or a later leader started it.
         JobWasCancelled: The job was cancelled, and the user has not named what the driver starts from.
         JobHasFinished: There is nothing left to do, and the directory is about to be removed.
     """
@@ -212,8 +222,12 @@ def claim(
         mine = newest is not None and newest.driver.token == driver.token
         if newest is not None and _sign_of_life(store, newest).get("finished") is True:
             raise JobHasFinished(store.url)
-        if newest is not None and not mine and not take_over and _is_alive(store, newest, driver, now_ms, lease_ms):
-            raise DirectoryInUse(store.url, newest.driver.host, newest.driver.pid)
+        if newest is not None and not mine and not take_over:
+            may_replace = _later_leader(leader, newest.leader)
+            if may_replace is None:
+                may_replace = not _is_alive(store, newest, driver, now_ms, lease_ms)
+            if not may_replace:
+                raise DirectoryInUse(store.url, newest.driver.host, newest.driver.pid)
         cancelled = newest is not None and _was_cancelled(store, newest.term)
         if cancelled and not mine and not names_start:
             raise JobWasCancelled(job_id, store.url)
@@ -222,12 +236,39 @@ def claim(
         else:
             term = max(least, newest.term + 1) if newest is not None else least
             try:
-                store.publish(owner_path("claim", term), Claim(term, driver, now_ms).encode())
+                store.publish(owner_path("claim", term), Claim(term, driver, now_ms, leader).encode())
             except FileExistsError:
                 continue  # another driver was faster: look at its claim
         if store.exclusive or _alone_in_term(store, term, driver):
             return Ownership(store, driver, term, now_ms, lease_ms, follows_cancellation=cancelled)
         least = term + 1
+
+
+def _later_leader(mine: LeaderTerm | None, other: LeaderTerm | None) -> bool | None:
+    """Return whether a driver's leader follows another's; None if the leaders do not tell."""
+    if mine is None or other is None or mine.cluster != other.cluster or mine.term == other.term:
+        return None
+    return mine.term > other.term
+
+
+def claim_after(store: FileStore, driver: Driver, term: int, now_ms: int, lease_ms: int) -> Ownership | None:
+    """Claim the term after a given one, without asking whether its owner lives; None if another was faster.
+
+    On a storage without exclusive creation two may claim the term. The entry tells whether the other one has acted.
+    """
+    try:
+        store.publish(owner_path("claim", term + 1), Claim(term + 1, driver, now_ms).encode())
+    except FileExistsError:
+        standing = read_claim(store, term + 1)
+        if standing is None or standing.driver.token != driver.token:  # else only the answer was lost
+            return None
+    if not store.exclusive:
+        if not _alone_in_term(store, term + 1, driver):
+            return None
+        store.replace(owner_path("entry", term + 1), encode_owner_file({"token": driver.token}))
+    owned = Ownership(store, driver, term + 1, now_ms, lease_ms, follows_cancellation=False)
+    owned.check()
+    return owned
 
 
 def _alone_in_term(store: FileStore, term: int, driver: Driver) -> bool:
@@ -256,7 +297,7 @@ def _is_alive(store: FileStore, owner: Claim, observer: Driver, now_ms: int, lea
     sign = _sign_of_life(store, owner)
     if sign.get("released") is True:
         return False
-    if owner.driver.host == observer.host:
+    if owner.driver.is_near(observer):
         return True
     last_ms = sign.get("now_ms", owner.claimed_ms)
     return isinstance(last_ms, int) and now_ms - last_ms < lease_ms

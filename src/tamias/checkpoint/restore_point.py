@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from tamias.checkpoint.checkpoint_directory import load_checkpoint
 from tamias.checkpoint.file_names import METADATA, checkpoint_id_of
-from tamias.checkpoint.metadata import CheckpointMetadata, decode_metadata
+from tamias.checkpoint.metadata import CheckpointMetadata
+from tamias.checkpoint.metadata_file import decode_metadata
 from tamias.checkpoint.signing import SigningKey
 from tamias.errors import RestoreError
 from tamias.storage.file_store import FileStore, open_files

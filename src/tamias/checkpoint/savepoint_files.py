@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from tamias.checkpoint.file_names import METADATA, checkpoint_id_of, checkpoint_name, savepoint_name
 from tamias.checkpoint.file_verification import verify_files
-from tamias.checkpoint.metadata import CheckpointMetadata, decode_metadata, encode_metadata
+from tamias.checkpoint.metadata import CheckpointMetadata
+from tamias.checkpoint.metadata_file import decode_metadata, encode_metadata
 from tamias.checkpoint.ownership import living_owner
 from tamias.checkpoint.restore_point import resolve
 from tamias.checkpoint.signing import SigningKey

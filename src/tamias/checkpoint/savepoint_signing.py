@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from tamias.checkpoint.file_names import METADATA, checkpoint_name
 from tamias.checkpoint.file_verification import verify_files
-from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata, decode_metadata, encode_metadata, is_signed
+from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
+from tamias.checkpoint.metadata_file import decode_metadata, encode_metadata, is_signed
 from tamias.checkpoint.restore_point import RestorePoint, resolve
 from tamias.checkpoint.savepoint_files import check_unused
 from tamias.checkpoint.signing import SigningKey

@@ -6,7 +6,7 @@ the slots use this object; they read no keys.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -14,8 +14,10 @@ from tamias.config import options
 from tamias.config.checkpoint_config import CheckpointConfig
 from tamias.config.checkpoint_settings import CheckpointSettings
 from tamias.config.configuration import Configuration
+from tamias.config.elasticity_settings import ElasticitySettings, elasticity_settings
 from tamias.config.job_id import JobID
 from tamias.config.link_settings import LinkSettings, link_settings
+from tamias.config.metric_settings import LatencySettings, latency_settings
 from tamias.config.python_dependencies import PythonDependencies, python_dependencies
 from tamias.config.queryable_settings import QueryableSettings, queryable_settings
 from tamias.config.reporter_settings import ReporterSettings, reporter_settings
@@ -43,7 +45,6 @@ class JobSettings:
     restart: RestartStrategyConfiguration = field(
         default_factory=lambda: NoRestartStrategyConfiguration(is_default=True)
     )
-    failover: Literal["region", "full"] = "region"  # what is restarted after a failure
     restore_path: str | None = None
     resume: bool = False  # continue the job of the same name that has the newest checkpoint
     allow_non_restored_state: bool = False
@@ -55,6 +56,9 @@ class JobSettings:
     python: PythonDependencies = field(default_factory=PythonDependencies)
     links: LinkSettings = field(default_factory=LinkSettings)
     queryable: QueryableSettings = field(default_factory=QueryableSettings)
+    latency: LatencySettings = field(default_factory=LatencySettings)
+    elasticity: ElasticitySettings = field(default_factory=ElasticitySettings)
+    parallelism: int = 1  # of operators whose parallelism the program does not set
     heartbeat_interval_ms: int = 10_000
     heartbeat_timeout_ms: int = 50_000
     epoch_stall_timeout_ms: int = 60_000
@@ -69,10 +73,14 @@ class JobSettings:
     control: bool | None = None  # whether `tamias list`, `stop` and `cancel` reach the job; None: only on Spark
     only_check_restore: bool = False  # the program ends before the job starts
     most_slots: int | None = None  # a job that needs more does not start
+    executions: str | None = None  # `one` or `many` jobs of a program that a service runs; None without a service
+    leader: str | None = None  # `cluster:term` of the leader among services that started the driver
     web: WebSettings = field(default_factory=WebSettings)
     reporters: tuple[ReporterSettings, ...] = ()
     configuration: Mapping[str, str] = field(default_factory=dict)  # every key; the Spark engine uses spark.*
     spark_session: Any = None  # the session that the program names; None: the running one, or a new one
+    # Draws the job graph again at another parallelism; None: the job cannot be rescaled while it runs.
+    graph_at: Callable[[int], Any] | None = field(default=None, compare=False, repr=False)
 
 
 def job_settings(
@@ -103,7 +111,6 @@ def job_settings(
         job_id=_job_id(configuration),
         checkpoints=checkpoint_settings,
         restart=resolve(restart_wish, configuration, checkpointing=checkpoint_settings.enabled),
-        failover=options.FAILOVER_STRATEGY.read(configuration),
         restore_path=options.RESTORE_PATH.read(configuration),
         resume=options.RESUME.read(configuration),
         allow_non_restored_state=options.RESTORE_IGNORE_UNCLAIMED.read(configuration),
@@ -118,10 +125,15 @@ def job_settings(
         control=options.CONTROL.read(configuration),
         only_check_restore=only_check_restore,
         most_slots=options.MOST_SLOTS.read(configuration),
+        executions=options.EXECUTIONS.read(configuration),
+        leader=options.LEADER.read(configuration),
         web=web,
         reporters=reporters,
         links=link_settings(configuration),
         queryable=queryable_settings(configuration),
+        latency=latency_settings(configuration),
+        elasticity=elasticity_settings(configuration),
+        parallelism=options.PARALLELISM.read(configuration),
         heartbeat_interval_ms=options.HEARTBEAT_INTERVAL.read(configuration),
         heartbeat_timeout_ms=heartbeat_timeout_ms(configuration),
         epoch_stall_timeout_ms=options.EPOCH_STALL_TIMEOUT.read(configuration),

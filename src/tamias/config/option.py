@@ -27,6 +27,7 @@ class ConfigOption(Generic[T]):
         unit: The unit of the number, ``ms`` or ``bytes``, or nothing.
         sentence: The meaning of the option.
         check: Returns why a value is refused, or None.
+        values: The allowed values, if they are few.
     """
 
     key: str
@@ -36,6 +37,7 @@ class ConfigOption(Generic[T]):
     unit: str = ""
     sentence: str = ""
     check: Callable[[T], str | None] | None = None
+    values: tuple[str, ...] = ()
 
     def find(self, configuration: Configuration) -> str | None:
         """Return the key, current or old, under which the configuration has a value for this option, or None."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from tamias.config.configuration import Configuration
 from tamias.config.option import ConfigOption
-from tamias.config.rocksdb_settings import COMPRESSIONS, MEBIBYTE, PREDEFINED, RocksDBSettings
+from tamias.config.rocksdb_settings import COMPRESSIONS, MEBIBYTE, NATIVE_METRICS, PREDEFINED, RocksDBSettings
 from tamias.config.value_text import parse_bool, parse_choice, parse_int, parse_list, parse_memory_bytes
 from tamias.errors import ConfigurationError
 
@@ -35,6 +35,7 @@ def rocksdb_settings(configuration: Configuration) -> RocksDBSettings:
     given = {field: option.read(configuration) for field, option in _FIELDS.items() if option.find(configuration)}
     if not USE_BLOOM_FILTER.read(configuration):
         given["bloom_bits_per_key"] = 0
+    given["native_metrics"] = tuple(name for name, option in NATIVE.items() if option.read(configuration))
     return replace(settings, **given)
 
 
@@ -53,13 +54,17 @@ def require_rocksdict() -> None:
 
 def declared_keys() -> set[str]:
     """Return every key that is declared here."""
-    return {option.key for option in (*_FIELDS.values(), *_CONDITIONS, PREDEFINED_OPTIONS, USE_BLOOM_FILTER)}
+    found = (*_FIELDS.values(), *_CONDITIONS, *NATIVE.values(), PREDEFINED_OPTIONS, USE_BLOOM_FILTER)
+    return {option.key for option in found}
 
 
 def _refuse_unknown(configuration: Configuration) -> None:
     known = declared_keys()
     for key in sorted(configuration.to_dict()):
         if key.startswith(PREFIX) and key not in known:
+            name = key.removeprefix(f"{PREFIX}metrics.")
+            if name in _NOT_HAD:
+                raise ConfigurationError(f"{key!r} is refused: {_NOT_HAD[name]}")
             near = difflib.get_close_matches(key, known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else "docs/state_backends.md lists the keys that have an effect"
             raise ConfigurationError(f"{key!r} has no effect here and is therefore refused: {hint}")
@@ -136,6 +141,25 @@ OPTIONS_FACTORY = ConfigOption[str | None](
     None,
     sentence="A Python class, by its import path, whose create_db_options(options) may change rocksdict.Options.",
 )
+
+_STATISTICS = (
+    "block-cache-hit", "block-cache-miss", "bloom-filter-full-positive", "bloom-filter-full-true-positive",
+    "bloom-filter-useful", "bytes-read", "bytes-written", "compaction-read-bytes", "compaction-write-bytes",
+    "iter-bytes-read", "stall-micros",
+)  # fmt: skip
+_NOT_HAD = {
+    **dict.fromkeys(
+        _STATISTICS,
+        "RocksDB counts it only with its statistics on, which slows every access; ask for its properties",
+    ),
+    "column-family-as-variable": "all states of an operator share one column family, 'default'",
+}
+NATIVE: dict[str, ConfigOption[bool]] = {
+    name: ConfigOption[bool](
+        f"{PREFIX}metrics.{name}", parse_bool, False, sentence=f"Whether RocksDB's property `{name}` is a metric."
+    )
+    for name in NATIVE_METRICS
+}
 
 _FIELDS: dict[str, ConfigOption[Any]] = {
     "compaction_style": ConfigOption[str](

@@ -22,6 +22,19 @@ COMPRESSIONS = {
 }
 
 
+# Flink's keys of RocksDB's own metrics, and the properties of RocksDB behind them.
+NATIVE_METRICS = (
+    "actual-delayed-write-rate", "background-errors", "block-cache-capacity", "block-cache-pinned-usage",
+    "block-cache-usage", "compaction-pending", "cur-size-active-mem-table", "cur-size-all-mem-tables",
+    "estimate-live-data-size", "estimate-num-keys", "estimate-pending-compaction-bytes", "estimate-table-readers-mem",
+    "is-write-stopped", "live-sst-files-size", "mem-table-flush-pending", "num-deletes-active-mem-table",
+    "num-deletes-imm-mem-tables", "num-entries-active-mem-table", "num-entries-imm-mem-tables", "num-files-at-level",
+    "num-immutable-mem-table", "num-live-versions", "num-running-compactions", "num-running-flushes", "num-snapshots",
+    "size-all-mem-tables", "total-sst-files-size",
+)  # fmt: skip
+LEVELS = 7  # of files, for `num-files-at-level`
+
+
 @dataclass(frozen=True)
 class RocksDBSettings:
     """The settings of the RocksDB instances of a job."""
@@ -46,6 +59,7 @@ class RocksDBSettings:
     transfer_threads: int = 4
     options_factory: str | None = None
     cache_bytes: int = 256 * MEBIBYTE  # of entries in use, in front of all instances in a slot
+    native_metrics: tuple[str, ...] = ()  # of `NATIVE_METRICS`: those that are reported
 
 
 # Flink's predefined options: the fields in which each set differs from the defaults.

@@ -28,7 +28,8 @@ _INSTEAD = {  # by prefix; the first match counts
     "taskmanager.memory.": "Spark provides the memory: set spark.executor.memory and spark.executor.memoryOverhead",
     "jobmanager.memory.": "Spark provides the memory: set spark.driver.memory",
     "taskmanager.numberOfTaskSlots": "the parallelism decides how many slots run: set parallelism.default",
-    "high-availability": "a job with a checkpoint directory is continued by the next driver that has its job id",
+    "high-availability": "it is an option of the service (`tamias service start`); without a service, a job with a "
+    "checkpoint directory is continued by the next driver that has its job id",
     "rest.": "it is an option of the service (`tamias service start`); a driver of its own has tamias.web",
     "pipeline.jars": "call env.add_jars(), or set spark.jars",
     "pipeline.classpaths": "call env.add_classpaths(), or set spark.driver.extraClassPath",

@@ -9,7 +9,26 @@ from tamias.config import options
 from tamias.config.configuration import Configuration
 from tamias.errors import ConfigurationError
 
-__all__ = ["WebSettings", "web_settings"]
+__all__ = ["FlameGraphSettings", "WebSettings", "web_settings"]
+
+
+@dataclass(frozen=True)
+class FlameGraphSettings:
+    """How stacks are sampled for flame graphs.
+
+    Attributes:
+        enabled: Whether they are.
+        samples: How many samples make a flame graph.
+        delay_ms: The time between two samples.
+        depth: How many frames are kept, from the innermost on.
+        refresh_ms: How old a flame graph may become before the next request samples anew.
+    """
+
+    enabled: bool = True
+    samples: int = 100
+    delay_ms: int = 50
+    depth: int = 100
+    refresh_ms: int = 60_000
 
 
 @dataclass(frozen=True)
@@ -26,6 +45,7 @@ class WebSettings:
         certificate_file: A PEM file with certificate and private key; None for a server without TLS.
         allowed_hosts: Further names by which the server may be addressed.
         address: Where the server listens, once it is open.
+        flame_graphs: How stacks are sampled.
     """
 
     port: int | None = None
@@ -37,6 +57,7 @@ class WebSettings:
     certificate_file: str | None = None
     allowed_hosts: tuple[str, ...] = ()
     address: str | None = None
+    flame_graphs: FlameGraphSettings = FlameGraphSettings()
 
 
 def web_settings(configuration: Configuration, port: int | None = None) -> WebSettings:
@@ -62,6 +83,13 @@ def web_settings(configuration: Configuration, port: int | None = None) -> WebSe
         read_only=options.WEB_READ_ONLY.read(configuration),
         certificate_file=options.WEB_CERTIFICATE_FILE.read(configuration),
         allowed_hosts=options.WEB_ALLOWED_HOSTS.read(configuration),
+        flame_graphs=FlameGraphSettings(
+            enabled=options.FLAME_GRAPH_ENABLED.read(configuration),
+            samples=options.FLAME_GRAPH_SAMPLES.read(configuration),
+            delay_ms=options.FLAME_GRAPH_DELAY.read(configuration),
+            depth=options.FLAME_GRAPH_DEPTH.read(configuration),
+            refresh_ms=options.FLAME_GRAPH_REFRESH.read(configuration),
+        ),
     )
     if not is_loopback(settings.bind_address):  # also without a port: the reporter for Prometheus has its own
         _check_exposed(settings, encrypted=options.WEB_ENCRYPTION.read(configuration) == "auto")

@@ -19,7 +19,7 @@ from tamias.clock import Clock, SystemClock
 from tamias.connectors.bucket_assigners import BucketAssigner
 from tamias.connectors.delivery import StreamTransformer, SupportsPreprocessing
 from tamias.connectors.file_addresses import input_address
-from tamias.connectors.file_compaction import FileCompactor, FileCompactStrategy
+from tamias.connectors.file_compaction import ConcatFileCompactor, FileCompactor, FileCompactStrategy
 from tamias.connectors.file_writer import BulkFileWriter, Compact, FileCommitter, FileWriter, WriterSettings
 from tamias.connectors.formats.schemas import BulkWriterFactory, Encoder
 from tamias.connectors.multipart_parts import MultipartParts, can_upload_in_parts
@@ -149,6 +149,11 @@ class FileSink(Sink[Any], SupportsPreprocessing):
 
         def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> Self:
             """Merge small parts of a bucket before they become visible."""
+            if isinstance(compactor, ConcatFileCompactor) and not getattr(self._encoder, "bytes_can_be_joined", True):
+                raise ConfigurationError(
+                    f"enable_compact() cannot join the bytes of files of {self._encoder!r}: each has a beginning or an "
+                    "end of its own, so the joined file loses records; use RecordWiseFileCompactor(format)"
+                )
             self._compact = (
                 _checked("enable_compact", strategy, FileCompactStrategy),
                 _checked("enable_compact", compactor, FileCompactor),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tamias.functions.raw_state import (
+from tamias.functions.raw_streams import (
     KeyedStateCheckpointOutputStream,
     KeyGroupStatePartitionStreamProvider,
     OperatorStateCheckpointOutputStream,

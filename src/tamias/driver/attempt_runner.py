@@ -6,18 +6,21 @@ import logging
 from dataclasses import dataclass, replace
 
 from tamias.driver.between_epochs import BetweenEpochs
+from tamias.driver.elasticity import Elasticity
 from tamias.driver.epoch_runner import EpochRunner
 from tamias.driver.final_checkpoint import FinalCheckpoint
-from tamias.driver.interrupts import AttemptFailed, check_cancelled, raise_failure
+from tamias.driver.interrupts import AttemptFailed, Cancelled, check_cancelled, raise_failure
 from tamias.driver.job import Job
 from tamias.driver.job_checkpoints import JobCheckpoints
 from tamias.driver.job_metrics import JobMetrics
 from tamias.driver.job_output import JobOutput
 from tamias.driver.job_recovery import JobRecovery
 from tamias.driver.pacing import EpochPacer, MarkPacer, PacingSettings
+from tamias.driver.rescale_switch import RescaleSwitch
+from tamias.driver.rescaling import Rescaling
 from tamias.driver.retained_checkpoints import RetainedCheckpoints
 from tamias.driver.savepoint_stop import SavepointStop
-from tamias.engine.protocol import Engine
+from tamias.engine.protocol import Engine, SetsAside
 from tamias.faults import point
 from tamias.functions.job_status import JobStatus
 from tamias.graph.addresses import SubtaskId
@@ -51,9 +54,15 @@ class AttemptRunner:
     between: BetweenEpochs
     stop: SavepointStop
     final_checkpoint: FinalCheckpoint
+    rescaling: Rescaling
+    switch: RescaleSwitch
+    elasticity: Elasticity
 
-    def run(self, attempt: int) -> None:
-        """Run an attempt to the end of the job's input, or until the job is stopped with a savepoint.
+    def run(self, attempt: int) -> bool:
+        """Run an attempt to the end of the job's input, or until the job is stopped with a savepoint or rescaled.
+
+        Returns:
+            Whether the job is over; else the next attempt goes on at another parallelism.
 
         Raises:
             AttemptFailed: A subtask, a slot or too many checkpoints failed.
@@ -75,10 +84,15 @@ class AttemptRunner:
             stop = self.between.stop
             if stop is not None and not self.epochs.has_ordered and self.stop.perform(stop, pacer.pace.budget):
                 break
-            may_order_ahead = stop is None and not finished
+            rescales = stop is None and self.rescaling.is_ready
+            if rescales and not self.epochs.has_ordered and self.switch.perform(pacer.pace.budget):
+                return False
+            may_order_ahead = stop is None and not rescales and not finished
             epoch = self.epochs.run(
                 pacer.pace.budget, holds_sources=self.between.reader_is_behind, may_order_ahead=may_order_ahead
             )
+            self.rescaling.settle()
+            self.elasticity.attend(has_backlog=self.epochs.has_backlog)
             finished = epoch.finished
             if self.epochs.has_ordered:
                 continue
@@ -93,6 +107,26 @@ class AttemptRunner:
                 self.between.wait_for_checkpoint(epoch.order.checkpoint_id)
         point("driver-close")
         raise_failure(self.engine.close_subtasks())
+        return True
+
+    def wait_for_restart(self, delay_ms: int) -> None:
+        """Wait before the next attempt. Regions that have not failed run on meanwhile, where jobs run continuously.
+
+        Raises:
+            AttemptFailed: Another region failed meanwhile.
+            Cancelled: The job was cancelled meanwhile.
+        """
+        region, steady = self.epochs.failed_region, self.job.steady
+        if region is None or not isinstance(self.engine, SetsAside):
+            if self.job.handle.wait_for_cancel(delay_ms / 1000):
+                raise Cancelled
+            return
+        until_ms = steady.now_ms() + delay_ms
+        self.engine.set_aside(region)
+        budget = EpochPacer(self._pacing()).pace.budget
+        while (left_ms := until_ms - steady.now_ms()) > 0:
+            self.epochs.run_others(budget, holds_sources=self.between.reader_is_behind)
+            self.between.rest(min(left_ms, self.engine.mark_interval_ms or 1))
 
     def _deploy(self, attempt: int, region: frozenset[SubtaskId] | None) -> None:
         """Start the subtasks of a region, or all of them, from the newest checkpoint."""
@@ -106,6 +140,7 @@ class AttemptRunner:
         if failure is not None:
             if origin is not None and self.recovery.refuse(origin, failure.error):
                 self.retained.forget(origin.metadata.checkpoint_id)
+                failure = replace(failure, subtasks=frozenset())  # all regions go back to the checkpoint before
             raise AttemptFailed(failure)
         if attempt > 0:
             parts = "" if region is None else f", {len(region)} of {len(self.job.subtasks)} subtasks"

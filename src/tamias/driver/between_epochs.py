@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tamias.driver.checkpoint_requests import CheckpointRequest
 from tamias.driver.interrupts import check_cancelled, raise_failure
 from tamias.driver.job import Job
 from tamias.driver.job_checkpoints import JobCheckpoints
+from tamias.driver.rescaling import Rescaling
 from tamias.driver.savepoint_requests import SavepointRequest
 from tamias.engine.protocol import Engine
 from tamias.operators.epoch import Ack
@@ -23,18 +25,24 @@ class BetweenEpochs:
         stop: The savepoint that the job ends with; None until one is requested.
     """
 
-    def __init__(self, job: Job, engine: Engine, checkpoints: JobCheckpoints) -> None:
+    def __init__(self, job: Job, engine: Engine, checkpoints: JobCheckpoints, rescaling: Rescaling) -> None:
         self._job = job
         self._engine = engine
         self._checkpoints = checkpoints
+        self._rescaling = rescaling
         self.stop: SavepointRequest | None = None
 
     def attend(self) -> None:
-        """Handle everything that has happened meanwhile: a cancellation, savepoint requests, snapshots, timeouts."""
+        """Handle everything that has happened meanwhile: a cancellation, requests, snapshots, timeouts."""
         check_cancelled(self._job.handle)
         for request in self._job.handle.take_requests():
             self._accept(request)
+        for rescale in self._job.handle.take_rescales():
+            self._rescaling.accept(rescale, stopping=self.stop is not None)
+        for wanted in self._job.handle.take_checkpoint_requests():
+            self._accept_checkpoint(wanted)
         self._checkpoints.attend()
+        self._rescaling.attend()
 
     def _accept(self, request: SavepointRequest) -> None:
         if self._job.graph.settings.batch:
@@ -46,6 +54,14 @@ class BetweenEpochs:
                 self.stop = request
             else:
                 self._checkpoints.request_savepoint(request)
+
+    def _accept_checkpoint(self, request: CheckpointRequest) -> None:
+        if self._job.graph.settings.batch or not self._job.settings.checkpoints.enabled:
+            request.fail("the job takes no checkpoints (execution.checkpointing.interval)")
+        elif self.stop is not None:
+            request.fail("the job is being stopped with a savepoint")
+        else:
+            self._checkpoints.request_checkpoint(request)
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
         """Attend until the condition holds.
@@ -64,8 +80,13 @@ class BetweenEpochs:
         """Wait while the program has read too few of the collected records, unless a savepoint is requested."""
         handle, most_bytes = self._job.handle, self._job.settings.collect_buffer_bytes
         self.wait_until(
-            lambda: handle.collected_bytes < most_bytes or self.stop is not None or self._checkpoints.is_requested
+            lambda: handle.collected_bytes < most_bytes or self._is_wanted or self._checkpoints.is_requested
         )
+
+    @property
+    def _is_wanted(self) -> bool:
+        """Whether the attempt is to end, with a savepoint or with a rescale."""
+        return self.stop is not None or self._rescaling.is_ready
 
     def wait_ms(self, wait_ms: int) -> None:
         """Attend for a while."""
@@ -91,8 +112,22 @@ class BetweenEpochs:
             now_ms = steady.now_ms()
             due_ms = self._checkpoints.next_due_ms(now_ms)
             left_ms = (until_ms if due_ms is None else min(until_ms, due_ms)) - now_ms
-            if left_ms <= 0 or self.stop is not None:
+            if left_ms <= 0 or self._is_wanted:
                 return
+            raise_failure(self._engine.lost())
+            self._engine.wait(min(left_ms / 1000, _POLL_S))
+
+    def rest(self, wait_ms: int) -> None:
+        """Wait while some regions run and others wait for their restart. Requests wait for the restart too.
+
+        Raises:
+            AttemptFailed: A subtask or slot of the regions that run has failed.
+        """
+        steady = self._job.steady
+        until_ms = steady.now_ms() + wait_ms
+        while (left_ms := until_ms - steady.now_ms()) > 0:
+            check_cancelled(self._job.handle)
+            self._checkpoints.attend()
             raise_failure(self._engine.lost())
             self._engine.wait(min(left_ms / 1000, _POLL_S))
 

@@ -9,6 +9,7 @@ from tamias.checkpoint import events
 from tamias.checkpoint.checkpoint_directory import CheckpointDirectory
 from tamias.checkpoint.coordinator import CheckpointCoordinator
 from tamias.checkpoint.metadata import CheckpointMetadata, assemble
+from tamias.driver.checkpoint_requests import CheckpointRequests
 from tamias.driver.cuts import Cuts
 from tamias.driver.interrupts import AttemptFailed, raise_failure
 from tamias.driver.job import Job
@@ -45,6 +46,7 @@ class CheckpointActions:
     recovery: JobRecovery
     retained: RetainedCheckpoints
     savepoints: SavepointRequests
+    requests: CheckpointRequests
     cuts: Cuts
     output: JobOutput
     _written: _Written | None = None
@@ -73,6 +75,7 @@ class CheckpointActions:
                         self.retained.discard(checkpoint_id, paths, whole=directory)
                 case events.RefuseRequest(request_id, why):
                     self.savepoints.refuse(request_id, why)
+                    self.requests.refuse(request_id, why)
                 case events.FailJob(why, error):
                     raise AttemptFailed(Failure(error or CheckpointError(why)))
                 case events.StartCheckpoint():
@@ -112,7 +115,7 @@ class CheckpointActions:
         request.place.check(metadata)
         request.place.publish(metadata, self.directory.signing_key)
         # Sinks commit with the savepoint that the job ends with, so after a failure nothing older may be restored.
-        if request.synchronous or not self.job.settings.checkpoints.prefer_checkpoint_for_recovery:
+        if request.commits or not self.job.settings.checkpoints.prefer_checkpoint_for_recovery:
             self.recovery.note_savepoint(metadata.checkpoint_id, request.place.files)
         self.directory.check_owner()  # as with checkpoints: before the savepoint is announced
 
@@ -138,7 +141,9 @@ class CheckpointActions:
         self.job.statistics.checkpoints.keep(self.retained.retained_ids)
         self.output.commit(cut)
         point("before-notify")
-        raise_failure(self.engine.notify_completed(checkpoint_id))
+        failure = self.engine.notify_completed(checkpoint_id)
+        self.requests.complete(checkpoint_id)  # also if a slot could not be told: the checkpoint exists
+        raise_failure(failure)
         point("notified")
 
     def _complete_savepoint(self, checkpoint_id: int, request: SavepointRequest) -> None:
@@ -148,8 +153,9 @@ class CheckpointActions:
         completed = progress.savepoints_completed + 1
         handle.update(replace(progress, savepoints_completed=completed, last_savepoint_path=path))
         self.job.statistics.checkpoints.complete(checkpoint_id, path)
+        request.answer()
         _log.info("savepoint %d of job %s is complete: %s", checkpoint_id, self.job.name, path)
-        if request.synchronous:
+        if request.commits:
             self.output.commit(cut)
             raise_failure(self.engine.notify_completed(checkpoint_id))
         elif request.then == "cancel":
@@ -161,6 +167,7 @@ class CheckpointActions:
 
     def _abort(self, checkpoint_id: int, why: str, *, failing: bool) -> None:
         is_savepoint = self.savepoints.abort(checkpoint_id, why)
+        self.requests.abort(checkpoint_id, why)
         self.job.statistics.checkpoints.fail(checkpoint_id, why)
         what = "savepoint" if is_savepoint else "checkpoint"
         level = logging.INFO if failing else logging.WARNING

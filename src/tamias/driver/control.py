@@ -162,6 +162,8 @@ class ControlDesk:
                 "then": ("go on" | "stop" | "drain" | "cancel") as then,
             }:
                 return self._handle.request_savepoint(directory, native=native, then=then).result()
+            case {"ask": "rescale", "parallelism": int() as parallelism, "directory": str() | None as directory}:
+                return self._handle.request_rescale(parallelism, directory).result()
         raise ValueError(f"not understood: {json.dumps(question)[:200]}")
 
     def _description(self) -> dict[str, Any]:
@@ -192,18 +194,27 @@ def desks() -> list[Path]:
     return sorted(runtime_folder().glob("*.sock"))
 
 
-def ask(desk: Path, question: dict[str, Any]) -> Any:
-    """Send a request to a job and wait for the answer, however long it takes.
+def ask(desk: Path, question: dict[str, Any], within_s: float | None = None) -> Any:
+    """Send a request to a job and wait for the answer.
+
+    Args:
+        desk: The socket of the job.
+        question: The request.
+        within_s: How long the answer may take; None for any time.
 
     Raises:
+        TimeoutError: The job has not answered in time.
         JobGone: The job ended, or its driver died, before it answered. The socket of a killed driver is removed.
         TamiasError: The job could not do what was asked.
     """
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
+            link.settimeout(within_s)
             link.connect(str(desk))
             link.sendall(json.dumps(question).encode() + b"\n")
-            reply = json.loads(_read_line(link))
+            reply = json.loads(_read_line(link, within_s))
+    except TimeoutError:
+        raise
     except ConnectionRefusedError as error:
         desk.unlink(missing_ok=True)
         raise JobGone("the job's driver was killed") from error

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+from tamias.graph.addresses import SubtaskId
 
 __all__ = ["Cut", "Cuts"]
 
 
 @dataclass(frozen=True)
 class Cut:
-    """The end of the epoch that carried a checkpoint, and how many records the sources had read by then."""
+    """The end of the epoch that carried a checkpoint, and how many records each source subtask had read by then."""
 
     epoch: int
-    records_read: int
+    records_read: Mapping[SubtaskId, int]
 
 
 class Cuts:

@@ -50,7 +50,7 @@ class EpochRunner:
         self._open_loops: frozenset[int] | None = None
         self._crowded = False  # more blobs wait in a subtask than one more checkpoint may add to
         self._holds_sources = False  # in the epochs that begin now
-        self._failed_region: frozenset[SubtaskId] | None = None
+        self._failed: frozenset[SubtaskId] = frozenset()  # subtasks that the next attempt restarts
         self._ahead: deque[EpochOrder] = deque()  # orders whose marks are on their way already
         self._budget: EpochBudget | None = None  # of a further epoch that may begin meanwhile; None: none may
         self._most_ahead = job.settings.checkpoints.max_concurrent - 1
@@ -70,13 +70,28 @@ class EpochRunner:
         self._ahead.clear()
 
     @property
+    def has_backlog(self) -> bool:
+        """Whether a source had more to read at the end of the last epoch."""
+        return self._backlog
+
+    @property
     def has_ordered(self) -> bool:
         """Whether the marks of the next epoch are on their way already."""
         return bool(self._ahead)
 
+    def fail(self, failure: Failure) -> frozenset[SubtaskId] | None:
+        """Note a failure; return the subtasks that restart because of it and of those before; None for all of them."""
+        self._failed |= in_regions_of(self._job.graph, failure.subtasks) or self._job.subtasks
+        return self.failed_region
+
+    @property
+    def failed_region(self) -> frozenset[SubtaskId] | None:
+        """The subtasks that the next attempt restarts; None for all subtasks."""
+        return self._failed if self._failed and self._failed != self._job.subtasks else None
+
     def take_failed_region(self) -> frozenset[SubtaskId] | None:
-        """Return and forget the subtasks that the next attempt restarts; None for all subtasks."""
-        region, self._failed_region = self._failed_region, None
+        """Return and forget `failed_region`."""
+        region, self._failed = self.failed_region, frozenset()
         return region
 
     def run(
@@ -114,6 +129,11 @@ class EpochRunner:
             order = replace(order, overtakes_after_ms=self._overtakes_after_ms(due))
         return order if due is None else self._carrying(order, due)
 
+    def _without_checkpoint(self, budget: EpochBudget) -> EpochOrder:
+        order = self._order(budget)
+        unaligned = self._job.graph.settings.unaligned
+        return replace(order, overtakes_after_ms=self._overtakes_after_ms(None)) if unaligned else order
+
     def _start_due(self) -> DueCheckpoint | None:
         return self._checkpoints.start_due(Cut(self._number, self._output.records_read), backlog=self._backlog)
 
@@ -150,6 +170,16 @@ class EpochRunner:
         """Run one epoch in which the sources end, although there is more to read. It carries no checkpoint."""
         return self._run(replace(self._order(budget), drain=True, holds_sources=False))
 
+    def run_others(self, budget: EpochBudget, *, holds_sources: bool) -> None:
+        """Run one epoch of the regions that have not failed. It carries no checkpoint.
+
+        Raises:
+            AttemptFailed: Another subtask or slot failed.
+            Cancelled: The job was cancelled while the epoch ran.
+        """
+        self._holds_sources = holds_sources or self._crowded
+        self._run(self._without_checkpoint(budget))
+
     def _order(self, budget: EpochBudget) -> EpochOrder:
         order = EpochOrder(
             number=self._number,
@@ -169,8 +199,8 @@ class EpochRunner:
         result = self._engine.run_epoch(order)
         check_cancelled(self._job.handle)
         if result.failure is not None:
-            self._failed_region = self._region_of(result.failure)
-            if self._failed_region is not None:  # the other regions' part of the epoch stands, without its checkpoint
+            if self.fail(result.failure) is not None and result.acks:
+                # The other regions' part of the epoch stands, without its checkpoint.
                 self._publish(replace(order, checkpoint_id=None), result.acks, 0.0)
             raise AttemptFailed(result.failure)
         self._group_watermarks = least_by_group(result.acks)
@@ -184,13 +214,6 @@ class EpochRunner:
         self._publish(order, result.acks, report.wall_ms)
         return Epoch(order, result.acks, report)
 
-    def _region_of(self, failure: Failure) -> frozenset[SubtaskId] | None:
-        """Return the subtasks that a failure restarts; None for all subtasks."""
-        if self._job.settings.failover != "region" or not failure.subtasks:
-            return None
-        region = in_regions_of(self._job.graph, failure.subtasks)
-        return region if region != self._job.subtasks else None
-
     def _report(self, acks: list[Ack], wall_ms: float) -> EpochReport:
         sources = [ack for ack in acks if self._job.graph.vertices[ack.vertex].is_source]
         return EpochReport(
@@ -202,7 +225,7 @@ class EpochRunner:
 
     def _publish(self, order: EpochOrder, acks: list[Ack], wall_ms: float) -> None:
         self._output.show(order.number, acks, wall_ms)
-        self._job.statistics.epoch(acks)
+        self._job.statistics.epoch(acks, wall_ms)
         if order.checkpoint_id is not None:
             self._checkpoints.taken_at(order.checkpoint_id, Cut(order.number, self._output.records_read))
 

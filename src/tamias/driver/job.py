@@ -14,12 +14,12 @@ from tamias.graph.job_graph import JobGraph
 __all__ = ["Job"]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Job:
     """A job on this driver.
 
     Attributes:
-        graph: The job graph, with the maximum parallelism that restored state demands.
+        graph: The job graph, with the maximum parallelism that restored state demands. A rescale replaces it.
         settings: The settings of the job.
         handle: Where the job's progress is published and its requests come in.
         clock: The time of day, which timers use.
@@ -39,10 +39,19 @@ class Job:
     @staticmethod
     def of(graph: JobGraph, settings: JobSettings, handle: JobHandle, clock: Clock, steady: SteadyClock) -> Job:
         """Return the job of a graph."""
-        subtasks = frozenset(SubtaskId(v.id, index) for v in graph.vertices for index in range(v.parallelism))
-        return Job(graph, settings, handle, clock, steady, subtasks, JobStatistics(graph, settings, clock))
+        statistics = JobStatistics(graph, settings, clock)
+        return Job(graph, settings, handle, clock, steady, _subtasks_of(graph), statistics)
+
+    def change_graph(self, graph: JobGraph) -> None:
+        """Go on with the graph of another parallelism. No attempt runs."""
+        self.graph, self.subtasks = graph, _subtasks_of(graph)
+        self.statistics.change_graph(graph)
 
     @property
     def name(self) -> str:
         """The name that messages use."""
         return self.settings.job_name
+
+
+def _subtasks_of(graph: JobGraph) -> frozenset[SubtaskId]:
+    return frozenset(SubtaskId(v.id, index) for v in graph.vertices for index in range(v.parallelism))

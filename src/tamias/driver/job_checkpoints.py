@@ -15,6 +15,7 @@ from tamias.checkpoint.restore_plan import settled_subtasks
 from tamias.checkpoint.schedule import CoordinatorSettings
 from tamias.config.checkpoint_settings import KEEP_ALL_FAILURES, CheckpointSettings
 from tamias.driver.checkpoint_actions import CheckpointActions
+from tamias.driver.checkpoint_requests import CheckpointRequest, CheckpointRequests
 from tamias.driver.cuts import Cut, Cuts
 from tamias.driver.job import Job
 from tamias.driver.job_output import JobOutput
@@ -80,6 +81,7 @@ class JobCheckpoints:
             job.subtasks, _coordinator_settings(job.settings.checkpoints), first_id=self._first_id
         )
         self._savepoints = SavepointRequests(str(job.settings.job_id))
+        self._requests = CheckpointRequests()
         self._cuts = Cuts()
         self._actions = CheckpointActions(
             job,
@@ -89,6 +91,7 @@ class JobCheckpoints:
             recovery=recovery,
             retained=retained,
             savepoints=self._savepoints,
+            requests=self._requests,
             cuts=self._cuts,
             output=output,
         )
@@ -111,7 +114,7 @@ class JobCheckpoints:
         cut = self._cuts.of_savepoint(restored_id)
         if cut is not None:  # the subtasks were never notified of that savepoint, but restoring it commits its output
             self._output.commit(cut)
-        self._handle(events.JobStarted(self._job.steady.now_ms(), restored_id, finished))
+        self._handle(events.JobStarted(self._job.steady.now_ms(), restored_id, finished, self._job.subtasks))
 
     def end_attempt(self, why: str) -> None:
         """Abort the checkpoints in flight of an attempt that has failed. The slots are not told."""
@@ -151,9 +154,24 @@ class JobCheckpoints:
             return 0.0
         return patience_of(interval_ms, next((s for s in reversed(self._coordinator.history) if s.completed), None))
 
+    @property
+    def newest_id(self) -> int:
+        """The newest checkpoint or savepoint that was begun."""
+        return self._coordinator.newest_id
+
+    @property
+    def refusal(self) -> str | None:
+        """The reason checkpointing is suspended, or None if it is active."""
+        return self._coordinator.refusal
+
     def request(self) -> None:
-        """Let the next epoch carry a checkpoint, whatever the schedule says. None is in flight."""
+        """Let the next epoch with a free place carry a checkpoint, whatever the schedule says."""
         self._handle(events.CheckpointRequested(self._job.steady.now_ms()))
+
+    def request_checkpoint(self, request: CheckpointRequest) -> None:
+        """Let one of the next epochs carry a checkpoint that a user wants, as soon as there is a free place."""
+        self._requests.add(request)
+        self._handle(events.CheckpointRequested(self._job.steady.now_ms(), request_id=request.request_id))
 
     def admit(self, request: SavepointRequest) -> bool:
         """Create the directory of a savepoint. If there can be none, answer the request and return False."""
@@ -185,6 +203,7 @@ class JobCheckpoints:
         if start is not None:
             self._cuts.begin(start.checkpoint_id, cut)
             self._under_way.add(start.checkpoint_id)
+            self._requests.start(start.request_id, start.checkpoint_id)
             is_savepoint = start.kind == "savepoint"
             order = self._savepoints.start(start.request_id, start.checkpoint_id) if is_savepoint else None
             due = DueCheckpoint(start.checkpoint_id, start.participants, order)
@@ -242,13 +261,18 @@ class JobCheckpoints:
         """Note that the job was cancelled, before anything is released."""
         self._directory.note_cancelled()
 
+    def check_owner(self) -> None:
+        """Raise `Fenced` if another driver has taken the job over."""
+        self._directory.check_owner()
+
     def job_ended(self, status: JobStatus) -> None:
         """Keep or delete the checkpoints of a job that has ended, and remove unfinished savepoints."""
         self._savepoints.remove_unfinished()
         self._retained.job_ended(status, first_id=self._first_id)
 
     def answer_requests(self, status: JobStatus) -> None:
-        """Answer the savepoint requests that are still open: the job is over."""
+        """Answer the requests for checkpoints and savepoints that are still open: the job is over."""
+        self._requests.job_ended(status)
         self._savepoints.job_ended(status)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tamias.checkpoint.checkpoint_directory import CheckpointDirectory
 from tamias.checkpoint.driver_process import Driver
+from tamias.checkpoint.owner_files import LeaderTerm
 from tamias.checkpoint.signing import read_signing_key
 from tamias.config.job_settings import JobSettings
 from tamias.engine.protocol import Engine
@@ -38,6 +39,7 @@ def open_directory(settings: JobSettings, now_ms: int) -> CheckpointDirectory:
         now_ms,
         lease_ms=checkpoints.owner_lease_ms,
         names_start=settings.restore_path is not None,
+        leader=None if settings.leader is None else LeaderTerm.parse(settings.leader),
     )
     return directory
 

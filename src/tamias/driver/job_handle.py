@@ -10,14 +10,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tamias.config.job_id import JobID
+from tamias.driver.checkpoint_requests import CheckpointRequest
 from tamias.driver.collect_queue import CollectQueue, WaitingRun
 from tamias.driver.job_progress import Fact, JobProgress, html_table
 from tamias.driver.query_address import QueryAddress
+from tamias.driver.rescale_requests import RescaleRequest
 from tamias.driver.savepoint_requests import SavepointRequest, Then
+from tamias.driver.state_reader import StateReader
 from tamias.driver.statistics.job_statistics import JobStatistics
 from tamias.errors import ConfigurationError, JobCancelledError
 from tamias.functions.job_execution_result import JobExecutionResult
 from tamias.functions.job_status import JobStatus
+from tamias.slot.recent_log import SlotLogs
+from tamias.slot.stack_sampling import SamplingPlan, StackSample
 from tamias.slot.thread_stacks import ThreadStack
 
 __all__ = ["JobHandle"]
@@ -32,6 +37,7 @@ class JobHandle:
     Attributes:
         savepoint_directory: Where savepoints go that are requested without a directory.
         queries_at: Where queries of the job's state are answered; None if they are not.
+        state_reader: Reads the job's state; None if queries are not answered, and when the job has ended.
         savepoint_requested: Whether a savepoint was ever requested, so that one may refer to the job's input.
         statistics: What is remembered about the job; None until its loop is assembled.
     """
@@ -42,6 +48,7 @@ class JobHandle:
     savepoint_requested: bool = False
     statistics: JobStatistics | None = None
     queries_at: QueryAddress | None = None
+    state_reader: StateReader | None = None
     _progress: JobProgress = field(default_factory=JobProgress)
     _ended: threading.Event = field(default_factory=threading.Event)
     _cancel: threading.Event = field(default_factory=threading.Event)
@@ -53,9 +60,13 @@ class JobHandle:
     _on_cancel: Callable[[], None] | None = None
     _metrics: Callable[[], dict[str, Any]] | None = None
     _requests: list[SavepointRequest] = field(default_factory=list)
+    _rescales: list[RescaleRequest] = field(default_factory=list)
+    _checkpoint_requests: list[CheckpointRequest] = field(default_factory=list)
     _requests_lock: threading.Lock = field(default_factory=threading.Lock)
     _on_request: Callable[[], None] | None = None
     _stacks: Callable[[int], list[ThreadStack]] | None = None
+    _samples: Callable[[int, SamplingPlan], list[StackSample]] | None = None
+    _slot_log: Callable[[int], SlotLogs | None] | None = None
     _before_end: Callable[[], None] | None = None
     _after_end: Callable[[], None] | None = None
     is_in_foreground: bool = False  # the program waits for the job, and writes nothing meanwhile
@@ -129,6 +140,50 @@ class JobHandle:
                 request.job_ended(self.status())
             else:
                 self._requests.append(request)
+        self._call_on_request()
+        return request.future
+
+    def request_checkpoint(self) -> Future[int]:
+        """Request a checkpoint beside the schedule. The future has its number, or the reason why it was not taken."""
+        request = CheckpointRequest()
+        with self._requests_lock:
+            if self._ended.is_set():
+                request.fail(f"the job is over ({self.status().name})")
+            else:
+                self._checkpoint_requests.append(request)
+        self._call_on_request()
+        return request.future
+
+    def _call_on_request(self) -> None:
+        if self._on_request is not None:
+            self._on_request()
+
+    def request_rescale(
+        self,
+        parallelism: int,
+        directory: str | None = None,
+        *,
+        most_slots: int | None = None,
+        cause: str = "a request",
+    ) -> Future[str]:
+        """Request another parallelism, while the job runs.
+
+        Args:
+            parallelism: The default parallelism. Operators whose parallelism the program sets keep it.
+            directory: Go on from a savepoint in this directory; None for a checkpoint, if the job takes any.
+            most_slots: The slots that the job may take from now on; None for as many as before.
+            cause: Who wants it, and why.
+
+        Returns:
+            A future of the checkpoint or savepoint that the job went on from, done when it runs with the new
+            parallelism. It has a `RescaleError` with the reason if the job goes on as it was.
+        """
+        request = RescaleRequest(parallelism, most_slots, directory, cause)
+        with self._requests_lock:
+            if self._ended.is_set():
+                request.refuse(f"the job is over ({self.status().name})")
+            else:
+                self._rescales.append(request)
         if self._on_request is not None:
             self._on_request()
         return request.future
@@ -144,6 +199,22 @@ class JobHandle:
             SlotLostError: The slot does not answer.
         """
         return [] if self._stacks is None else self._stacks(slot)
+
+    def sample_stacks(self, slot: int, plan: SamplingPlan) -> list[StackSample]:
+        """Sample the stacks of a slot's subtasks, which lasts as long as the plan says; none if the job has no slots.
+
+        Raises:
+            SlotLostError: The slot does not answer.
+        """
+        return [] if self._samples is None else self._samples(slot, plan)
+
+    def slot_log(self, slot: int) -> SlotLogs | None:
+        """Return the last lines of a slot's log; None if the slot has no log of its own.
+
+        Raises:
+            SlotLostError: The slot does not answer.
+        """
+        return None if self._slot_log is None else self._slot_log(slot)
 
     def merged_accumulators(self) -> dict[str, Any]:
         """Return the accumulators as of the last epoch, each merged over all subtasks."""
@@ -240,6 +311,18 @@ class JobHandle:
             taken, self._requests = self._requests, []
         return taken
 
+    def take_rescales(self) -> list[RescaleRequest]:
+        """Return the rescales requested since the last call."""
+        with self._requests_lock:
+            taken, self._rescales = self._rescales, []
+        return taken
+
+    def take_checkpoint_requests(self) -> list[CheckpointRequest]:
+        """Return the checkpoints requested since the last call."""
+        with self._requests_lock:
+            taken, self._checkpoint_requests = self._checkpoint_requests, []
+        return taken
+
     def update(self, progress: JobProgress) -> None:
         """Publish progress."""
         self._progress = progress
@@ -256,11 +339,16 @@ class JobHandle:
         self._progress = replace(self._progress, status=status)
         self._result, self._error = result, error
         self._collected.end()
+        self.state_reader = None  # a handle of an ended job must not keep its engine
         with self._requests_lock:
             self._ended.set()
         self._call_at_end(status)  # what was added since
         for request in self.take_requests():
             request.job_ended(status)
+        for rescale in self.take_rescales():
+            rescale.refuse(f"the job is over ({status.name})")
+        for wanted in self.take_checkpoint_requests():
+            wanted.fail(f"the job is over ({status.name})")
 
     def _call_at_end(self, status: JobStatus) -> None:
         with self._requests_lock:
@@ -274,6 +362,14 @@ class JobHandle:
     def on_stacks(self, call: Callable[[int], list[ThreadStack]]) -> None:
         """Set what returns the stacks of a slot's threads. Any thread may call it."""
         self._stacks = call
+
+    def on_samples(self, call: Callable[[int, SamplingPlan], list[StackSample]]) -> None:
+        """Set what samples the stacks of a slot's subtasks. Any thread may call it."""
+        self._samples = call
+
+    def on_slot_log(self, call: Callable[[int], SlotLogs | None]) -> None:
+        """Set what returns the last lines of a slot's log. Any thread may call it."""
+        self._slot_log = call
 
     def publish_metrics(self, values: Callable[[], dict[str, Any]]) -> None:
         """Set what returns the latest metrics of all subtasks. Any thread may call it."""

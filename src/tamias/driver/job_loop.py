@@ -10,6 +10,8 @@ files. The loop and its parts own the engine and perform what the rules decide:
     JobCheckpoints    the events of the coordinator; CheckpointActions performs its actions
     FinalCheckpoint   the checkpoint after the last record
     SavepointStop     the end of a job with a savepoint
+    Rescaling         another parallelism; RescaleSwitch ends the attempt at the old one
+    Elasticity        reactive mode and the autoscaler, which ask for another parallelism
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from tamias.config.checkpointing import CheckpointingMode
 from tamias.config.job_settings import JobSettings, for_batch
 from tamias.driver.attempt_runner import AttemptRunner
 from tamias.driver.between_epochs import BetweenEpochs
+from tamias.driver.elasticity import Elasticity
 from tamias.driver.epoch_runner import EpochRunner
 from tamias.driver.failures import job_error
 from tamias.driver.final_checkpoint import FinalCheckpoint
@@ -34,16 +37,19 @@ from tamias.driver.job_checkpoints import JobCheckpoints
 from tamias.driver.job_directory import address_for_slots, check_reachable, open_directory
 from tamias.driver.job_handle import JobHandle
 from tamias.driver.job_lines import JobFacts, end_line, start_line
+from tamias.driver.job_outcome import JobOutcome, note_outcome, outcomes_are_noted
 from tamias.driver.job_output import JobOutput
 from tamias.driver.job_recovery import JobRecovery
+from tamias.driver.query_routing import StateQueries
 from tamias.driver.query_server import answer_queries
 from tamias.driver.repeated_failures import RepeatedFailures
+from tamias.driver.rescale_switch import RescaleSwitch
+from tamias.driver.rescaling import Rescaling
 from tamias.driver.restarts import restart_strategy
 from tamias.driver.retained_checkpoints import RetainedCheckpoints
 from tamias.driver.savepoint_stop import SavepointStop
-from tamias.driver.state_queries import StateQueries
 from tamias.engine.protocol import Engine, Failure
-from tamias.errors import JobCancelledError, may_be_retried
+from tamias.errors import Fenced, JobCancelledError, may_be_retried
 from tamias.functions.job_execution_result import JobExecutionResult
 from tamias.functions.job_status import JobStatus
 from tamias.graph.job_graph import JobGraph
@@ -101,6 +107,7 @@ class JobLoop:
                 if settings.queryable.enabled:
                     queries = StateQueries(self._job, self._engine, retained, directory)
                     answer_queries(settings.queryable, settings.links, handle, queries)
+                    handle.state_reader = queries
             except BaseException:
                 self._engine.shutdown()
                 raise
@@ -123,6 +130,8 @@ class JobLoop:
         handle.on_cancel(self._interrupt)
         handle.on_request(self._engine.wake)
         handle.on_stacks(self._engine.thread_stacks)
+        handle.on_samples(self._engine.sample_stacks)
+        handle.on_slot_log(self._engine.recent_log)
 
     def _assemble(
         self, directory: CheckpointDirectory, recovery: JobRecovery, retained: RetainedCheckpoints
@@ -142,8 +151,12 @@ class JobLoop:
         self._checkpoints = checkpoints = JobCheckpoints(
             job, engine, directory=directory, recovery=recovery, retained=retained, output=output
         )
-        between = BetweenEpochs(job, engine, checkpoints)
-        epochs = EpochRunner(job, engine, checkpoints, output)
+        self._rescaling = Rescaling(job, engine, checkpoints, output)
+        between = BetweenEpochs(job, engine, checkpoints, self._rescaling)
+        self._epochs = epochs = EpochRunner(job, engine, checkpoints, output)
+        self._switch = RescaleSwitch(
+            job, engine, epochs=epochs, between=between, checkpoints=checkpoints, rescaling=self._rescaling
+        )
         self._stop = SavepointStop(job, epochs, between, checkpoints)
         return AttemptRunner(
             job,
@@ -159,6 +172,9 @@ class JobLoop:
             between=between,
             stop=self._stop,
             final_checkpoint=FinalCheckpoint(job, epochs, between, checkpoints, output),
+            rescaling=self._rescaling,
+            switch=self._switch,
+            elasticity=Elasticity(job, engine, self._rescaling),
         )
 
     def run(self) -> None:
@@ -190,30 +206,62 @@ class JobLoop:
             self._job.statistics.end(status)
             self._handle.end(status, result, error)
             self._checkpoints.answer_requests(status)
+            self._rescaling.job_ended(status)
 
     def _run_attempts(self) -> None:
         attempt = 0
         while True:
             try:
-                self._attempts.run(attempt)
+                if self._attempts.run(attempt):
+                    return
+            except AttemptFailed as failed:
+                self._recover(failed.failure)
+            attempt += 1
+
+    def _recover(self, failure: Failure) -> None:
+        """Return when it is time for the next attempt. It restarts the regions that fail meanwhile, too."""
+        while True:
+            self._epochs.fail(failure)
+            if self._go_back(failure):
+                return
+            delay_ms = self._restart_delay_ms(failure)
+            try:
+                self._attempts.wait_for_restart(delay_ms)
                 return
             except AttemptFailed as failed:
-                self._wait_for_restart(failed.failure)
-                attempt += 1
+                failure = failed.failure
 
-    def _wait_for_restart(self, failure: Failure) -> None:
-        """Return when it is time for the next attempt.
+    def _go_back(self, failure: Failure) -> bool:
+        """Let the next attempt have the parallelism before a rescale, if the rescale is what has failed.
+
+        The restart strategy is not asked: the job itself did not fail.
+        """
+        check_cancelled(self._handle)
+        what, _, _ = str(failure.error).partition("\n")
+        if not self._rescaling.is_unsettled or not may_be_retried(failure.error):
+            self._rescaling.fail(what)
+            return False
+        self._end_attempt(failure, what)
+        self._epochs.take_failed_region()  # of the other graph
+        self._rescaling.go_back(what)
+        return True
+
+    def _end_attempt(self, failure: Failure, what: str) -> None:
+        self._job.statistics.fail(failure)
+        self._checkpoints.end_attempt(what)
+        self._stop.fail(what)
+
+    def _restart_delay_ms(self, failure: Failure) -> int:
+        """End the attempt that has failed; return how long the next one is to wait.
 
         Raises:
             AttemptFailed: The restart strategy refuses another attempt, or no attempt could succeed.
             Cancelled: The job was cancelled meanwhile.
         """
         check_cancelled(self._handle)
-        self._job.statistics.fail(failure)
         error = failure.error
         what, _, traceback = str(error).partition("\n")
-        self._checkpoints.end_attempt(what)
-        self._stop.fail(what)
+        self._end_attempt(failure, what)
         if not may_be_retried(error):
             raise AttemptFailed(failure) from error
         decision = self._strategy.on_failure(self._steady.now_ms())
@@ -231,9 +279,8 @@ class JobLoop:
                 last_failure=str(error).splitlines()[0] if str(error) else type(error).__name__,
             )
         )
-        self._job.statistics.enter(JobStatus.RESTARTING)
-        if self._handle.wait_for_cancel(decision.delay_ms / 1000):
-            raise Cancelled
+        self._job.statistics.restart()
+        return decision.delay_ms
 
     def _job_error(self, error: BaseException) -> BaseException:
         return job_error(
@@ -257,7 +304,24 @@ class JobLoop:
             self._engine.shutdown()
         except Exception:  # the job's outcome stands; what could not be released is in the log
             _log.exception("job %s could not be shut down in order", self._settings.job_name)
+        self._switch.close()
+        if status.is_globally_terminal_state() and not self._note_outcome(status):
+            status = JobStatus.SUSPENDED  # who does not know that the job has ended may need its checkpoints
         self._checkpoints.job_ended(status)
+
+    def _note_outcome(self, status: JobStatus) -> bool:
+        """Note how the job ended, for those who must not start it again; return False if that cannot be done."""
+        if not outcomes_are_noted():
+            return True
+        try:
+            self._checkpoints.check_owner()  # a replaced driver does not know how the job ends
+            saved = self._job.statistics.checkpoints.last_savepoint
+            stopped_with = saved.path if saved is not None and saved.synchronous else None
+            note_outcome(JobOutcome(str(self._settings.job_id), status, stopped_with))
+        except (OSError, Fenced) as error:
+            _log.warning("the end of job %s could not be noted: %s", self._settings.job_name, error)
+            return False
+        return True
 
 
 def _takes_back(job: Job) -> bool:

@@ -36,6 +36,7 @@ class Totals(NamedTuple):
     held_blobs: int = 0
     bytes_out: int = 0
     watermark: int = MIN_TIMESTAMP
+    crossed_bytes: int = 0
 
 
 class Rates(NamedTuple):
@@ -63,10 +64,15 @@ class JobMetrics:
 
     def __init__(self, graph: JobGraph, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
+        self.labels = _labels(graph)
+        self._chains: dict[int, str] = {}
+        self.change_graph(graph)
+
+    def change_graph(self, graph: JobGraph) -> None:
+        """Begin anew with the subtasks of a graph of the same operators."""
         self._samples: deque[_Sample] = deque([_Sample(self._clock.monotonic(), {})], _SAMPLES + 1)
         self._accumulators: dict[SubtaskId, dict[str, Any]] = {}
-        self.labels = _labels(graph)
-        self._chains = _chain_labels(graph)
+        self._chains = self._chains | _chain_labels(graph)  # a reader may have begun with the graph before
         self._totals: dict[SubtaskId, Totals] = {}
         self._reports: dict[SubtaskId, Reports] = {}
 
@@ -91,6 +97,7 @@ class JobMetrics:
                 before.held_blobs + ack.held_blobs,
                 before.bytes_out + ack.bytes_out,
                 ack.watermark,
+                before.crossed_bytes + ack.crossed_bytes,
             )
             self._totals[subtask] = totals
             own = {(self.labels[operator], name): report for (operator, name), report in ack.metrics.items()}
@@ -184,6 +191,7 @@ class JobMetrics:
             (label, "backPressuredTimeMs"): Report("counter", {"": round(totals.blocked_ms, 3)}),
             (label, "alignmentTimeMs"): Report("counter", {"": round(totals.aligned_ms, 3)}),
             (label, "alignmentHeldBlobs"): Report("counter", {"": totals.held_blobs}),
+            (label, "numBytesAcrossHosts"): Report("counter", {"": totals.crossed_bytes}),
             (label, "currentInputWatermark"): Report("lowest", {"": watermark}),
         }
 
@@ -195,6 +203,6 @@ def _labels(graph: JobGraph) -> Mapping[str, str]:
     return {o.id: o.name if often[o.name] == 1 else f"{o.name} ({o.uid or o.id[:8]})" for o in operators}
 
 
-def _chain_labels(graph: JobGraph) -> Mapping[int, str]:
+def _chain_labels(graph: JobGraph) -> dict[int, str]:
     often = Counter(vertex.name for vertex in graph.vertices)
     return {v.id: v.name if often[v.name] == 1 else f"{v.name} [{v.id}]" for v in graph.vertices}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tamias.driver.accumulator_merge import merge_accumulators
@@ -27,9 +29,6 @@ class JobOutput:
         metrics: Where metrics are gathered.
         takes_back: Whether a failure takes back what was collected since the last checkpoint, or since the start.
         collect_buffer_bytes: How many bytes of collected records stay in memory.
-
-    Attributes:
-        records_read: How many records the sources have read, without those that a failure has taken back.
     """
 
     def __init__(
@@ -40,13 +39,23 @@ class JobOutput:
         self._metrics = metrics
         self._takes_back = takes_back
         self._collected = CollectedRecords(handle, collect_buffer_bytes)
-        self._committed_records_read = 0
-        self.records_read = 0
+        self._committed_read: Mapping[SubtaskId, int] = {}
+        self._read: Counter[SubtaskId] = Counter()
+
+    @property
+    def records_read(self) -> dict[SubtaskId, int]:
+        """How many records each source subtask has read, without those that a failure has taken back."""
+        return dict(self._read)
+
+    def change_graph(self, graph: JobGraph) -> None:
+        """Take the output of the subtasks of another graph from now on."""
+        self._graph = graph
 
     def begin_attempt(self, region: frozenset[SubtaskId] | None) -> None:
         """Forget what the subtasks of a region, or all of them, have put out since the last checkpoint."""
         self._collected.drop(region)
-        self.records_read = self._committed_records_read
+        for subtask in self._read.keys() if region is None else self._read.keys() & region:
+            self._read[subtask] = self._committed_read.get(subtask, 0)
 
     def show(self, epoch: int, acks: list[Ack], wall_ms: float) -> None:
         """Publish what an epoch has put out."""
@@ -54,8 +63,9 @@ class JobOutput:
             for line in ack.lines:
                 sys.stdout.write(line + "\n")
         sys.stdout.flush()
-        read = sum(a.records_in for a in acks if self._graph.vertices[a.vertex].is_source)
-        self.records_read += read
+        sources = [ack for ack in acks if self._graph.vertices[ack.vertex].is_source]
+        for ack in sources:
+            self._read[SubtaskId(ack.vertex, ack.subtask)] += ack.records_in
         for ack in acks:
             self._collected.hold(epoch, SubtaskId(ack.vertex, ack.subtask), ack.collected)
         if not self._takes_back:
@@ -68,16 +78,16 @@ class JobOutput:
             replace(
                 progress,
                 epochs=progress.epochs + 1,
-                records_read=self.records_read,
+                records_read=self._read.total(),
                 last_epoch_ms=wall_ms,
-                last_epoch_records=read,
+                last_epoch_records=sum(ack.records_in for ack in sources),
                 watermark=min(watermarks, default=MIN_TIMESTAMP),
             )
         )
 
     def commit(self, cut: Cut) -> None:
         """Hand over what was collected up to the cut of a completed checkpoint."""
-        self._committed_records_read = cut.records_read
+        self._committed_read = cut.records_read
         self.release(cut.epoch)
 
     def release(self, epoch: int) -> None:

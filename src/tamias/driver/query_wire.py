@@ -13,7 +13,7 @@ from io import BytesIO
 from typing import Any, NamedTuple
 
 from tamias import errors
-from tamias.driver.state_queries import Consistency
+from tamias.driver.query_routing import Consistency
 from tamias.errors import QueryError, QueryRefused
 from tamias.types.by_value import dumps
 from tamias.types.composite_types import TupleTypeInfo

@@ -33,11 +33,13 @@ class SavepointRequest:
         directory: The directory in which the savepoint's own directory is created.
         native: Write the format of the state backend, instead of the one that all backends read.
         then: What the job does after the savepoint.
+        restarts: The job goes on by restoring the savepoint, so its sinks commit with it.
     """
 
     directory: str
     native: bool = False
     then: Then = "go on"
+    restarts: bool = False
     request_id: str = field(default_factory=lambda: secrets.token_hex(8))
     future: Future[str] = field(default_factory=Future)
     place: SavepointPlace | None = None  # set once the savepoint's directory exists
@@ -52,6 +54,11 @@ class SavepointRequest:
     def synchronous(self) -> bool:
         """Whether the job finishes with the savepoint and reads nothing after it."""
         return self.then in ("stop", "drain")
+
+    @property
+    def commits(self) -> bool:
+        """Whether sinks commit with the savepoint: nothing older is restored after it."""
+        return self.synchronous or self.restarts
 
     @property
     def path(self) -> str:
@@ -71,11 +78,14 @@ class SavepointRequest:
         return SavepointOrder(self.place.files.address, self.native)
 
     def complete(self) -> None:
-        """Note that the savepoint exists. If the job keeps running, answer the request."""
+        """Note that the savepoint exists."""
         assert self.place is not None
         self._path = self.place.files.url
+
+    def answer(self) -> None:
+        """Answer the request if the job keeps running. What is shown of the job has the savepoint by now."""
         if self.then == "go on":
-            self.future.set_result(self._path)
+            self.future.set_result(self.path)
 
     def fail(self, why: str) -> None:
         """Answer that the savepoint was not taken."""

@@ -14,6 +14,7 @@ from tamias.clock import Clock, SystemClock
 from tamias.config import options
 from tamias.config.job_settings import JobSettings
 from tamias.driver.control import ControlDesk
+from tamias.driver.further_jobs import numbered
 from tamias.driver.job_handle import JobHandle
 from tamias.driver.job_loop import EngineFactory, JobLoop
 from tamias.driver.progress_display import ProgressDisplay, is_watched
@@ -93,7 +94,7 @@ def submit(
     """
     clock = clock or SystemClock()
     began = clock.monotonic()
-    settings = resumed(settings)
+    settings = numbered(resumed(settings))
     if settings.most_slots is not None and graph.slot_count > settings.most_slots:
         raise ConfigurationError(
             f"job {settings.job_name!r} needs {graph.slot_count} slots, and may take {settings.most_slots} "

@@ -9,16 +9,18 @@ overtake, subtasks get the order of an epoch at a moment that is drawn too.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from random import Random
 
 from tamias.clock import Clock
+from tamias.engine.epoch_acks import EpochAcks
 from tamias.engine.local_engine import LocalEngine
 from tamias.engine.protocol import EpochResult, Failure
 from tamias.engine.subtask_outcome import add_output
-from tamias.errors import SlotLostError
+from tamias.errors import SlotLostError, UserFunctionError
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
 from tamias.operators.epoch import Ack, EpochOrder, OutputPart
@@ -50,9 +52,8 @@ class ContinuousLocalEngine(LocalEngine):
     def __init__(self, graph: JobGraph, clock: Clock | None = None, chance: Random | None = None) -> None:
         super().__init__(graph, clock)
         self._chance = chance
-        self._targets = {e.id: e.target for e in graph.exchanges}
         self._running: dict[SubtaskId, ContinuousChannels | ContinuousSource] = {}  # level by level
-        self._acks: dict[int, list[Ack]] = {}  # by epoch
+        self._acks = EpochAcks()
         self._ordered = -1  # the newest epoch whose marks are on their way
         self.next_order: Callable[[], EpochOrder | None] | None = None
         self._parts: list[OutputPart] = []  # since the last acknowledgement of their subtask
@@ -60,23 +61,41 @@ class ContinuousLocalEngine(LocalEngine):
         self.overtaken_blobs = 0  # blobs that marks have overtaken
         self.orders_ahead = 0  # epochs that began before the one before had ended
 
+    def _lay_out(self, graph: JobGraph) -> None:
+        super()._lay_out(graph)
+        self._targets = {e.id: e.target for e in graph.exchanges}
+
     def deploy(self, deployment: Deployment) -> Failure | None:
+        if deployment.only is None:
+            self._running.clear()
+            self._acks.clear()
+            self._parts = []
+        else:
+            self.set_aside(deployment.only)
         failure = super().deploy(replace(deployment, continuous=True))
         if failure is not None:
+            if deployment.only is not None and isinstance(failure.error, UserFunctionError):
+                return replace(failure, subtasks=deployment.only)
             return failure
-        self._running.clear()
-        self._acks.clear()
-        self._parts = []
+        going_on, self._running = self._running, {}
         for level in self._graph.levels:
             for vertex in level:
                 for index in range(vertex.parallelism):
                     host, subtask_id = self.hosts[self._graph.slot_of(vertex, index)], SubtaskId(vertex.id, index)
-                    surroundings = _Surroundings(self, host, subtask_id)
-                    self._running[subtask_id] = run_continuously(host.subtasks[subtask_id], surroundings)
+                    self._running[subtask_id] = going_on.get(subtask_id) or run_continuously(
+                        host.subtasks[subtask_id], _Surroundings(self, host, subtask_id)
+                    )
         return None
 
+    def set_aside(self, subtasks: frozenset[SubtaskId]) -> None:
+        self._running = {of: each for of, each in self._running.items() if of not in subtasks}
+        self._acks.drop(subtasks)
+        self._parts = [part for part in self._parts if SubtaskId(part.vertex, part.subtask) not in subtasks]
+        for host in self.hosts:
+            with host.turn:
+                host.discard(subtasks)
+
     def run_epoch(self, order: EpochOrder) -> EpochResult:
-        acks = self._acks.setdefault(order.number, [])
         step = self._take_turns if self._chance is None else self._take_turns_by_chance
         for subtask_id, subtask in self._running.items():
             failure = self._turn(subtask_id, subtask.advance_clock)
@@ -85,10 +104,10 @@ class ContinuousLocalEngine(LocalEngine):
         failure = step(order)
         if failure is not None:
             return EpochResult(failure=failure)
-        del self._acks[order.number]
-        return EpochResult(sorted(acks, key=lambda a: (a.vertex, a.subtask)))
+        return EpochResult(self._acks.take(order.number, self._running))
 
     def _take_turns(self, order: EpochOrder) -> Failure | None:
+        not_read = {of: each for of, each in self._running.items() if isinstance(each, ContinuousSource)}
         for subtask_id, subtask in self._running.items():
 
             def run(subtask: ContinuousChannels | ContinuousSource = subtask) -> None:
@@ -100,8 +119,10 @@ class ContinuousLocalEngine(LocalEngine):
                 while subtask.has_input:
                     subtask.take()
 
+            not_read.pop(subtask_id, None)
             failure = self._turn(subtask_id, run)
             if failure is not None:
+                _give_all(not_read.values(), order)
                 return failure
         return None
 
@@ -113,8 +134,9 @@ class ContinuousLocalEngine(LocalEngine):
         not_read = set(sources) if order.number > self._ordered else set()
         self._ordered = max(self._ordered, order.number)
         not_told = set(channels) if order.overtakes_after_ms is not None else set()
-        acks = self._acks[order.number]
-        while len(acks) < len(self._running) or any(each.is_recording for each in channels.values()):
+        while not self._acks.are_complete(order.number, self._running) or any(
+            each.is_recording for each in channels.values()
+        ):
             if self.next_order is not None and not not_read and self._chance.random() < _ORDERS_AHEAD:
                 self._give_ahead(list(sources.values()))
             may_turn = [of for of, each in self._running.items() if each.has_input]
@@ -137,6 +159,7 @@ class ContinuousLocalEngine(LocalEngine):
                     not_read.discard(chosen)
                     source.give(order)
             if failure is not None:
+                _give_all([sources[of] for of in not_read if of != chosen], order)
                 return failure
         return None
 
@@ -146,7 +169,6 @@ class ContinuousLocalEngine(LocalEngine):
         if ahead is not None:
             self._ordered = ahead.number
             self.orders_ahead += 1
-            self._acks[ahead.number] = []
             for source in sources:
                 source.give(ahead)
 
@@ -154,21 +176,39 @@ class ContinuousLocalEngine(LocalEngine):
         return None if self.next_order is None else self.next_order()
 
     def _turn(self, subtask_id: SubtaskId, call: Callable[[], object]) -> Failure | None:
-        """Give a subtask a turn; return the failure if it raised an exception. Every subtask restarts then."""
-        slot = self._graph.slot_of(self._graph.vertices[subtask_id.vertex], subtask_id.subtask)
+        """Give a subtask a turn; return the failure if it raised an exception, or if its slot is gone."""
+        slot = self._slot_of(subtask_id)
         if self._cancelled:
             return Failure(SlotLostError(0, "the job was cancelled"))
+        host = self.hosts[slot]
         try:
-            with self.hosts[slot].turn:
+            with host.turn:
+                host.thread, host.running = threading.get_ident(), subtask_id
                 call()
         except Exception as error:
-            return Failure(error, slot)
+            return Failure(error, slot, self._gone() | {subtask_id})
+        finally:
+            host.running = None
         return None
+
+    def _slot_of(self, subtask_id: SubtaskId) -> int:
+        return self._graph.slot_of(self._graph.vertices[subtask_id.vertex], subtask_id.subtask)
+
+    def _gone(self) -> frozenset[SubtaskId]:
+        """Return the subtasks that ran in a slot which has lost them, as a slot process that has ended."""
+        return frozenset(of for of in self._running if of not in self.hosts[self._slot_of(of)].subtasks)
+
+    def notify_completed(self, checkpoint_id: int) -> Failure | None:
+        return self._confined(super().notify_completed(checkpoint_id))
 
     def notify_aborted(self, checkpoint_id: int) -> Failure | None:
         for subtask in self._running.values():
             subtask.abandon(checkpoint_id)
-        return super().notify_aborted(checkpoint_id)
+        return self._confined(super().notify_aborted(checkpoint_id))
+
+    def _confined(self, failure: Failure | None) -> Failure | None:
+        """Name the subtasks of slots that are gone: all other slots have been notified."""
+        return replace(failure, subtasks=self._gone()) if failure is not None else None
 
     # ------------------------------------------------------------------------------------------ from the subtasks
 
@@ -187,7 +227,7 @@ class ContinuousLocalEngine(LocalEngine):
         self._parts = [part for part in self._parts if part not in mine]
         own: Ack = pickle.loads(dumps(ack))
         add_output([own], mine)
-        self._acks[own.epoch].append(own)
+        self._acks.add(own)
 
 
 class _Surroundings:
@@ -219,6 +259,12 @@ class _Surroundings:
 
     def write(self, captured: CapturedSubtask) -> None:
         self._host.write(captured)
+
+
+def _give_all(sources: Iterable[ContinuousSource], order: EpochOrder) -> None:
+    """Give an order to the sources that have not had it, as slots get orders all at once: regions go on with it."""
+    for source in sources:
+        source.give(order)
 
 
 def _read(source: ContinuousSource, order: EpochOrder) -> None:

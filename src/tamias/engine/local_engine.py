@@ -10,21 +10,24 @@ import contextlib
 import pickle
 import queue
 from collections.abc import Callable
+from concurrent.futures import Future
 
 import cloudpickle
 
 from tamias.clock import Clock, SystemClock
 from tamias.engine.protocol import EpochResult, Failure
 from tamias.engine.subtask_outcome import add_output
-from tamias.errors import QueryableNameTwice, SlotLostError
+from tamias.errors import QueryableNameTwice, QueryError, SlotLostError, StateNotServed
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
 from tamias.graph.regions import in_regions_of
 from tamias.operators.epoch import Ack, EpochOrder, OutputPart
 from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
+from tamias.slot.recent_log import SlotLogs
 from tamias.slot.slot_events import SlotEvent
-from tamias.slot.state_look_ups import QueryableState, StateQuery, check_names
+from tamias.slot.stack_sampling import SamplingPlan, StackSample, sample_stacks
+from tamias.slot.state_look_ups import RESCALED, Found, QueryableState, StateQuery, check_names, slot_of_query
 from tamias.slot.thread_stacks import ThreadStack, thread_stacks
 from tamias.subtask.wire.frames import Blob
 from tamias.types.by_value import dumps
@@ -33,14 +36,27 @@ from tamias.types.by_value import dumps
 class LocalEngine:
     """Runs one job inside the calling process."""
 
+    places: int | None = None  # a test sets how many there are
+
     def __init__(self, graph: JobGraph, clock: Clock | None = None) -> None:
-        self._graph = graph
+        self._slots_clock = clock or SystemClock()
         self._events: queue.SimpleQueue[SlotEvent | None] = queue.SimpleQueue()
         self._held: list[SlotEvent] = []
-        self.hosts = [self._make_host(n, clock or SystemClock(), self._events.put) for n in range(graph.slot_count)]
+        self.hosts: list[SlotHost] = []
+        self._lay_out(graph)
         self._attempt = 0
         self._queryable: tuple[QueryableState, ...] = ()  # states of the last deployment
         self._cancelled = False
+
+    def _lay_out(self, graph: JobGraph) -> None:
+        """Have as many slots as a graph needs."""
+        self._graph = graph
+        for host in self.hosts[graph.slot_count :]:
+            with host.turn:
+                host.shutdown()
+        del self.hosts[graph.slot_count :]
+        for number in range(len(self.hosts), graph.slot_count):
+            self.hosts.append(self._make_host(number, self._slots_clock, self._events.put))
 
     def _make_host(self, slot: int, clock: Clock, report: Callable[[SlotEvent], None]) -> SlotHost:
         return SlotHost(slot, clock, report)
@@ -48,6 +64,16 @@ class LocalEngine:
     @property
     def in_process(self) -> bool:
         return True
+
+    @property
+    def shares_disk(self) -> bool:
+        return True
+
+    def needed_places(self, graph: JobGraph) -> int:
+        return graph.slot_count
+
+    def prepare(self, graph: JobGraph) -> None:
+        """Do nothing: a slot is an object."""
 
     @property
     def mark_interval_ms(self) -> int | None:
@@ -59,6 +85,12 @@ class LocalEngine:
 
     def thread_stacks(self, slot: int) -> list[ThreadStack]:
         return thread_stacks()
+
+    def sample_stacks(self, slot: int, plan: SamplingPlan) -> list[StackSample]:
+        return sample_stacks(self.hosts[slot], plan)
+
+    def recent_log(self, slot: int) -> SlotLogs | None:
+        return None  # the driver's log is that of its process
 
     @property
     def description(self) -> str:
@@ -72,6 +104,8 @@ class LocalEngine:
         return None
 
     def deploy(self, deployment: Deployment) -> Failure | None:
+        if deployment.graph is not self._graph:
+            self._lay_out(deployment.graph)
         self._attempt = deployment.attempt
         for number, host in enumerate(self.hosts):
             subtasks = [
@@ -97,9 +131,21 @@ class LocalEngine:
     def queryable_states(self) -> tuple[QueryableState, ...]:
         return self._queryable
 
-    def look_up(self, query: StateQuery) -> list[bytes | None]:
-        slot = self._graph.slot_of(self._graph.vertices[query.subtask.vertex], query.subtask.subtask)
-        return self.hosts[slot].look_up(query)
+    def look_up(self, query: StateQuery) -> Future[list[bytes | None]]:
+        done: Future[list[bytes | None]] = Future()
+        found = self._look_up(query)
+        done.set_exception(found) if isinstance(found, QueryError) else done.set_result(found)
+        return done
+
+    def _look_up(self, query: StateQuery) -> Found:
+        hosts = list(self.hosts)  # another thread may deploy another graph meanwhile
+        try:
+            slot = slot_of_query(self._graph, query)
+        except StateNotServed as error:
+            return error
+        if slot >= len(hosts):
+            return StateNotServed(query.name, RESCALED)
+        return hosts[slot].look_up_all([query])[0]
 
     def run_epoch(self, order: EpochOrder) -> EpochResult:
         inboxes: dict[SubtaskId, list[Blob]] = {}

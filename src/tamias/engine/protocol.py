@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from tamias.graph.addresses import SubtaskId
+from tamias.graph.job_graph import JobGraph
 from tamias.operators.epoch import Ack, EpochOrder
 from tamias.slot.deployment import Deployment
+from tamias.slot.recent_log import SlotLogs
 from tamias.slot.slot_events import SlotEvent
+from tamias.slot.stack_sampling import SamplingPlan, StackSample
 from tamias.slot.state_look_ups import QueryableState, StateQuery
 from tamias.slot.thread_stacks import ThreadStack
 
@@ -34,7 +38,9 @@ class EpochResult:
     """The acknowledgements of an epoch's subtasks, or a failure.
 
     If the failure names its subtasks, the acknowledgements are those of all subtasks outside their regions: their
-    epoch succeeded. After any other failure the state of every subtask is unknown, and all restart.
+    epoch succeeded. Where jobs run continuously there are none then: the epoch goes on in the other regions, and what
+    they acknowledge of it comes with their next acknowledgements. After any other failure the state of every subtask is
+    unknown, and all restart.
     """
 
     acks: list[Ack] = field(default_factory=list)
@@ -51,6 +57,14 @@ class OrdersAhead(Protocol):
     """
 
     next_order: Callable[[], EpochOrder | None] | None
+
+
+@runtime_checkable
+class SetsAside(Protocol):
+    """An engine on which the other regions of a job run while one that has failed waits for its restart."""
+
+    def set_aside(self, subtasks: frozenset[SubtaskId]) -> None:
+        """End the subtasks of regions that have failed. Epochs are those of the others until the next `deploy`."""
 
 
 class Engine(Protocol):
@@ -75,6 +89,20 @@ class Engine(Protocol):
             SlotLostError: The slot does not answer.
         """
 
+    def sample_stacks(self, slot: int, plan: SamplingPlan) -> list[StackSample]:
+        """Sample the stacks of a slot's subtasks for as long as the plan says. Thread-safe.
+
+        Raises:
+            SlotLostError: The slot does not answer.
+        """
+
+    def recent_log(self, slot: int) -> SlotLogs | None:
+        """Return the last lines of a slot's log; None if it has no log of its own. Thread-safe.
+
+        Raises:
+            SlotLostError: The slot does not answer.
+        """
+
     @property
     def log_path(self) -> str | None:
         """The path of the engine's own log, for people to read while the job runs. None as with `keep_log`."""
@@ -85,8 +113,32 @@ class Engine(Protocol):
         Returns None if the engine has no log, or if the log belongs to a session of the user.
         """
 
+    @property
+    def shares_disk(self) -> bool:
+        """Whether the slots see the driver's files."""
+
+    @property
+    def places(self) -> int | None:
+        """How many places the cluster has now for what `needed_places` counts; None if that is not known."""
+
+    def needed_places(self, graph: JobGraph) -> int:
+        """Return how many places a graph needs, so that all of its parallel parts run at the same time."""
+
+    def prepare(self, graph: JobGraph) -> None:
+        """Make ready what a deployment of another graph needs, while the running attempt goes on.
+
+        What an earlier call made ready and this graph does not need is released. One thread at a time calls it, beside
+        the thread that uses the engine.
+
+        Raises:
+            TamiasError: The graph cannot be deployed now: there are too few slots or places.
+        """
+
     def deploy(self, deployment: Deployment) -> Failure | None:
-        """Start an attempt: replace slots that are gone, then restore and open the subtasks in every slot."""
+        """Start an attempt: replace slots that are gone, then restore and open the subtasks in every slot.
+
+        The graph may have another parallelism than that of the attempt before, which is over then.
+        """
 
     @property
     def description(self) -> str:
@@ -119,11 +171,11 @@ class Engine(Protocol):
     def queryable_states(self) -> tuple[QueryableState, ...]:
         """Return the queryable states that functions asked for when they were opened. Thread-safe."""
 
-    def look_up(self, query: StateQuery) -> list[bytes | None]:
-        """Return the pickled value of each key of a queryable state, and None for a key that has none. Thread-safe.
+    def look_up(self, query: StateQuery) -> Future[list[bytes | None]]:
+        """Return a future of the pickled value of each key of a queryable state, None for a key without. Thread-safe.
 
-        Raises:
-            StateNotServed: The slot of the subtask is gone, runs another attempt, or is busy for too long.
+        The future raises `StateNotServed` if the slot of the subtask is gone, runs another attempt, or is busy for too
+        long. It always ends.
         """
 
     def close_subtasks(self) -> Failure | None:

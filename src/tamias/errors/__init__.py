@@ -9,8 +9,9 @@ pickle, which rebuilds an exception by calling its class with ``args``. An error
                         UnsupportedOperationError, AccumulatorError
         records.py      InvalidKeyError, RecordTypeError, RecordTooLargeError, RecordFormatError,
                         MalformedRecordError, SchemaRegistryError, RecordErrorLimitExceeded, UserFunctionError
-        job.py          JobExecutionError, JobCancelledError, DeploymentError (WorkerPythonError), SlotLostError,
-                        EpochStalledError, SparkSessionLostError, SpoolError, CollectSpillError
+        job.py          JobExecutionError, JobCancelledError, RescaleError, DeploymentError (WorkerPythonError),
+                        SlotLostError, EpochStalledError, SparkSessionLostError, SpoolError, DamagedBlob,
+                        CollectSpillError
         state.py        StateError (StateNotKeyed, NoCurrentKey, StateMigrationError)
         data_frames.py  RowFilesDamaged, RowFilesGone, SparkSourceFailed, StreamingQueryFailed
         databases.py    DatabaseError (LedgerRowExpired)
@@ -40,10 +41,12 @@ from tamias.errors.data_frames import RowFilesDamaged, RowFilesGone, SparkSource
 from tamias.errors.databases import DatabaseError, LedgerRowExpired
 from tamias.errors.job import (
     CollectSpillError,
+    DamagedBlob,
     DeploymentError,
     EpochStalledError,
     JobCancelledError,
     JobExecutionError,
+    RescaleError,
     SlotLostError,
     SparkSessionLostError,
     SpoolError,
@@ -98,6 +101,7 @@ __all__ = [
     "CollectSpillError",
     "ConfigurationError",
     "CorruptFileError",
+    "DamagedBlob",
     "DatabaseError",
     "DeploymentError",
     "DirectoryInUse",
@@ -131,6 +135,7 @@ __all__ = [
     "RecordFormatError",
     "RecordTooLargeError",
     "RecordTypeError",
+    "RescaleError",
     "RestoreError",
     "RowFilesDamaged",
     "RowFilesGone",

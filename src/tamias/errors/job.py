@@ -159,6 +159,10 @@ class JobCancelledError(TamiasError):
         return f"job {self.args[0]!r} was cancelled"
 
 
+class RescaleError(TamiasError):
+    """A job does not run with the parallelism that was asked for; it goes on with the one that it had."""
+
+
 class DeploymentError(TamiasError):
     """The job could not be started: a slot, an interpreter or an import was missing."""
 
@@ -245,6 +249,17 @@ class SpoolError(TamiasError):
             f"to its folder: {reason}; free disk space in the slots' temporary folder, or raise "
             "tamias.exchange.slot-memory"
         )
+
+
+class DamagedBlob(TamiasError):
+    """What one subtask sent to another cannot be decoded. The job restarts from its last checkpoint."""
+
+    def __init__(self, which: str, why: str) -> None:
+        super().__init__(which, why)
+
+    def __str__(self) -> str:
+        which, why = self.args
+        return f"{which} cannot be decoded: {why}"
 
 
 class CollectSpillError(TamiasError):

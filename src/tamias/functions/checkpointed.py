@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-from tamias.functions.raw_state import (
+from tamias.functions.raw_streams import (
     KeyedStateCheckpointOutputStream,
     KeyGroupStatePartitionStreamProvider,
     OperatorStateCheckpointOutputStream,

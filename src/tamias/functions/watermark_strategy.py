@@ -6,6 +6,7 @@ one per subtask or source split.
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -207,12 +208,13 @@ class WatermarkStrategy:
         """Return a strategy with generators of the program: ``generator_supplier(context)`` makes one per subtask.
 
         Raises:
-            TypeError: The supplier is not callable.
+            TypeError: The supplier is not callable, or not with one argument.
         """
         if not callable(generator_supplier):
             raise TypeError(
                 f"for_generator takes a function that returns a WatermarkGenerator, not {generator_supplier!r}"
             )
+        _check_arguments("for_generator", generator_supplier, ("context",), "FourSecondsBehind()")
         return WatermarkStrategy(generator_supplier)
 
     @staticmethod
@@ -230,6 +232,7 @@ class WatermarkStrategy:
         if hasattr(timestamp_assigner, "extract_timestamp"):
             return replace(self, timestamp_assigner=_CallableAssigner(timestamp_assigner.extract_timestamp))
         if callable(timestamp_assigner):
+            _check_arguments("with_timestamp_assigner", timestamp_assigner, ("value", "record_timestamp"), "value[0]")
             return replace(self, timestamp_assigner=_CallableAssigner(timestamp_assigner))
         raise TypeError(
             "with_timestamp_assigner takes a TimestampAssigner or a function (value, record_timestamp) -> int, "
@@ -304,6 +307,22 @@ def _positive(what: str, millis: int) -> int:
     if millis <= 0:
         raise ValueError(f"{what} must be positive, but is {millis} ms")
     return millis
+
+
+def _check_arguments(call: str, function: Callable[..., Any], names: tuple[str, ...], example: str) -> None:
+    """Refuse a function that cannot be called with this many arguments, where its signature is known."""
+    try:
+        signature = inspect.signature(function)
+    except (ValueError, TypeError):
+        return  # some builtins have no signature
+    try:
+        signature.bind(*names)
+    except TypeError:
+        shown, name = ", ".join(names), getattr(function, "__name__", type(function).__name__)
+        raise TypeError(
+            f"{call} calls its function with ({shown}), and {name} takes {signature}; "
+            f"write a function such as `lambda {shown}: {example}`"
+        ) from None
 
 
 publish("tamias.common.watermark_strategy", Watermark)

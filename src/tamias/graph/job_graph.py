@@ -12,6 +12,7 @@ from typing import Any, NewType
 
 import cloudpickle
 
+from tamias.config.metric_settings import StateLatencySettings
 from tamias.config.time_characteristic import TimeCharacteristic
 from tamias.functions.dead_letters import OnRecordError
 from tamias.graph.specs import KeySpec, OperatorSpec, Partitioning, SourceFunctionSpec, SourceSpec
@@ -129,6 +130,8 @@ class ExecutionSettings:
     unaligned: bool = False  # marks may overtake the records on their way, where jobs run continuously
     record_error_limit: int | None = None  # how many records a subtask of an operator may skip; None: any number
     releases_at_once: bool = False  # AT_LEAST_ONCE: sinks do not wait for their checkpoint to complete
+    state_latency: StateLatencySettings | None = None  # how accesses to keyed state are timed
+    restarts_regions: bool = True  # a failure restarts its region; else the whole job
 
 
 @dataclass(frozen=True)

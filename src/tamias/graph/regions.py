@@ -3,6 +3,8 @@
 Pipelines that share no exchange are separate regions. So are the slices of a job whose records never change their
 subtask. A region that fails is restored from the last checkpoint alone: no record has left the region.
 
+A job that restarts as a whole has one region (`jobmanager.execution.failover-strategy`: full).
+
 The subtasks of a source that reads in steps are in one region: a checkpoint lies at the same step in all of them, and
 would not if one of them alone were restored.
 """
@@ -22,6 +24,8 @@ def regions(graph: JobGraph) -> dict[SubtaskId, int]:
         for vertex in graph.vertices
         for index in range(vertex.parallelism)
     }
+    if not graph.settings.restarts_regions:
+        return dict.fromkeys(leader, 0)
 
     def find(subtask: SubtaskId) -> SubtaskId:
         while leader[subtask] != subtask:

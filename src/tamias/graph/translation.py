@@ -78,6 +78,15 @@ def build_job_graph(graph: StreamGraph, settings: GraphSettings) -> JobGraph:
             "there is nothing to execute: the program has no operator or sink; "
             "a source alone does not run, add a transformation, print() or a sink to it"
         )
+    return translate(nodes, settings)
+
+
+def translate(nodes: Sequence[Node], settings: GraphSettings) -> JobGraph:
+    """Translate operators, inputs first, to a job graph.
+
+    Raises:
+        InvalidProgramError: The job as a whole cannot run.
+    """
     batch = _runs_as_batch(nodes, settings.mode)
     _check_loops(nodes, batch=batch)
     checkpointing = settings.execution.checkpointing and not batch

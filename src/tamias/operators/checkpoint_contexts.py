@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tamias.functions.checkpointed import FunctionInitializationContext, FunctionSnapshotContext
-from tamias.functions.raw_state import (
+from tamias.functions.raw_streams import (
     KeyedStateCheckpointOutputStream,
     KeyGroupStatePartitionStreamProvider,
     OperatorStateCheckpointOutputStream,

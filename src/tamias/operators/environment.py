@@ -45,7 +45,7 @@ class SubtaskEnvironment:
     reuses_restored: bool = False  # checkpoints go to the restored checkpoint's directory and may refer to its files
     feedback_queues: FeedbackQueues = field(default_factory=dict)  # of the slot, which hosts head and tail
     continuous: bool = False  # the subtask runs without a pause between epochs
-    give_way: Callable[[], None] = lambda: None  # lets readers of state in; called between two runs of records
+    give_way: Callable[[], bool] = lambda: False  # lets readers of state in between two runs; whether others may come
     scratch: Callable[[], str] | None = None  # makes a folder on local disk; removed with the job
 
     def scratch_root(self) -> str:

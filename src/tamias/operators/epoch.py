@@ -72,6 +72,7 @@ class Ack:
     backlog: bool = False
     finished: bool = False
     watermark: int = MIN_TIMESTAMP
+    ended_ms: int = 0  # when the epoch ended here, by the clock of the slot's machine
     next_timer_ms: int | None = None
     group_watermarks: dict[str, int] = field(default_factory=dict)  # of a source, by alignment group
     open_loops: frozenset[int] = frozenset()  # feedback loops that this subtask keeps open
@@ -81,6 +82,7 @@ class Ack:
     held_blobs: int = 0  # and how many blobs waited meanwhile
     kept_bytes: int = 0  # and the blobs that are not processed, beside those that the queue of the input holds
     bytes_out: int = 0
+    crossed_bytes: int = 0  # of blobs from host to host: between task and slot, and between tasks of continuous jobs
     output_bytes: int = 0  # of lines and collected records
     lines: list[str] = field(default_factory=list)
     collected: list[CollectedRun] = field(default_factory=list)  # for execute_and_collect

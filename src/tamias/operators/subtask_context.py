@@ -16,6 +16,7 @@ from tamias.functions.state_descriptors import (
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
+    StateDescriptor,
     ValueStateDescriptor,
 )
 from tamias.functions.state_handles import (
@@ -30,6 +31,23 @@ from tamias.functions.state_stores import KeyedStateStore
 from tamias.metrics.metricbase import MetricGroup
 from tamias.operators.environment import SubtaskEnvironment
 from tamias.state.keyed_backend import KeyedStateBackend, KeyedStates
+from tamias.state.tracked_states import TrackedStates
+
+_CALLS = {  # by the kind of the state
+    "value": "get_state",
+    "list": "get_list_state",
+    "map": "get_map_state",
+    "reducing": "get_reducing_state",
+    "aggregating": "get_aggregating_state",
+    "folding": "get_folding_state",
+}
+
+
+def _checked_name(call: str, descriptor: Any, kind: type[StateDescriptor]) -> str:
+    if isinstance(descriptor, kind):
+        return descriptor.name
+    use = f"; use {_CALLS[descriptor.kind]}()" if isinstance(descriptor, StateDescriptor) else ""
+    raise TypeError(f"{call}() takes a {kind.__name__}, got {descriptor!r}{use}")
 
 
 class StateStore(KeyedStateStore):
@@ -45,22 +63,28 @@ class StateStore(KeyedStateStore):
         return self._backend
 
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        return self._keyed(state_descriptor.name).value_state(state_descriptor)
+        name = _checked_name("get_state", state_descriptor, ValueStateDescriptor)
+        return self._keyed(name).value_state(state_descriptor)
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        return self._keyed(state_descriptor.name).list_state(state_descriptor)
+        name = _checked_name("get_list_state", state_descriptor, ListStateDescriptor)
+        return self._keyed(name).list_state(state_descriptor)
 
     def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
-        return self._keyed(state_descriptor.name).map_state(state_descriptor)
+        name = _checked_name("get_map_state", state_descriptor, MapStateDescriptor)
+        return self._keyed(name).map_state(state_descriptor)
 
     def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
-        return self._keyed(state_descriptor.name).reducing_state(state_descriptor)
+        name = _checked_name("get_reducing_state", state_descriptor, ReducingStateDescriptor)
+        return self._keyed(name).reducing_state(state_descriptor)
 
     def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
-        return self._keyed(state_descriptor.name).aggregating_state(state_descriptor)
+        name = _checked_name("get_aggregating_state", state_descriptor, AggregatingStateDescriptor)
+        return self._keyed(name).aggregating_state(state_descriptor)
 
     def get_folding_state(self, state_descriptor: FoldingStateDescriptor) -> FoldingState[Any, Any]:
-        return self._keyed(state_descriptor.name).folding_state(state_descriptor)
+        name = _checked_name("get_folding_state", state_descriptor, FoldingStateDescriptor)
+        return self._keyed(name).folding_state(state_descriptor)
 
 
 class SubtaskContext(StateStore, AccumulatingContext):
@@ -74,7 +98,7 @@ class SubtaskContext(StateStore, AccumulatingContext):
         metrics: MetricGroup,
         parameters: dict[str, str] | None = None,
     ) -> None:
-        super().__init__(backend, operator_name)
+        super().__init__(_timed(environment, backend, metrics), operator_name)
         self.accumulators = environment.accumulators
         self._environment = environment
         self._metrics = metrics
@@ -123,6 +147,14 @@ class SubtaskContext(StateStore, AccumulatingContext):
 
     def get_distributed_cache(self) -> DistributedCache:
         return _Cache(self._environment)
+
+
+def _timed(
+    environment: SubtaskEnvironment, backend: KeyedStateBackend | None, metrics: MetricGroup
+) -> KeyedStates | None:
+    """Return what hands out states to functions: the backend itself, unless the job asks for latencies of accesses."""
+    settings = environment.graph.settings.state_latency
+    return backend if backend is None or settings is None else TrackedStates(backend, metrics, settings)
 
 
 class _Cache(DistributedCache):

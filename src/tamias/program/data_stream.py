@@ -85,6 +85,7 @@ class DataStream(PartitioningMethods, DataFrameMethods):
     ) -> DataStream:
         """Turn each record into any number of records: the function yields, or returns an iterable or None."""
         check_function("flat_map", func, FlatMapFunction, 1)
+        warn_if_nothing_is_returned("flat_map", func, "flat_map", "nothing is emitted")
         return self._transform("FlatMap", FlatMapSpec(func), output_type)
 
     def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:

@@ -8,6 +8,7 @@ from tamias.config import options
 from tamias.config.checkpoint_config import CheckpointConfig
 from tamias.config.checkpointing import CheckpointingMode
 from tamias.config.configuration import Configuration
+from tamias.config.metric_settings import state_latency_settings
 from tamias.config.time_characteristic import TimeCharacteristic
 from tamias.config.value_text import parse_map
 from tamias.errors import ConfigurationError
@@ -46,6 +47,8 @@ def graph_settings(
             job_parameters=options.GLOBAL_JOB_PARAMETERS.read(configuration).copy(),
             cached_files=(*_configured_files(configuration), *cached_files),
             checkpointing=checkpoints.is_checkpointing_enabled(),
+            state_latency=state_latency_settings(configuration),
+            restarts_regions=options.FAILOVER_STRATEGY.read(configuration) == "region",
             releases_at_once=checkpoints.get_checkpointing_mode() is CheckpointingMode.AT_LEAST_ONCE,
         ),
     )

@@ -55,6 +55,9 @@ class ControlledJob(Protocol):
     ) -> Future[str]:
         """Request a savepoint; the future has its path."""
 
+    def request_rescale(self, parallelism: int, directory: str | None = None) -> Future[str]:
+        """Request another parallelism; the future has the checkpoint that the job went on from."""
+
     def accumulators(self) -> dict[str, Any]:
         """Return the values of the accumulators."""
 
@@ -140,6 +143,29 @@ class JobClient(SuggestsMethods):
         savepoint fails, the job keeps running.
         """
         return self._savepoint(savepoint_directory, format_type, "cancel")
+
+    def rescale(self, parallelism: int, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        """Let the job go on at another parallelism, in the same driver and under the same id.
+
+        A checkpoint is taken while records flow. Then the job stands still for a moment, takes a last checkpoint, and
+        goes on from it with other subtasks. Operators whose parallelism the program sets keep it.
+
+        Flink has this in its REST API only.
+
+        Args:
+            parallelism: The default parallelism.
+            savepoint_directory: Go on from a savepoint in this directory. By default the job goes on from a checkpoint
+                if it takes any, and else from a savepoint in its default directory or in a temporary one.
+
+        Returns:
+            A future of the path that the job went on from. It raises `RescaleError` with the reason if the job goes on
+            as it was: the parallelism is above the max parallelism, there are too few slots, or the job could not be
+            deployed with it.
+        """
+        if isinstance(parallelism, bool) or not isinstance(parallelism, int):
+            raise TypeError(f"a parallelism must be an int, got {parallelism!r}")
+        where = None if savepoint_directory is None else os.fspath(savepoint_directory)
+        return CompletableFuture(self._handle.request_rescale(parallelism, where))
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
         """Return a future of the accumulators' values as of the last epoch."""

@@ -95,6 +95,7 @@ class KeyedStream(DataStream):
     ) -> DataStream:
         """Turn each record into any number of records. The function may keep state per key."""
         check_function("flat_map", func, FlatMapFunction, 1)
+        warn_if_nothing_is_returned("flat_map", func, "flat_map", "nothing is emitted")
         return self._per_key("FlatMap", FlatMapSpec(func), output_type)
 
     def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:

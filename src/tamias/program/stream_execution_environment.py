@@ -15,7 +15,8 @@ from tamias.errors import ConfigurationError
 from tamias.functions.job_execution_result import JobExecutionResult
 from tamias.graph.job_graph import JobGraph
 from tamias.graph.plan import execution_plan, explain
-from tamias.graph.translation import build_job_graph
+from tamias.graph.redrawing import Drawing
+from tamias.graph.translation import GraphSettings, build_job_graph
 from tamias.program.attribute_suggestions import SuggestsMethods
 from tamias.program.data_frame_sources import DataFrameSources
 from tamias.program.environment_dependencies import EnvironmentDependencies
@@ -118,15 +119,16 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, D
         name = job_name or options.JOB_NAME.read(self._configuration) or DEFAULT_JOB_NAME
         if not isinstance(name, str):
             raise TypeError(f"a job's name is a string, got {name!r}")
-        return build_job_graph(
-            self._graph,
-            graph_settings(self._configuration, name, self._checkpoints, self._cached_files.values()),
-        )
+        return build_job_graph(self._graph, self._graph_settings(name))
+
+    def _graph_settings(self, name: str) -> GraphSettings:
+        return graph_settings(self._configuration, name, self._checkpoints, self._cached_files.values())
 
     def job_settings(self, job_name: str) -> JobSettings:
         """Return the settings that a job of this environment is submitted with."""
         settings = job_settings(self._configuration, job_name, self._checkpoints, self._restart)
-        return replace(settings, spark_session=self._spark_session)
+        drawing = Drawing.of(self._graph, self._graph_settings(job_name))
+        return replace(settings, spark_session=self._spark_session, graph_at=drawing.at)
 
     def _submit(self, job_name: str | None) -> JobHandle:
         try:

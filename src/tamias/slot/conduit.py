@@ -1,7 +1,8 @@
 """The connection of a subtask that runs continuously with its task: blobs in both directions, at the same time.
 
-The mailbox never waits for a connection. What leaves a subtask is queued and sent by a thread; a subtask with a full
-queue gets no turn until there is room. What arrives is read by another thread, which stops while too much waits to be
+The mailbox never waits for a connection. A small blob that leaves a subtask is sent at once, as far as the connection
+takes it; the rest and larger blobs are queued and sent by a thread. A subtask with a full queue gets no turn until
+there is room. What arrives is read by another thread, which stops while too much waits to be
 processed: the task, Spark's shuffle and at last the senders then wait too.
 """
 
@@ -11,6 +12,7 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable
+from typing import NamedTuple
 
 from tamias.slot.link import Link
 from tamias.subtask.wire.frames import Blob
@@ -18,9 +20,18 @@ from tamias.subtask.wire.frames import Blob
 __all__ = ["Conduit"]
 
 _QUEUE_BYTES = 4 << 20  # in each direction: some full blobs
-_END = b""  # a message of no bytes: nothing more follows, and all is well
 
-_Message = tuple[bytes | memoryview, ...]
+_SMALL_BYTES = 16 << 10  # a blob that costs less to send than to hand to a thread
+
+
+class _Waiting(NamedTuple):
+    """A message that waits to be sent, or the rest of one."""
+
+    parts: tuple[bytes | memoryview, ...]
+    is_rest: bool = False
+
+
+_END = _Waiting((b"",))  # a message of no bytes: nothing more follows, and all is well
 
 
 class Conduit:
@@ -29,19 +40,25 @@ class Conduit:
     Args:
         link: The connection to the task.
         wake: Called when the subtask may have something to do again.
-        lost: Called when the connection broke before `finish` or `abort`.
+        lost: Called when the connection broke before `finish` or `abort`: with what is wrong with a message that
+            arrived, or None if the task is gone.
     """
 
-    def __init__(self, link: Link, wake: Callable[[], None], lost: Callable[[], None]) -> None:
+    def __init__(self, link: Link, wake: Callable[[], None], lost: Callable[[Exception | None], None]) -> None:
         self._link = link
         self._wake = wake
         self._lost = lost
-        self._changed = threading.Condition(threading.Lock())
-        self._queue: deque[_Message] = deque()
+        lock = threading.Lock()  # of everything below
+        self._waits = threading.Condition(lock)  # for something to send; the sender alone waits
+        self._has_room = threading.Condition(lock)  # for what arrives; the receiver alone waits
+        self._queue: deque[_Waiting] = deque()
         self._queued_bytes = 0
+        self._is_sending = False  # what is not in the queue any more
         self._arrived_bytes = 0  # not taken yet
         self._ended = False
         self.messages = 0  # received and sent
+        self.crosses_hosts = link.crosses_hosts
+        self._received_bytes = 0  # since `take_received_bytes`
         self._sender = threading.Thread(target=self._send_all, name="conduit", daemon=True)
         self._sender.start()
 
@@ -51,70 +68,103 @@ class Conduit:
         return self._queued_bytes >= _QUEUE_BYTES
 
     def send(self, blob: Blob) -> None:
-        """Queue a blob. Returns at once."""
-        with self._changed:
-            self._queue.append(blob.encode())
-            self._queued_bytes += blob.size_bytes
-            self._changed.notify_all()
+        """Send a blob, or queue it. Returns at once."""
+        with self._waits:
+            waiting = _Waiting(blob.encode())
+            if not self._queue and not self._is_sending and blob.size_bytes <= _SMALL_BYTES:
+                rest = self._link.send_now(*waiting.parts)
+                if rest is None:
+                    self.messages += 1
+                    return
+                waiting = _Waiting((rest,), is_rest=True)
+            self._queue.append(waiting)
+            self._queued_bytes += sum(map(len, waiting.parts))
+            self._waits.notify()
 
     def receive_all(self, give: Callable[[Blob], None]) -> None:
         """Give every blob that arrives to the subtask, until the connection ends."""
         try:
             while message := self._link.receive():
                 blob = Blob.decode(message)
-                with self._changed:
+                with self._has_room:
                     self._arrived_bytes += blob.size_bytes
+                    self._received_bytes += blob.size_bytes
                     give(blob)
                     self.messages += 1
                     self._wake()
-                    self._changed.wait_for(lambda: self._arrived_bytes < _QUEUE_BYTES or self._ended)
+                    while self._arrived_bytes >= _QUEUE_BYTES and not self._ended:
+                        self._has_room.wait()
         except (OSError, EOFError):
             self._break()
+        except Exception as error:  # a message that is no blob, or one that the subtask refuses: the attempt fails
+            self._break(error)
 
     def taken(self, size_bytes: int) -> None:
         """Note that the subtask has taken a blob, so that the next may be read."""
-        with self._changed:
+        with self._has_room:
+            was_full = self._arrived_bytes >= _QUEUE_BYTES
             self._arrived_bytes -= size_bytes
-            self._changed.notify_all()
+            if was_full:
+                self._has_room.notify()
+
+    def take_received_bytes(self) -> int:
+        """Return the bytes of the blobs that have arrived since the last call."""
+        with self._has_room:
+            received, self._received_bytes = self._received_bytes, 0
+            return received
 
     def _send_all(self) -> None:
         try:
             while True:
-                with self._changed:
-                    self._changed.wait_for(lambda: bool(self._queue))
-                    message = self._queue.popleft()
-                    was_full = self.is_full
-                    self._queued_bytes -= sum(map(len, message))
-                    frees = was_full and not self.is_full
-                if frees:
-                    self._wake()
-                self._link.send(*message)
+                message = self._next()
+                if message.is_rest:
+                    self._link.send_rest(*message.parts)
+                else:
+                    self._link.send(*message.parts)
                 self.messages += 1
-                if message == (_END,):
+                if message is _END:
                     return
         except OSError:
             self._break()
 
-    def _break(self) -> None:
-        with self._changed:
+    def _next(self) -> _Waiting:
+        """Wait for something to send, and take it."""
+        with self._waits:
+            self._is_sending = False
+            while not self._queue:
+                self._waits.wait()
+            self._is_sending = True
+            message = self._queue.popleft()
+            was_full = self.is_full
+            self._queued_bytes -= sum(map(len, message.parts))
+            frees = was_full and not self.is_full
+        if frees:
+            self._wake()
+        return message
+
+    def _break(self, error: Exception | None = None) -> None:
+        with self._waits:
             ended, self._ended = self._ended, True
-            self._changed.notify_all()
+            self._waits.notify()
+            self._has_room.notify()
         if not ended:
-            self._lost()
+            self._lost(error)
 
     def finish(self) -> None:
         """Let the task end: send what waits, and that nothing follows."""
-        with self._changed:
+        with self._waits:
             self._ended = True
-            self._queue.append((_END,))
-            self._changed.notify_all()
+            self._queue.append(_END)
+            self._waits.notify()
+            self._has_room.notify()
 
     def abort(self) -> None:
         """Break the connection: the attempt is over, and nobody wants what waits."""
-        with self._changed:
+        with self._waits:
             self._ended = True
             self._queue.clear()
-            self._queue.append((_END,))
-            self._changed.notify_all()
+            self._queue.append(_END)
+            self._waits.notify()
+            self._has_room.notify()
         with contextlib.suppress(OSError):
             self._link.shut_down()

@@ -191,6 +191,9 @@ class EncryptedSocket:
     def getsockname(self) -> Any:
         return self._socket.getsockname()
 
+    def getpeername(self) -> Any:
+        return self._socket.getpeername()
+
     def shutdown(self, how: int) -> None:
         self._socket.shutdown(how)
 

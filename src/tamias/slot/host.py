@@ -6,15 +6,16 @@ in its own process.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from tamias.clock import Clock
-from tamias.errors import SlotLostError, StateNotServed
+from tamias.errors import QueryError, SlotLostError, StateNotServed
 from tamias.faults import point
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import Vertex
@@ -29,6 +30,7 @@ from tamias.slot.slot_events import SlotEvent
 from tamias.slot.snapshot_writer import SnapshotWriter
 from tamias.slot.spool import Spool, SpoolMemory
 from tamias.slot.state_look_ups import (
+    Found,
     QueryableState,
     ServedState,
     StateQuery,
@@ -71,6 +73,8 @@ class SlotHost:
         self._savepoints: dict[int, SavepointOrder] = {}  # by checkpoint id: the last one that the driver began
         self._spool_memory = SpoolMemory()
         self._checkpoint_states = CheckpointStates(clock)
+        self.running: SubtaskId | None = None  # with `thread`, for samples of stacks
+        self.thread = 0
         self.turn = Turn()  # one request at a time: user code is never called concurrently
 
     @property
@@ -102,15 +106,18 @@ class SlotHost:
         store = None
         if restore is not None and restore.directory:
             store = self._local_copies.reading(open_files(restore.directory), restore)
-        for subtask_id in subtasks:
-            if subtask_id in kept:
-                self._subtasks[subtask_id] = kept[subtask_id]  # the subtasks stay in the order of the graph
-                continue
-            vertex = deployment.graph.vertices[subtask_id.vertex]
-            subtask = Subtask(self._environment(deployment, vertex, subtask_id.subtask))
-            self._subtasks[subtask_id] = subtask
-            saved = restore.subtasks.get(subtask_id) if restore is not None else None
-            self._open(subtask, saved, store)
+        try:
+            for subtask_id in subtasks:
+                if subtask_id in kept:
+                    self._subtasks[subtask_id] = kept[subtask_id]  # the subtasks stay in the order of the graph
+                    continue
+                vertex = deployment.graph.vertices[subtask_id.vertex]
+                subtask = Subtask(self._environment(deployment, vertex, subtask_id.subtask))
+                self._subtasks[subtask_id] = subtask
+                saved = restore.subtasks.get(subtask_id) if restore is not None else None
+                self._open(subtask, saved, store)
+        finally:
+            self._subtasks |= kept  # they go on, whatever the others do when they are opened
 
     def _open(self, subtask: Subtask, saved: SubtaskRestore | None, store: FileStore | None) -> None:
         if saved is None:
@@ -129,11 +136,11 @@ class SlotHost:
         missing = [subtask for subtask in going_on if subtask not in self._subtasks or subtask in self._dirty]
         if missing:
             raise SlotLostError(self.slot, f"it has lost the state of subtasks that were to go on: {missing}")
-        epochs_run, feedback_queues = dict(self._epochs_run), dict(self._feedback_queues)
-        kept = {subtask: self._subtasks.pop(subtask) for subtask in going_on}
-        self.discard()
-        self._epochs_run.update({subtask: epochs_run[subtask] for subtask in going_on if subtask in epochs_run})
-        self._feedback_queues.update(feedback_queues)  # a feedback tail that restarts empties its own
+        self.discard(deployment.only)  # a feedback tail that restarts empties its own queue
+        kept = {subtask: self._subtasks[subtask] for subtask in going_on}
+        self._subtasks.clear()
+        self._savepoints = {}
+        self._checkpoint_states.clear()
         return kept
 
     def _environment(self, deployment: Deployment, vertex: Vertex, index: int) -> SubtaskEnvironment:
@@ -199,8 +206,12 @@ class SlotHost:
         self._epochs_run[subtask_id] = order.number
         subtask = self._subtasks[subtask_id]
         self._dirty.add(subtask_id)
-        yield from subtask.run_epoch(order, blobs, send)
-        captured = self._capture(subtask_id, order, savepoint)
+        self.thread, self.running = threading.get_ident(), subtask_id
+        try:
+            yield from subtask.run_epoch(order, blobs, send)
+            captured = self._capture(subtask_id, order, savepoint)
+        finally:
+            self.running = None
         if captured is not None:
             self.write(captured)
         self._dirty.discard(subtask_id)
@@ -238,6 +249,10 @@ class SlotHost:
             raise SlotLostError(self.slot, f"it was not told where savepoint {order.checkpoint_id} goes")
         return self._savepoints[order.checkpoint_id]
 
+    def region_of(self, subtask_id: SubtaskId) -> list[SubtaskId]:
+        """Return the subtasks of this slot that fail with a subtask."""
+        return [of for of in self._subtasks if self._regions[of] == self._regions[subtask_id]]
+
     def _region_is_dirty(self, subtask_id: SubtaskId) -> bool:
         """Return whether an epoch of some subtask in the same region broke off."""
         return any(self._regions[dirty] == self._regions[subtask_id] for dirty in self._dirty)
@@ -259,30 +274,60 @@ class SlotHost:
         """Return the queryable states of the subtasks. Called in the turn."""
         return queryable_states(self._subtasks)
 
-    def look_up(self, query: StateQuery) -> list[bytes | None]:
-        """Return the pickled value of each key of a queryable state, and None for a key that has none. Thread-safe.
+    def look_up_all(self, queries: Sequence[StateQuery]) -> list[Found]:
+        """Return the answers to some queries, those of live state from one pause of user code. Thread-safe.
 
-        This waits until the user's code has come to the end of a run of records.
-
-        Raises:
-            StateNotServed: The subtask does not run here in this attempt, or user code takes too long.
+        This waits until the user's code has come to the end of a run of records. The error is `StateNotServed` if a
+        subtask does not run here in the attempt of the query, or user code takes too long.
         """
-        with self._state_of(query) as state:
-            if query.checkpoint is None:
-                return look_up(state.backend, state.descriptor, query.keys, self._clock.now_ms())
-        stored = self._checkpoint_states.backend(query.checkpoint, state.descriptor, state.backend.key_type)
-        with self._state_of(query) as state:  # it has read files meanwhile; the value of an aggregate is user code
-            return look_up(stored, state.descriptor, query.keys, self._clock.now_ms())
+        live = [query for query in queries if query.checkpoint is None]
+        found = iter(self._at_pause(live, self._live_values))
+        return [next(found) if query.checkpoint is None else self._of_checkpoint(query) for query in queries]
 
-    @contextlib.contextmanager
-    def _state_of(self, query: StateQuery) -> Iterator[ServedState]:
-        """Yield the state that a query asks for, while user code pauses."""
-        with self.turn.reading(query.timeout_s) as allowed:
-            if not allowed:
-                raise StateNotServed(query.name, f"user code has run for {query.timeout_s:g} s without a pause")
+    def _at_pause(self, queries: list[StateQuery], answer: Callable[[StateQuery, ServedState], Any]) -> list[Any]:
+        """Answer queries while user code pauses. An answer may be an error."""
+        answers: list[Any] = []
+
+        def answer_all() -> None:
+            answers.extend(self._answer(query, answer) for query in queries)
+
+        if not queries or self.turn.at_pause(answer_all, min(query.timeout_s for query in queries)):
+            return answers
+        return [StateNotServed(q.name, f"user code has run for {q.timeout_s:g} s without a pause") for q in queries]
+
+    def look_up_now(self, queries: Sequence[StateQuery]) -> list[Found]:
+        """Return the answers to queries of live state. Called in a pause, by whoever has the turn."""
+        return [self._answer(query, self._live_values) for query in queries]
+
+    def _answer(self, query: StateQuery, answer: Callable[[StateQuery, ServedState], Any]) -> Any:
+        try:
             if query.attempt != self.attempt:
                 raise StateNotServed(query.name, "the job restarts")
-            yield served_state(self._subtasks, query)
+            return answer(query, served_state(self._subtasks, query))
+        # The value of an aggregate is user code, and a panic of RocksDB is no Exception. Neither concerns the step of
+        # the job between whose runs of records this is called.
+        except BaseException as error:
+            return _refusal(query, error)
+
+    def _live_values(self, query: StateQuery, state: ServedState) -> list[bytes | None]:
+        return look_up(state.backend, state.descriptor, query.keys, self._clock.now_ms())
+
+    def _of_checkpoint(self, query: StateQuery) -> Found:
+        assert query.checkpoint is not None, "the query is one of a checkpoint"
+        (state,) = self._at_pause([query], lambda _, state: state)
+        if isinstance(state, QueryError):
+            return state
+        try:
+            stored = self._checkpoint_states.backend(query.checkpoint, state.descriptor, state.backend.key_type)
+        except Exception as error:  # of the files
+            return _refusal(query, error)
+
+        def values(query: StateQuery, state: ServedState) -> list[bytes | None]:
+            return look_up(stored, state.descriptor, query.keys, self._clock.now_ms())
+
+        # The value of an aggregate is user code. The job may have restarted while files were read.
+        found: Found = self._at_pause([query], values)[0]
+        return found
 
     def close_subtasks(self) -> None:
         """Close all subtasks, the last of the graph first; then raise the first error of the user's code."""
@@ -297,14 +342,21 @@ class SlotHost:
         if errors:
             raise errors[0]
 
-    def discard(self) -> None:
-        """Close all subtasks after a failure; log errors in `close`."""
-        for subtask in reversed(self._subtasks.values()):
+    def discard(self, only: Collection[SubtaskId] | None = None) -> None:
+        """Close all subtasks, or some of them, after a failure; log errors in `close`."""
+        discarded = [of for of in self._subtasks if only is None or of in only]
+        for subtask_id in reversed(discarded):
             try:
-                subtask.close()
+                self._subtasks[subtask_id].close()
             except Exception as error:  # Flink: only logged when the attempt has failed already
                 _log.warning("slot %d: a subtask could not be closed after a failure: %s", self.slot, error)
-        self.abandon()
+        if only is None:
+            self.abandon()
+            return
+        for subtask_id in discarded:
+            del self._subtasks[subtask_id]
+            self._epochs_run.pop(subtask_id, None)
+            self._dirty.discard(subtask_id)
 
     def abandon(self) -> None:
         """Drop all subtasks without closing them, as if the process had been killed."""
@@ -324,6 +376,10 @@ class SlotHost:
             self._own_folder.close()
         if self._local_copies is not None:
             self._local_copies.remove()
+
+
+def _refusal(query: StateQuery, error: BaseException) -> QueryError:
+    return error if isinstance(error, QueryError) else StateNotServed(query.name, f"{type(error).__name__}: {error}")
 
 
 def _restores_its_own(deployment: Deployment) -> bool:

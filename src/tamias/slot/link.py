@@ -18,7 +18,7 @@ import socket
 import ssl
 import struct
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from tamias.errors import DeploymentError
 from tamias.slot.encryption import CalledSide, CallingSide, EncryptedAddress, EncryptedSocket
@@ -37,6 +37,7 @@ _SILENCE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 20, "TCP_KEEPCNT": 6, "TCP_USER
 _LENGTH = struct.Struct("<Q")
 _DIGEST = 32  # bytes of a message's digest
 _NUMBER = struct.Struct("<QQ")  # of a message, and its length
+_READ_BYTES = 1 << 18  # in one call, where small messages are received together
 _LARGEST = 1 << 34  # a length above 16 GiB is a corrupted length, not a message
 
 
@@ -71,6 +72,7 @@ class Link:
         self._socket = sock
         self._sent = sent
         self._received = received
+        self._arrived = bytearray()  # for `receive_arrived`: the beginning of the next message
 
     def send(self, *parts: bytes | bytearray | memoryview) -> None:
         """Send one message, given in parts."""
@@ -84,6 +86,100 @@ class Link:
             for part in parts:
                 self._socket.sendall(part)
 
+    def send_now(self, *parts: bytes | bytearray | memoryview) -> bytes | None:
+        """Send one small message without waiting, as far as the connection takes it.
+
+        Returns:
+            The rest, which `send_rest` must send before any other message; None if there is none.
+        """
+        length = sum(len(p) for p in parts)
+        if self._sent is not None:
+            parts = (*parts, self._sent.of(length, parts))
+        return self._taken(_LENGTH.pack(length) + b"".join(parts))
+
+    def send_rest(self, rest: bytes | memoryview) -> None:
+        """Send what `send_now` returned."""
+        self._socket.sendall(rest)
+
+    def send_each(self, messages: Iterable[bytes]) -> None:
+        """Send some messages at once."""
+        self._socket.sendall(self._joined(messages))
+
+    def send_each_now(self, messages: Iterable[bytes]) -> bytes | None:
+        """Send some messages without waiting, as far as the connection takes them; return the rest as `send_now`."""
+        return self._taken(self._joined(messages))
+
+    def _joined(self, messages: Iterable[bytes]) -> bytes:
+        parts: list[bytes] = []
+        for message in messages:
+            parts += _LENGTH.pack(len(message)), message
+            if self._sent is not None:
+                parts.append(self._sent.of(len(message), (message,)))
+        return b"".join(parts)
+
+    def _taken(self, data: bytes) -> bytes | None:
+        """Send bytes as far as the connection takes them now; return the rest."""
+        if isinstance(self._socket, EncryptedSocket):
+            return data  # encryption may have to read first, and waits for that
+        try:
+            taken = self._socket.send(data, socket.MSG_DONTWAIT)
+        except OSError:  # it is full, or has ended; `send_rest` waits, or says so
+            return data
+        return None if taken == len(data) else data[taken:]
+
+    @property
+    def never_waits(self) -> bool:
+        """Whether `take_arrived` and `send_each_now` can be used. Encryption may have to read before it sends."""
+        return not isinstance(self._socket, EncryptedSocket)
+
+    def take_arrived(self) -> list[bytes]:
+        """Return the messages that have arrived whole, as `receive_arrived`, but do not wait for one.
+
+        Raises:
+            EOFError: As `receive`.
+        """
+        assert self.never_waits, "the caller has asked"
+        try:
+            part = self._socket.recv(_READ_BYTES, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return []  # whole messages were taken when their last bytes came
+        if not part:
+            raise EOFError("the other side closed the connection")
+        self._arrived += part
+        return list(self._whole_messages())
+
+    def receive_arrived(self) -> list[bytes]:
+        """Wait for a message; return it with those behind it that have arrived whole, in few calls of the system.
+
+        A thread that calls the system lets others run, and may wait for them. Only `wait`, `take_arrived` and this
+        method may be called later: the connection has given the beginning of the next message already.
+
+        Raises:
+            EOFError: As `receive`.
+        """
+        while not (messages := list(self._whole_messages())):
+            part = self._socket.recv(_READ_BYTES, 0)
+            if not part:
+                raise EOFError("the other side closed the connection")
+            self._arrived += part
+        return messages
+
+    def _whole_messages(self) -> Iterator[bytes]:
+        """Take the messages off `_arrived` that are there to their ends."""
+        trailer, start = 0 if self._received is None else _DIGEST, 0
+        arrived = self._arrived
+        while len(arrived) >= start + _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(arrived, start)
+            self._check_length(length)
+            begin, end = start + _LENGTH.size, start + _LENGTH.size + length
+            if len(arrived) < end + trailer:
+                break
+            message = bytes(memoryview(arrived)[begin:end])
+            self._check_digest(message, bytes(arrived[end : end + trailer]))
+            yield message
+            start = end + trailer
+        del arrived[:start]
+
     def receive(self) -> bytes:
         """Receive one message.
 
@@ -92,15 +188,20 @@ class Link:
                 message is not returned, and the connection is closed.
         """
         (length,) = _LENGTH.unpack(_exactly(self._socket, _LENGTH.size))
-        if length > _LARGEST:
-            raise EOFError(f"a message of {length} bytes was announced")
+        self._check_length(length)
         message = _exactly(self._socket, length)
         if self._received is not None:
-            digest = _exactly(self._socket, _DIGEST)
-            if not hmac.compare_digest(digest, self._received.of(length, (message,))):
-                self.close()
-                raise EOFError("a message was changed on its way: its digest is wrong")
+            self._check_digest(message, _exactly(self._socket, _DIGEST))
         return message
+
+    def _check_length(self, length: int) -> None:
+        if length > _LARGEST:
+            raise EOFError(f"a message of {length} bytes was announced")
+
+    def _check_digest(self, message: bytes, digest: bytes) -> None:
+        if self._received is not None and not hmac.compare_digest(digest, self._received.of(len(message), (message,))):
+            self.close()
+            raise EOFError("a message was changed on its way: its digest is wrong")
 
     def wait(self, seconds: float) -> bool:
         """Wait for a message, or the end of the connection, to arrive; return False if none has begun to."""
@@ -120,6 +221,17 @@ class Link:
     def local_host(self) -> str:
         """Return the host address of this side of the connection."""
         return str(self._socket.getsockname()[0])
+
+    @property
+    def crosses_hosts(self) -> bool:
+        """Whether the two sides are on different hosts."""
+        if self._socket.family == socket.AF_UNIX:
+            return False
+        try:
+            # A connection from a host to itself has the same address on both sides.
+            return bool(self._socket.getsockname()[0] != self._socket.getpeername()[0])
+        except OSError:  # it has ended; who uses it next notices
+            return False
 
     def shut_down(self) -> None:
         """End the connection: a `receive` on another thread, or on the other side, ends with EOFError."""

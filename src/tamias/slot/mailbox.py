@@ -8,19 +8,20 @@ one inside a step. If a round found nothing to do, the thread sleeps until somet
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from tamias.clock import Clock
 from tamias.errors import DeploymentError, SlotLostError
 from tamias.faults import point
 from tamias.graph.addresses import SubtaskId
+from tamias.graph.channels import targets_of
 from tamias.graph.job_graph import Vertex
 from tamias.operators.epoch import Ack, EpochOrder, OutputPart
 from tamias.slot.conduit import Conduit
 from tamias.slot.deployment import Deployment
+from tamias.slot.event_reports import Reports
 from tamias.slot.host import SlotHost
 from tamias.slot.link import Link
-from tamias.slot.reports import Reports
 from tamias.slot.slot_events import EpochAcknowledged, OutputLeft
 from tamias.slot.spool import Spool
 from tamias.slot.turn import Turn
@@ -29,7 +30,7 @@ from tamias.subtask.capture import CapturedSubtask
 from tamias.subtask.continuous import ContinuousChannels, ContinuousSource, run_continuously
 from tamias.subtask.outbox import Emitted
 from tamias.subtask.subtask import Subtask
-from tamias.subtask.wire.frames import Blob, ReceivedBlob
+from tamias.subtask.wire.frames import Blob, Destination, ReceivedBlob
 
 __all__ = ["Mailbox"]
 
@@ -67,20 +68,28 @@ class Mailbox:
         return self._past_messages + sum(desk.messages for desk in list(self._desks.values()))
 
     def begin(self, deployment: Deployment) -> None:
-        """Run the subtasks of the host from now on, each as soon as its task has called. Called in the turn."""
-        self._desks = {of: Desk(self, self._host, of, deployment) for of in self._host.subtasks}
+        """Run the subtasks of a deployment from now on, each as soon as its task has called. Called in the turn."""
+        desks: dict[SubtaskId, Desk] = {}  # in the order of the graph
+        for of in self._host.subtasks:
+            if of in self._desks:
+                desks[of] = self._desks[of]  # its region goes on
+            elif deployment.only is None or of in deployment.only:
+                desks[of] = Desk(self, self._host, of, deployment)
+        self._desks = desks
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="mailbox", daemon=True)
             self._thread.start()
 
-    def end(self, *, in_order: bool) -> None:
-        """Run no subtask any more. Called in the turn.
+    def end(self, only: Collection[SubtaskId] | None = None, *, in_order: bool) -> None:
+        """Run no subtask any more, or some of them. Called in the turn.
 
         Args:
+            only: The subtasks; None: all of them.
             in_order: The subtasks have finished: their tasks get what waits, and end. Else their connections break.
         """
-        desks, self._desks = self._desks, {}
-        for desk in desks.values():
+        ended = [desk for of, desk in self._desks.items() if only is None or of in only]
+        self._desks = {} if only is None else {of: desk for of, desk in self._desks.items() if of not in only}
+        for desk in ended:
             self._past_messages += desk.messages
             desk.leave(in_order=in_order)
 
@@ -135,14 +144,17 @@ class Mailbox:
     # -------------------------------------------------------------------------------------------------- the thread
 
     def _run(self) -> None:
+        self._host.thread = threading.get_ident()
         while not self._ended:
             self._wake.clear()
             self._turn.acquire_after_requests()
+            pause_s = _LONGEST_SLEEP_S
             try:
                 pause_s = self._round()
             finally:
                 self.in_step = False
-                self._turn.release()
+                self._host.running = None
+                self._turn.release(resumes=pause_s <= 0)
             if pause_s > 0:
                 self._wake.wait(pause_s)
 
@@ -152,15 +164,16 @@ class Mailbox:
         pause_s = _LONGEST_SLEEP_S
         self.in_step = True
         for subtask_id, desk in list(self._desks.items()):
+            self._host.running = subtask_id
             try:
                 pause_s = min(pause_s, desk.step(now))
             # A panic of RocksDB is no Exception, for one. It must not end the thread, on which later attempts run too.
             except BaseException as error:
                 if not isinstance(error, Exception):
                     error = DeploymentError(f"a step of {subtask_id} was interrupted: {error!r}")
-                self.failed(subtask_id, desk.attempt, error)  # the driver decides what it means; the attempt is over
-                self.end(in_order=False)
-                return pause_s
+                self.failed(subtask_id, desk.attempt, error)  # the driver decides what it means; its region ends here
+                self.end(self._host.region_of(subtask_id), in_order=False)
+                return 0.0
         return pause_s
 
 
@@ -186,6 +199,8 @@ class Desk:
         self._holds_output = False  # some may wait for that time
         self._full_since = 0.0  # 0: the output is not full
         self._held: Spool | None = None  # the blobs of channels that are ahead
+        self._elsewhere = _on_other_hosts(deployment, subtask_id)
+        self._shuffled_bytes = 0  # of blobs to these subtasks, since the last acknowledgement
 
     @property
     def messages(self) -> int:
@@ -206,12 +221,16 @@ class Desk:
         if self.conduit is not None:
             self.conduit.finish() if in_order else self.conduit.abort()
 
-    def _lost(self) -> None:
+    def _lost(self, error: Exception | None) -> None:
+        why = f"the Spark task of {self._name} is gone"
+        if error is not None:
+            why = f"the Spark task of {self._name} brought what the subtask cannot take: {error}"
         # A late loss belongs to the attempt of this connection, although the next one may be deployed already.
-        self._mailbox.failed(self._id, self.attempt, DeploymentError(f"the Spark task of {self._name} is gone"))
+        self._mailbox.failed(self._id, self.attempt, DeploymentError(why))
 
     def give_blob(self, blob: Blob) -> None:
-        assert isinstance(self._running, ContinuousChannels), "a source has no input channels"
+        if not isinstance(self._running, ContinuousChannels):
+            raise DeploymentError(f"blob {blob.sequence} of {blob.channel} came to a source")
         self._running.give(blob)
 
     def give_order(self, order: EpochOrder) -> None:
@@ -288,7 +307,7 @@ class Desk:
     def _poll(self, source: ContinuousSource, now: float) -> float:
         if now < self._next_poll:
             return self._next_poll - now
-        progress = source.poll(_POLL_RECORDS, _POLL_MS, _POLL_BYTES)
+        progress = source.poll(min(_POLL_RECORDS, source.turn.records), _POLL_MS, _POLL_BYTES)
         if progress.backlog:
             self._flush_if_due(now)
         else:
@@ -309,6 +328,8 @@ class Desk:
             self._mailbox.put_out(self.attempt, item)
         else:
             assert self.conduit is not None, "a subtask runs once its task has called"
+            if self._elsewhere and Destination(item.exchange, item.target) in self._elsewhere:
+                self._shuffled_bytes += item.size_bytes
             self.conduit.send(item)
 
     def taken(self, blob: ReceivedBlob) -> None:
@@ -344,8 +365,26 @@ class Desk:
         self._host.write(captured)
 
     def acknowledge(self, ack: Ack) -> None:
+        ack.crossed_bytes, self._shuffled_bytes = self._shuffled_bytes, 0
+        if self.conduit is not None and self.conduit.crosses_hosts:
+            ack.crossed_bytes += self.conduit.take_received_bytes() + ack.bytes_out
         point("acknowledge", self._host.slot)
         self._mailbox.acknowledge(self._id, self.attempt, ack)
+
+
+def _on_other_hosts(deployment: Deployment, sender: SubtaskId) -> frozenset[Destination]:
+    """Return where a subtask sends to another host: tasks run beside their slots, where Spark has room for them."""
+    graph, hosts = deployment.graph, deployment.slot_hosts
+    if not hosts:
+        return frozenset()
+    vertex = graph.vertices[sender.vertex]
+    own = hosts[graph.slot_of(vertex, sender.subtask)]
+    return frozenset(
+        Destination(exchange.id, target)
+        for exchange in graph.outputs_of(vertex.id)
+        for target in targets_of(exchange, vertex, graph.vertices[exchange.target], sender.subtask)
+        if hosts[graph.slot_of(graph.vertices[exchange.target], target)] != own
+    )
 
 
 def _buffer_timeout_s(vertex: Vertex, default_ms: int) -> float | None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import CachedFile
 from tamias.operators.epoch import EpochOrder, SavepointOrder
-from tamias.slot.state_look_ups import QueryableState, StateQuery
+from tamias.slot.stack_sampling import SamplingPlan
+from tamias.slot.state_look_ups import QueryableState
 from tamias.slot.tables.table_messages import TableRequest
 
 # A slot answers RunEpoch with encoded blobs (`subtask/wire/frames.py`, first byte "B") and parts of its output for the
@@ -107,14 +108,17 @@ class CloseSubtasks:
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """From the driver: the attempt has failed or was cancelled: close the subtasks and ignore their errors."""
+    """From the driver: the attempt has failed or was cancelled: close the subtasks and ignore their errors.
+
+    Without `only`, all subtasks; else some of them, while the others go on.
+    """
+
+    only: frozenset[SubtaskId] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class LookUpState:
-    """From the driver, over a connection of its own: look up keys. ACK and a pickled list answer it, or FAILED."""
-
-    query: StateQuery
+class AnswerQueries:
+    """From the driver: every further message on this connection is a query of state (`slot/query_connection.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,18 @@ class Subscribe:
 @dataclass(frozen=True, slots=True)
 class DumpThreads:
     """From the driver: answer with the stacks of all threads, whatever runs now."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampleStacks:
+    """From the driver, over a connection of its own: sample stacks for a while, and answer with those seen."""
+
+    plan: SamplingPlan
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLog:
+    """From the driver, over a connection of its own: answer with the last lines of the slot's log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +160,11 @@ Request = (
     | Aborted
     | CloseSubtasks
     | Discard
-    | LookUpState
+    | AnswerQueries
     | Subscribe
     | DumpThreads
+    | SampleStacks
+    | ReadLog
     | Exit
     | TableRequest
 )

@@ -20,17 +20,19 @@ import socket
 import sys
 import threading
 from dataclasses import replace
-from typing import BinaryIO
+from typing import BinaryIO, TextIO, cast
 
 from tamias.slot.garbage import ProcessGarbage, collect_by_growth
 from tamias.slot.link import Address, connect
-from tamias.slot.server import SlotServer
+from tamias.slot.recent_log import RecentLog, RecentOutput
 from tamias.slot.slot_config import Registration, SlotConfig, Welcome
+from tamias.slot.slot_server import SlotServer
 from tamias.storage.private_folder import create_private_file
 from tamias.storage.scratch_folders import LocalFolder
 from tamias.types.by_value import dumps
 
 _log = logging.getLogger(__name__)
+_SWITCH_S = 0.0005  # where state is queried
 
 
 def main() -> None:
@@ -46,15 +48,20 @@ def main() -> None:
     logging.basicConfig(
         filename=config.log_file, level=logging.INFO, format=f"%(asctime)s slot {config.slot} %(levelname)s %(message)s"
     )
+    log = RecentLog()
+    log.setFormatter(logging.getLogger().handlers[0].formatter)
+    logging.getLogger().addHandler(log)
     sys.stdin = open(os.devnull)  # noqa: SIM115 - user code that reads standard input finds it empty, for good
+    output = RecentOutput(sys.stdout)
+    sys.stdout = cast(TextIO, output)
     try:
-        _serve(config, pipe)
+        _serve(config, pipe, log, output)
     finally:
         own.close() if own is not None else _remove_if_empty(config.folder)
     os._exit(0)  # user code may have left threads behind that would keep the process alive
 
 
-def _serve(config: SlotConfig, pipe: BinaryIO) -> None:
+def _serve(config: SlotConfig, pipe: BinaryIO, log: RecentLog, output: RecentOutput) -> None:
     """Serve until the driver, or the executor beside the slot, is gone."""
     lifeline = connect(config.driver, config.secret) if config.driver is not None else None
     if lifeline is not None:
@@ -62,7 +69,7 @@ def _serve(config: SlotConfig, pipe: BinaryIO) -> None:
         welcome: Welcome = pickle.loads(lifeline.receive())
         address = (lifeline.local_host(), 0)  # the interface that the driver can reach
         config = replace(config, address=address, certificate=welcome.certificate)
-    server = SlotServer(config, ProcessGarbage())
+    server = SlotServer(config, ProcessGarbage(), log, output, queried=_switch_often)
     collect_by_growth(server.ended)
     server.start()
     if lifeline is not None:
@@ -84,6 +91,11 @@ def _serve(config: SlotConfig, pipe: BinaryIO) -> None:
         threading.Thread(target=_watch_executor, args=watched, name="executor-watch", daemon=True).start()
     server.ended.wait()
     server.stop()
+
+
+def _switch_often() -> None:
+    """Let a thread that answers queries run soon, although user code computes: Python makes it wait 5 ms by default."""
+    sys.setswitchinterval(_SWITCH_S)
 
 
 def _watch_executor(pid: int, ended: threading.Event) -> None:

@@ -5,14 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tamias.errors import QueryableNameTwice, StateNotServed
+from tamias.errors import QueryableNameTwice, QueryError, StateNotServed
 from tamias.functions.state_descriptors import StateDescriptor
 from tamias.graph.addresses import SubtaskId
+from tamias.graph.job_graph import JobGraph
 from tamias.slot.checkpoint_look_ups import CheckpointKeyGroup
 from tamias.state.keyed_backend import KeyedStateBackend
 from tamias.subtask.subtask import Subtask
 
-__all__ = ["QueryableState", "ServedState", "StateQuery", "check_names", "queryable_states", "served_state"]
+__all__ = [
+    "RESCALED",
+    "Found",
+    "QueryableState",
+    "ServedState",
+    "StateQuery",
+    "check_names",
+    "queryable_states",
+    "served_state",
+    "slot_of_query",
+]
+
+RESCALED = "the job is being rescaled; ask again"
 
 
 class QueryableState(NamedTuple):
@@ -45,6 +58,10 @@ class StateQuery(NamedTuple):
     checkpoint: CheckpointKeyGroup | None = None
 
 
+Found = list[bytes | None] | QueryError
+"""The answer to a query: the pickled value of each key, None for a key that has none; or why there is no answer."""
+
+
 class ServedState(NamedTuple):
     """A queryable state of one subtask, where it is."""
 
@@ -69,6 +86,18 @@ def check_names(states: Iterable[QueryableState]) -> None:
         other = known.setdefault(state.name, state)
         if other != state:
             raise QueryableNameTwice(state.name, f"one of operator {other.operator!r}, one of {state.operator!r}")
+
+
+def slot_of_query(graph: JobGraph, query: StateQuery) -> int:
+    """Return the slot of the subtask that a query asks.
+
+    Raises:
+        StateNotServed: The graph has no such subtask: the query was made for the graph of an attempt before.
+    """
+    of = query.subtask
+    if of.vertex >= len(graph.vertices) or of.subtask >= graph.vertices[of.vertex].parallelism:
+        raise StateNotServed(query.name, RESCALED)
+    return graph.slot_of(graph.vertices[of.vertex], of.subtask)
 
 
 def served_state(subtasks: Mapping[SubtaskId, Subtask], query: StateQuery) -> ServedState:

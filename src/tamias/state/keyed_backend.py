@@ -156,6 +156,10 @@ class KeyedStateBackend(KeyedStates):
         self.key_type: TypeInformation | None = None  # declared for the stream; set before `restore`
         self.queryable: dict[str, StateDescriptor] = {}  # by the name under which clients read the state
 
+    def native_metrics(self) -> dict[str, Callable[[], int]]:
+        """Return the metrics of the store behind the state that the job asks for, by name, and what reads them."""
+        return {}
+
     @abstractmethod
     def in_windows(self, prefix: str) -> KeyedStates:
         """Return states with an entry per key and window; their names in a checkpoint begin with the prefix."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from tamias.errors import CorruptFileError, StateError
-from tamias.functions.raw_state import (
+from tamias.functions.raw_streams import (
     KeyedStateCheckpointOutputStream,
     KeyGroupStatePartitionStreamProvider,
     OperatorStateCheckpointOutputStream,
@@ -23,7 +23,15 @@ from tamias.keygroups import KeyGroupRange
 from tamias.state.operator_state_files import Mode, OperatorState
 from tamias.state.snapshots import RAW_KEYED, RAW_OPERATOR, StateInfo
 
-__all__ = ["KeyGroupBytes", "RawOutputs", "RestoredRawState", "decode_key_group", "is_raw", "raw_info"]
+__all__ = [
+    "KeyGroupBytes",
+    "RawOutputs",
+    "RestoredRawState",
+    "decode_key_group",
+    "encode_key_group",
+    "is_raw",
+    "raw_info",
+]
 
 _PREFIX = "_raw/"
 _KINDS: dict[Mode, str] = {"split": RAW_OPERATOR, "union": RAW_KEYED}
@@ -56,6 +64,11 @@ def decode_key_group(element: bytes) -> KeyGroupBytes:
     if len(element) < _KEY_GROUP.size:
         raise CorruptFileError("raw keyed state", f"an element of {len(element)} bytes", "a key group and its bytes")
     return KeyGroupBytes(_KEY_GROUP.unpack_from(element)[0], bytes(element[_KEY_GROUP.size :]))
+
+
+def encode_key_group(key_group: int, content: bytes) -> bytes:
+    """Encode what `decode_key_group` decodes."""
+    return _KEY_GROUP.pack(key_group) + content
 
 
 def _name(kind: str, function: int) -> str:
@@ -99,7 +112,7 @@ class RawOutputs:
             taken[_name("operator", self.function)] = ("split", self._subtask.partitions())
             self._subtask.close()
         if self._keyed is not None:
-            pieces = [_KEY_GROUP.pack(group) + content for group, content in self._keyed.by_key_group()]
+            pieces = [encode_key_group(group, content) for group, content in self._keyed.by_key_group()]
             taken[_name("keyed", self.function)] = ("union", pieces)
             self._keyed.close()
         return taken

@@ -7,6 +7,7 @@ the state's configuration makes expired values visible. A look-up neither renews
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -21,6 +22,7 @@ from tamias.types.by_value import dumps
 
 __all__ = ["look_up"]
 
+_PLAIN = frozenset({int, float, str, bool, bytes})
 Shown = Callable[[Any], Any]
 """Turn the kept form of an entry into another, or into None if nothing of it is to be seen."""
 
@@ -91,6 +93,11 @@ def _pickled(descriptor: StateDescriptor, declared: Declaration) -> Callable[[An
             result = descriptor.agg_function.get_result
             return lambda kept: dumps(result(loaded(kept)))
         case _ if isinstance(declared.value, PickledCodec):  # a bytearray is the pickle already
-            return lambda kept: bytes(kept) if type(kept) is bytearray else dumps(kept)
+            return lambda kept: bytes(kept) if type(kept) is bytearray else _dumps_plain(kept)
         case _:
-            return lambda kept: dumps(loaded(kept))
+            return lambda kept: _dumps_plain(loaded(kept))
+
+
+def _dumps_plain(value: Any) -> bytes:
+    """Pickle a value. A plain one needs no buffer of its own, which costs more than its pickle."""
+    return pickle.dumps(value, pickle.HIGHEST_PROTOCOL) if type(value) in _PLAIN else dumps(value)

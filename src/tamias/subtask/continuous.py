@@ -21,6 +21,7 @@ from tamias.subtask.continuous_channels import ContinuousChannels
 from tamias.subtask.continuous_subtask import NEVER, ContinuousSubtask, Surroundings
 from tamias.subtask.epoch_input import SourceInput
 from tamias.subtask.subtask import Subtask
+from tamias.subtask.turn_length import TurnLength
 
 __all__ = ["ContinuousChannels", "ContinuousSource", "ContinuousSubtask", "Surroundings", "run_continuously"]
 
@@ -33,6 +34,7 @@ class ContinuousSource(ContinuousSubtask):
         assert isinstance(subtask.input, SourceInput)
         self._input = subtask.input
         self._orders: deque[EpochOrder] = deque()
+        self.turn = TurnLength()
         self._group_watermarks: dict[str, int] = {}
         self._backlog = False
         self._is_held = False  # nothing is read until the next order
@@ -67,7 +69,9 @@ class ContinuousSource(ContinuousSubtask):
                 self._send(self.subtask.finish_if_over())
             if not progress.backlog:
                 self._send(self.subtask.outbox.take_all())
-        self._busy_s += self.subtask.environment.clock.monotonic() - started
+        took_s = self.subtask.environment.clock.monotonic() - started
+        self.turn.measure(progress.records, took_s)
+        self._busy_s += took_s
         return progress
 
     def attend(self) -> float:

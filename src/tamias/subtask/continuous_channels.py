@@ -7,22 +7,19 @@ from collections import deque
 from tamias.errors import DeploymentError
 from tamias.graph.addresses import ChannelId
 from tamias.graph.job_graph import Exchange, JobGraph
-from tamias.graph.specs import Broadcast, Forward, GlobalCommitterSpec, Rescale
+from tamias.graph.specs import Broadcast, Custom, Forward, GlobalCommitterSpec, Rescale
 from tamias.operators.epoch import Ack, EpochOrder
 from tamias.state.snapshots import AlignmentStats
 from tamias.subtask.alignment import Alignment
 from tamias.subtask.capture import CapturedSubtask
 from tamias.subtask.continuous_subtask import NEVER, ContinuousSubtask, Surroundings
 from tamias.subtask.epoch_input import ChannelInput
-from tamias.subtask.recording import Recording, pieces_of
+from tamias.subtask.recording import Recording, cut
 from tamias.subtask.subtask import Subtask
+from tamias.subtask.turn_length import TurnLength
 from tamias.subtask.wire.frames import ReceivedBlob
 
 __all__ = ["ContinuousChannels"]
-
-_TURN_S = 0.01  # how long a mark that overtakes waits for the records that are being processed
-_FIRST_AT_ONCE = 256  # records that are processed in one turn, before it is known how long they take
-_LEAST_AT_ONCE = 16
 
 
 class ContinuousChannels(ContinuousSubtask):
@@ -44,7 +41,7 @@ class ContinuousChannels(ContinuousSubtask):
         # already, and count twice after a failure.
         self._aligns = not graph.settings.releases_at_once
         self._overtakes = graph.settings.unaligned
-        self._at_once = _FIRST_AT_ONCE
+        self._turn = TurnLength()
         self._sequences = dict.fromkeys(channels, 0)
         self._arrived: deque[ReceivedBlob] = deque()
         self._aligning_since: float | None = None
@@ -92,7 +89,9 @@ class ContinuousChannels(ContinuousSubtask):
 
     def _check_next(self, blob: ReceivedBlob) -> None:
         """Check that no blob of a channel is missing: Spark's shuffle carries each once, in order."""
-        expected = self._sequences[blob.channel]
+        expected = self._sequences.get(blob.channel)
+        if expected is None:
+            raise DeploymentError(f"blob {blob.sequence} came on {blob.channel}, which the subtask does not have")
         if blob.sequence != expected:
             raise DeploymentError(f"blob {blob.sequence} of {blob.channel} came in place of blob {expected}")
         self._sequences[blob.channel] = expected + 1
@@ -110,20 +109,19 @@ class ContinuousChannels(ContinuousSubtask):
             self._waiting.append(self._surroundings.hold(blob))
             return
         with self.subtask.blame.operator():
-            order = self._take_part(blob) if self._overtakes else self._input.take(blob)
+            order = self._take_part(blob)
         if order is not None:
             self._take_mark(channel, order)
 
     def _take_part(self, blob: ReceivedBlob) -> EpochOrder | None:
-        """Process a blob, or the part of it that takes a turn: a mark that overtakes does not wait for the rest."""
-        first, *rest = pieces_of(blob, self._at_once)
-        self._released.extendleft(reversed(rest))
+        """Process a blob, or the part of it that takes a turn: nothing else of the slot waits for the rest."""
+        first, rest = cut(blob, self._turn.records)
+        if rest is not None:
+            self._released.appendleft(rest)
         clock, before = self.subtask.environment.clock, self.subtask.intake.record_count
         started = clock.monotonic()
         order = self._input.take(first)
-        took_s, records = clock.monotonic() - started, self.subtask.intake.record_count - before
-        if records:
-            self._at_once = max(_LEAST_AT_ONCE, int(_TURN_S * records / max(took_s, 1e-9)))
+        self._turn.measure(self.subtask.intake.record_count - before, clock.monotonic() - started)
         return order
 
     # ------------------------------------------------------------------------------------------------------ marks
@@ -226,9 +224,11 @@ def _is_in_step(exchange: Exchange, graph: JobGraph) -> bool:
     """Return whether no mark of a checkpoint overtakes on an exchange.
 
     Users rely on the order of exchanges between two subtasks. A broadcast record would be in the state of some subtasks
-    and on its way to others. A commit of all writers would hold what some of them prepared for an earlier checkpoint.
+    and on its way to others. After rescaling only the partitioner could tell whose a record of a custom exchange is. A
+    commit of all writers would hold what some of them prepared for an earlier checkpoint.
     """
-    # Flink: the same exchanges. There the other inputs of such an operator are aligned too, and since Flink 2.3 so are
-    # those with custom partitioning, also if they are forced.
+    # Flink: the same exchanges, those of custom partitioners since 2.3. There the other inputs of such an operator are
+    # aligned too.
     head = graph.vertices[exchange.target].operators[0].spec
-    return isinstance(exchange.partitioning, (Forward, Rescale, Broadcast)) or isinstance(head, GlobalCommitterSpec)
+    in_step = isinstance(exchange.partitioning, (Forward, Rescale, Broadcast, Custom))
+    return in_step or isinstance(head, GlobalCommitterSpec)

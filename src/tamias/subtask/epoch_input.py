@@ -65,7 +65,6 @@ class ChannelInput:
         self._channels = InputChannels(self.channel_ids)
         self._input_of = {exchange.id: exchange.input_index for exchange in exchanges}
         self._environment = environment
-        self._give_way = environment.give_way
         self._sender_of = {exchange.id: graph.vertices[exchange.source].name for exchange in exchanges}
         self._held = HeldWatermark[ChannelId](graph.settings.held_watermark_warning_ms)
         self._read_first = frozenset(exchange.id for exchange in exchanges if exchange.input_index == first_input)
@@ -100,7 +99,6 @@ class ChannelInput:
         for frame in blob.frames():
             if frame[0] == RECORDS:
                 self._intake.process(frame[1], frame[2], input_index)
-                self._give_way()  # a blob may have many runs of records
             elif frame[0] == EPOCH:
                 order: EpochOrder = frame[1]
                 return order
@@ -155,7 +153,6 @@ class SourceInput:
         self.watermark_ms = MIN_TIMESTAMP
         self._head = head
         self._ended_before = ended_before
-        self._give_way = environment.give_way
         self._source_time = SourceTime(settings.time_characteristic, clock, settings.auto_watermark_interval_ms)
         self._intake = intake
         self._time_flow = time_flow
@@ -226,7 +223,6 @@ class SourceInput:
                 else:
                     self._intake.process(part.values, part.timestamps)  # type: ignore[arg-type]
             yield from self._outbox.take_full()
-            self._give_way()
 
     def _take_event(self, event: SourceEvent) -> None:
         if event.watermark_ms is not None and event.watermark_ms > self.watermark_ms:

@@ -46,6 +46,7 @@ class OperatorLifecycle:
             with self._blame.operator(number):
                 running.initialize()
                 running.open()
+                running.register_backend_metrics()
         helpers = list(self._find_helpers())
         for number, helper in helpers:
             with self._blame.operator(number):

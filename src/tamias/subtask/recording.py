@@ -1,4 +1,4 @@
-"""Records the blobs that the mark of a checkpoint has overtaken; cuts blobs, so that a mark waits for no whole one.
+"""Records the blobs that the mark of a checkpoint has overtaken; cuts blobs, so that nothing waits for a whole one.
 
 A subtask that takes a snapshot before the mark has come on all of its channels owes the snapshot what was sent before
 the mark and is not processed yet: the blobs that wait already, and those that arrive until the mark has come on every
@@ -13,9 +13,9 @@ from dataclasses import replace
 from tamias.graph.addresses import ChannelId
 from tamias.subtask.capture import CapturedSubtask
 from tamias.subtask.in_flight import BlobPart, InFlight
-from tamias.subtask.wire.frames import NO_MARK, RECORDS, Frame, ReceivedBlob
+from tamias.subtask.wire.frames import RECORDS, ReceivedBlob
 
-__all__ = ["Recording", "pieces_of"]
+__all__ = ["Recording", "cut"]
 
 
 class Recording:
@@ -57,24 +57,27 @@ class Recording:
         return replace(self._captured, in_flight=in_flight if self._blobs else None, alignment=alignment)
 
 
-def pieces_of(blob: ReceivedBlob, most_records: int) -> list[BlobPart]:
-    """Cut a blob into parts of at most so many records, in order. The last part carries the blob's mark."""
-    parts: list[list[Frame]] = [[]]
-    room, frames = most_records, blob.frames()
-    for frame in frames:
-        if frame[0] != RECORDS:
-            parts[-1].append(frame)
+def cut(blob: ReceivedBlob, most_records: int) -> tuple[BlobPart, BlobPart | None]:
+    """Cut a blob behind at most so many records; return both parts, or the whole and None. The last part has the mark.
+
+    A run of records that fits into a turn of its own is not cut.
+    """
+    frames, room = blob.frames(), most_records
+    for number, frame in enumerate(frames):
+        count = len(frame[1]) if frame[0] == RECORDS else 0
+        if count <= room:
+            room -= count
             continue
-        _, values, times = frame
-        for start in range(0, len(values), most_records):
-            run = values[start : start + most_records]
-            if room < len(run):
-                parts.append([])
-                room = most_records
-            parts[-1].append((RECORDS, run, None if times is None else times[start : start + most_records]))
-            room -= len(run)
-    size_bytes, last = blob.size_bytes // len(parts), len(parts) - 1
-    return [
-        BlobPart(blob.channel, part, size_bytes, blob.sequence, blob.mark if number == last else NO_MARK)
-        for number, part in enumerate(parts)
-    ]
+        if room < most_records:
+            first, rest = frames[:number], frames[number:]
+        else:
+            _, values, times = frame
+            ends = slice(most_records), slice(most_records, None)
+            head, tail = ((RECORDS, values[end], None if times is None else times[end]) for end in ends)
+            first, rest = [*frames[:number], head], [tail, *frames[number + 1 :]]
+        size_bytes = blob.size_bytes // 2
+        return (
+            BlobPart(blob.channel, first, size_bytes, blob.sequence),
+            BlobPart(blob.channel, rest, blob.size_bytes - size_bytes, blob.sequence, blob.mark),
+        )
+    return BlobPart(blob.channel, frames, blob.size_bytes, blob.sequence, blob.mark), None

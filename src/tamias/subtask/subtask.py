@@ -85,7 +85,7 @@ class Subtask:
         if graph.settings.batch:
             assert environment.scratch is not None, "a slot has a folder for files"
             held = held_in_batch(head, environment.scratch, environment.graph.settings.batch_records_in_memory)
-        self.intake = Intake(head, chain.loops, held, outbox)
+        self.intake = Intake(head, chain.loops, held, outbox, environment)
         self.time_flow = TimeFlow(vertex, self.operators, outbox, self.blame)
         parts = environment, self.intake, self.time_flow, outbox
         if isinstance(head, SourceHead):
@@ -177,6 +177,7 @@ class Subtask:
         ack.records_out, ack.bytes_out = self.outbox.taken()
         ack.finished = self.finished
         ack.watermark = self.input.watermark_ms
+        ack.ended_ms = self.environment.clock.now_ms()
         ack.next_timer_ms = self.lifecycle.next_timer_ms()
         if not self.finished:
             ack.open_loops = self.lifecycle.open_loops()

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tamias.batch.plan.data_set_specs import CoGroupSpec, CrossSpec, FlatMapSpec, GroupReduceSpec, JoinSpec, MapSpec
 from tamias.batch.plan.iteration_body import body_of
 from tamias.batch.plan.iteration_specs import BulkIterationSpec, DeltaIterationSpec
 from tamias.batch.plan.operators import Plan, PlanOperator
 from tamias.batch.plan.partitioning import ForwardedFields
 from tamias.batch.plan.record_keys import read_path
-from tamias.batch.plan.specs import CoGroupSpec, CrossSpec, FlatMapSpec, GroupReduceSpec, JoinSpec, MapSpec
 from tamias.batch.planner.plan_runner import PlanResult, RunSettings
 from tamias.batch.program.data_set import DataSet
 from tamias.batch.program.runner import plans_run_by

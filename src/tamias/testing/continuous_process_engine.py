@@ -11,10 +11,9 @@ import threading
 from tamias.engine.slots.continuous_engine import ContinuousSlotEngine
 from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.engine.slots.slot_pool import SlotPool
-from tamias.errors import DeploymentError, SlotLostError
+from tamias.errors import DeploymentError
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
-from tamias.slot.deployment import Deployment
 from tamias.slot.link import Link, connect
 from tamias.slot.messages import Attach
 from tamias.subtask.wire.frames import destination_of, is_blob
@@ -34,20 +33,27 @@ class ContinuousProcessEngine(ContinuousSlotEngine):
     """
 
     def __init__(
-        self, graph: JobGraph, pool: SlotPool | None = None, stall_timeout_s: float = Heartbeat().stall_timeout_s
+        self,
+        graph: JobGraph,
+        pool: SlotPool | None = None,
+        stall_timeout_s: float = Heartbeat().stall_timeout_s,
     ) -> None:
         super().__init__(graph, pool or slot_processes(graph.slot_count), stall_timeout_s)
-        self._targets = {e.id: e.target for e in graph.exchanges}
-        self._carriers: dict[SubtaskId, _Carrier] = {}
+        self._carriers: dict[int, dict[SubtaskId, _Carrier]] = {}  # by region
 
-    def _start_flow(self, deployment: Deployment) -> None:
-        for subtask in sorted(self._subtasks):
-            slot = self._graph.slot_of(self._graph.vertices[subtask.vertex], subtask.subtask)
-            link = connect(self.pool.slots[slot].address, self.pool.secret)
-            link.send(dumps(Attach(subtask, deployment.attempt)))
-            self._carriers[subtask] = _Carrier(link)
-        for subtask, carrier in self._carriers.items():
-            arguments = carrier, dict(self._carriers)
+    def _lay_out(self, graph: JobGraph) -> None:
+        super()._lay_out(graph)
+        self._targets = {e.id: e.target for e in graph.exchanges}
+
+    def _start_flow(self, region: int, attempt: int) -> None:
+        carriers: dict[SubtaskId, _Carrier] = {}
+        self._carriers[region] = carriers
+        for subtask in sorted(of for of, number in self._regions.items() if number == region):
+            link = connect(self.pool.slots[self._slot_of(subtask)].address, self.pool.secret)
+            link.send(dumps(Attach(subtask, attempt)))
+            carriers[subtask] = _Carrier(link)
+        for subtask, carrier in carriers.items():
+            arguments = carrier, dict(carriers)
             threading.Thread(target=self._carry, args=arguments, name=f"carrier {subtask}", daemon=True).start()
 
     def _carry(self, mine: _Carrier, carriers: dict[SubtaskId, _Carrier]) -> None:
@@ -60,19 +66,13 @@ class ContinuousProcessEngine(ContinuousSlotEngine):
             for carrier in carriers.values():  # as Spark, which fails a job with all of its tasks
                 carrier.link.shut_down()
 
-    def _end_flow(self, *, in_order: bool) -> None:
-        for carrier in self._carriers.values():
-            carrier.link.close()
-        self._carriers.clear()
+    def _end_flows(self, ended: frozenset[int], *, in_order: bool) -> None:
+        for region in ended:
+            for carrier in self._carriers.pop(region, {}).values():
+                carrier.link.close()
 
     def _cancel_levels(self) -> None:
         self._stop(DeploymentError("the epoch was cancelled"))
-
-    def _slot_lost(self, number: int) -> None:
-        self._stop(SlotLostError(number, "it was given up"))
-
-    def _epoch_stalled(self) -> None:
-        self._stop(DeploymentError("the epoch has stalled"))
 
 
 class _Carrier:

@@ -28,6 +28,11 @@ from tamias.types.type_information import TypeInformation
 Pipeline: TypeAlias = Callable[..., DataStream | None]
 """Draws the pipeline under test: takes the input streams, returns the output stream, or None if it ends in sinks."""
 
+_PLAIN_FUNCTION = (
+    "a harness calls a plain function as a pipeline, with streams: to run it on records, pass a pipeline that uses it, "
+    "such as `lambda stream: stream.map(function)`"
+)
+
 
 class Harness:
     """A pipeline under test. Use one of its subclasses, by the number and kind of inputs.
@@ -75,13 +80,23 @@ class Harness:
             watermarks = WatermarkStrategy.for_generator(partial(_watermarks_of, inlet))
             stream = env.from_source(InletSource(inlet), watermarks, f"input {number}", type_info)
             streams.append(stream.set_parallelism(1).uid(f"harness-input-{number}"))
-        result = self._pipeline(*streams)
+        result = self._drawn_from(streams)
         if result is not None:
             _collect(result, self._outlet, "output")
         for tag, outlet in self._sides.values():
             if result is None:
                 raise ValueError("a pipeline that returns no stream has no side outputs: return a stream")
             _collect(result.get_side_output(tag), outlet, f"side output {tag.tag_id}")
+
+    def _drawn_from(self, streams: list[DataStream]) -> DataStream | None:
+        try:
+            result = self._pipeline(*streams)
+        except (TypeError, AttributeError) as error:
+            error.add_note(_PLAIN_FUNCTION)
+            raise
+        if result is not None and not isinstance(result, DataStream):
+            raise TypeError(f"the pipeline returned {result!r}, which is no stream; {_PLAIN_FUNCTION}")
+        return result
 
     # ------------------------------------------------------------------------------------------------- time passes
 
@@ -105,7 +120,7 @@ class Harness:
         return self._clock.now_ms()
 
     def end_input(self) -> None:
-        """End all inputs: event time advances to its maximum, the remaining timers fire, functions finish."""
+        """End all inputs: event time advances to its maximum, event-time timers fire, functions finish."""
         for inlet in self._inlets:
             inlet.ended = True
         self._run()

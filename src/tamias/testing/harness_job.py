@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tamias.checkpoint.metadata import CheckpointMetadata, assemble, decode_metadata, encode_metadata
+from tamias.checkpoint.metadata import CheckpointMetadata, assemble
+from tamias.checkpoint.metadata_file import decode_metadata, encode_metadata
 from tamias.checkpoint.restore_plan import apply_max_parallelism, plan_restore
 from tamias.clock import ManualClock
 from tamias.config.configuration import Configuration

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from tamias.engine.slots.event_queue import EventQueue
 from tamias.engine.slots.slot_handle import Heartbeat, SlotHandle
-from tamias.slot.server import SlotServer
 from tamias.slot.slot_config import SlotConfig
 from tamias.slot.slot_events import SlotActivity
+from tamias.slot.slot_server import SlotServer
 from tamias.storage.scratch_folders import LocalFolder
 
 __all__ = ["InProcessSlots"]
@@ -64,11 +64,23 @@ class InProcessSlots:
             self.slots.append(slot)
         return started
 
+    def prepare(self, count: int) -> None:
+        """Do nothing: a slot starts at once."""
+
+    def resize(self, count: int) -> None:
+        self._count = count
+        surplus, self.slots = self.slots[count:], self.slots[:count]
+        self._end(surplus)
+
     def shutdown(self) -> None:
         self.events.end()
-        for slot in self.slots:
+        self._end(self.slots)
+        self.slots = []
+        self._scratch.close()
+
+    @staticmethod
+    def _end(slots: list[SlotHandle]) -> None:
+        for slot in slots:
             slot.close()
             if slot.events is not None:
                 slot.events.shut_down()  # a process that ends does it
-        self.slots = []
-        self._scratch.close()

@@ -41,6 +41,8 @@ from tamias.types.by_value import dumps
 
 __all__ = ["ProcessEngine", "on_process_engine"]
 
+MOST_THREADS = 64  # subtasks of a level that run at the same time
+
 Inboxes = dict[SubtaskId, list[bytes]]  # encoded blobs by target
 _SubtaskResult: TypeAlias = tuple[list[Ack | OutputPart | SubtaskFailure], Inboxes]
 
@@ -55,13 +57,20 @@ class ProcessEngine(SlotEngine):
     """
 
     def __init__(
-        self, graph: JobGraph, pool: SlotPool | None = None, stall_timeout_s: float = Heartbeat().stall_timeout_s
+        self,
+        graph: JobGraph,
+        pool: SlotPool | None = None,
+        stall_timeout_s: float = Heartbeat().stall_timeout_s,
     ) -> None:
         super().__init__(graph, pool or slot_processes(graph.slot_count), stall_timeout_s)
-        self._targets = {e.id: e.target for e in graph.exchanges}
-        self._threads = ThreadPoolExecutor(graph.slot_count, thread_name_prefix="epoch")
+        self._threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="epoch")
         self._links: dict[SubtaskId, Link] = {}  # one for each subtask, as each Spark task has its own
         self._lock = threading.Lock()
+        self._lay_out(graph)
+
+    def _lay_out(self, graph: JobGraph) -> None:
+        super()._lay_out(graph)
+        self._targets = {e.id: e.target for e in graph.exchanges}
 
     def deploy(self, deployment: Deployment) -> Failure | None:
         """Start an attempt with new connections, since slots may have been replaced."""

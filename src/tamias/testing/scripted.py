@@ -130,9 +130,11 @@ class Script:
         backlog_epochs: In how many epochs, from the first, the sources report a backlog.
         kill: A crash drops the subtasks without closing them, as when a process is killed. If false, they are
             closed as after an exception.
+        kills_one_slot: A crash inside a slot drops the subtasks of that slot alone.
         driver_dies: A crash ends the driver too: `run_scripted` raises `DriverDied`.
         turns: The seed of the order in which subtasks take turns, for a job that runs continuously; None: in epochs.
         deeds: Functions that are called with the job's handle after the n-th epoch of all (from 1).
+        passing: A function that is called whenever the job passes a point, before it fails there.
     """
 
     checkpoints: Sequence[bool] = (True,)
@@ -142,9 +144,11 @@ class Script:
     late_until_wait: bool = False
     backlog_epochs: int = 0
     kill: bool = True
+    kills_one_slot: bool = False
     driver_dies: bool = False
     turns: int | None = None
     deeds: Mapping[int, Callable[[JobHandle], object]] = field(default_factory=dict)
+    passing: Callable[[Point, JobHandle], object] = lambda point, handle: None
 
 
 class ScriptedEngine(LocalEngine):
@@ -179,12 +183,16 @@ class ScriptedEngine(LocalEngine):
         if next(self._checkpoints):
             self._clock.advance(CHECKPOINT_INTERVAL_MS)
 
-    def passes(self, point: Point) -> bool:
-        """Count that the job passes a point; return whether the script has it fail there."""
+    def passes(self, point: Point, host: _ScriptedHost | None = None) -> bool:
+        """Count that the job passes a point, in a slot or outside; return whether the script has it fail there."""
         self.times_passed[point] += 1
+        if self.handle is not None:
+            self._script.passing(point, self.handle)
         if Crash(point, self.times_passed[point]) not in self._script.crashes:
             return False
-        if self._script.kill or self._script.driver_dies:
+        if host is not None and self._script.kills_one_slot:
+            host.die()
+        elif self._script.kill or self._script.driver_dies:
             self._kill_slots()
         if self._script.driver_dies:
             self._dead = True
@@ -297,7 +305,11 @@ class _ScriptedHost(SlotHost):
     """A slot that fails in the middle of an epoch or of a notification."""
 
     def __init__(
-        self, slot: int, clock: Clock, report: Callable[[SlotEvent], None], passes: Callable[[Point], bool]
+        self,
+        slot: int,
+        clock: Clock,
+        report: Callable[[SlotEvent], None],
+        passes: Callable[[Point, _ScriptedHost], bool],
     ) -> None:
         super().__init__(slot, clock, report)
         self._passes = passes
@@ -311,19 +323,19 @@ class _ScriptedHost(SlotHost):
         send: Callable[[Emitted], None] | None = None,
     ) -> Iterator[Emitted | Ack]:
         for item in super().run(subtask_id, attempt, order, blobs, send):
-            if isinstance(item, Ack) and self._passes("in-epoch"):
+            if isinstance(item, Ack) and self._passes("in-epoch", self):
                 raise SlotLostError(self.slot, "crashed in an epoch")
             yield item
 
     def capture(self, subtask_id: SubtaskId, order: EpochOrder) -> CapturedSubtask | None:
         captured = super().capture(subtask_id, order)
-        if self._passes("in-epoch"):
+        if self._passes("in-epoch", self):
             raise SlotLostError(self.slot, "crashed at a mark")
         return captured
 
     def checkpoint_completed(self, checkpoint_id: int) -> None:
         super().checkpoint_completed(checkpoint_id)
-        if self._passes("in-notify"):
+        if self._passes("in-notify", self):
             raise SlotLostError(self.slot, "crashed in a notification")
 
     def die(self) -> None:

@@ -7,10 +7,10 @@ from tamias.common import Time
 from tamias.datastream import AsyncDataStream
 from tamias.graph.addresses import SubtaskId
 from tamias.slot.deployment import Deployment
+from tamias.slot.event_reports import Reports
 from tamias.slot.host import SlotHost
 from tamias.slot.link import Link
 from tamias.slot.mailbox import Desk, Mailbox
-from tamias.slot.reports import Reports
 from tamias.slot.turn import Turn
 from tamias.subtask.wire.frames import END, RECORDS, Blob
 from tamias.types.by_value import dumps

@@ -13,6 +13,7 @@ all options; `python -m tests.config.options_page` writes the list to docs/optio
 # Programs and rooms read `options.PARALLELISM`, whichever module declares it: each option is named in one place only.
 from tamias.config.options.checkpoints import *  # noqa: F403
 from tamias.config.options.deployment import *  # noqa: F403
+from tamias.config.options.elasticity import *  # noqa: F403
 from tamias.config.options.epochs import *  # noqa: F403
 from tamias.config.options.metrics import *  # noqa: F403
 from tamias.config.options.pipeline import *  # noqa: F403

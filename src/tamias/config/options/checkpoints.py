@@ -98,7 +98,7 @@ CHECKPOINT_MODE = choice(
     "execution.checkpointing.mode",
     "EXACTLY_ONCE",
     ("EXACTLY_ONCE", "AT_LEAST_ONCE"),
-    "The guarantee for the state after a failure.",
+    "The guarantee for output after a failure, and for state where the job runs continuously.",
 )
 CHECKPOINT_INTERVAL = ConfigOption[int | None](
     "execution.checkpointing.interval",
@@ -191,6 +191,11 @@ ONLY_CHECK_RESTORE = flag(
     "$internal.only-check-restore",
     False,
     "Whether a job only checks that it can start from what it is to start from; the service sets it before an upgrade.",
+)
+LEADER = text(
+    "$internal.leader",
+    "The cluster of services and the term of its leader, for a driver that the leader starts: the driver takes the "
+    "checkpoint directory over from the drivers of earlier leaders.",
 )
 RESTORE_CLAIM_MODE: ConfigOption[Literal["NO_CLAIM", "CLAIM", "LEGACY"]] = choice(
     "execution.state-recovery.claim-mode",

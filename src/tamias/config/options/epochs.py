@@ -96,7 +96,6 @@ ASYNC_LINGER = millis(
     50,
     "How long the end of an epoch waits for asynchronous requests; later answers leave in the next epoch.",
 )
-LATENCY_TRACKING_INTERVAL = millis("metrics.latency.interval", 0, "The interval of latency markers; 0 is off.")
 TASK_CANCELLATION_INTERVAL = millis(
     "task.cancellation.interval", 30_000, "The interval at which a cancelled subtask is interrupted."
 )

@@ -43,7 +43,7 @@ def count(key: str, default: int, sentence: str, *old_keys: str, least: int = 0)
 
 def choice(key: str, default: C, choices: tuple[C, ...], sentence: str, *old_keys: str) -> ConfigOption[C]:
     """Declare an option with a few allowed values."""
-    return ConfigOption(key, parse_choice(*choices), default, old_keys, "", sentence)
+    return ConfigOption(key, parse_choice(*choices), default, old_keys, "", sentence, values=choices)
 
 
 def comma_list(key: str, sentence: str) -> ConfigOption[tuple[str, ...]]:

@@ -9,6 +9,7 @@ from tamias.config.option import ConfigOption
 from tamias.config.options import (
     checkpoints,
     deployment,
+    elasticity,
     epochs,
     metrics,
     pipeline,
@@ -18,7 +19,7 @@ from tamias.config.options import (
     web,
 )
 
-MODULES = (pipeline, epochs, checkpoints, recovery, deployment, queryable_state, web, metrics)
+MODULES = (pipeline, epochs, checkpoints, recovery, deployment, elasticity, queryable_state, web, metrics)
 
 SERVICE_MODULES = (service,)
 

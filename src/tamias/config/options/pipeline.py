@@ -7,7 +7,7 @@ from typing import Literal
 from tamias.config.execution_mode import RuntimeExecutionMode
 from tamias.config.option import ConfigOption
 from tamias.config.options.kinds import at_least, choice, count, flag, millis, text
-from tamias.config.value_text import parse_enum, parse_int, parse_list, parse_map
+from tamias.config.value_text import parse_choice, parse_enum, parse_int, parse_list, parse_map
 
 
 def _max_parallelism(value: int) -> str | None:
@@ -19,6 +19,7 @@ RUNTIME_MODE = ConfigOption(
     parse_enum(RuntimeExecutionMode),
     RuntimeExecutionMode.STREAMING,
     sentence="Whether results are emitted as records arrive (STREAMING) or only final ones (BATCH).",
+    values=tuple(mode.name for mode in RuntimeExecutionMode),
 )
 PARALLELISM = count("parallelism.default", 1, "The parallelism of operators that have none of their own.", least=1)
 MAX_PARALLELISM = ConfigOption(
@@ -71,6 +72,12 @@ AUTO_GENERATE_UIDS = flag(
 JOB_NAME = text("pipeline.name", "The job's name when execute() is given none.")
 JOB_ID = text(
     "$internal.pipeline.job-id", "The id of the job, 32 hexadecimal digits, when a new driver continues an old job."
+)
+EXECUTIONS = ConfigOption[str | None](
+    "$internal.executions",
+    parse_choice("one", "many"),
+    None,
+    sentence="Whether a program that a service runs may call execute() once, or several times with an id for each job.",
 )
 ON_RECORD_ERROR = choice(
     "tamias.on-record-error",

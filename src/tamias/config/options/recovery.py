@@ -65,7 +65,7 @@ FAILOVER_STRATEGY: ConfigOption[Literal["region", "full"]] = choice(
     "jobmanager.execution.failover-strategy",
     "region",
     ("region", "full"),
-    "The part of a job that restarts after a failure: the whole job, or one region.",
+    "The part of a job that restarts after a failure: the region that failed, or the whole job.",
 )
 HEARTBEAT_INTERVAL = millis("heartbeat.interval", 10_000, "The interval of heartbeats of a slot.")
 HEARTBEAT_TIMEOUT = millis("heartbeat.timeout", 50_000, "How long a slot may send no heartbeat before it is replaced.")

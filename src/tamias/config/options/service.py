@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tamias.config.option import ConfigOption
 from tamias.config.options.kinds import at_least, count, text, within
-from tamias.config.value_text import parse_int, parse_memory_bytes
+from tamias.config.value_text import parse_duration_ms, parse_int, parse_memory_bytes
 
 SERVICE_PORT = ConfigOption(
     "rest.port",
@@ -14,6 +14,10 @@ SERVICE_PORT = ConfigOption(
     "",
     "The port of the service; 0 is a free one.",
     within(0, 65535),
+)
+SERVICE_ADDRESS = text(
+    "rest.address",
+    "The name or address by which clients and standbys reach this service; unless set, the one that it listens on.",
 )
 SERVICE_DIR = text(
     "tamias.service.dir",
@@ -42,4 +46,37 @@ SERVICE_BUNDLE_BYTES = ConfigOption(
 )
 SERVICE_JOBS_KEPT = count(
     "jobstore.max-capacity", 100, "How many ended jobs the service remembers, with their logs and last answers."
+)
+SERVICE_PROGRAMS_KEPT = count(
+    "tamias.service.programs-kept",
+    100,
+    "How many programs the service keeps that no remembered job names; the ones uploaded last are kept.",
+    least=1,
+)
+HA_TYPE = ConfigOption(
+    "high-availability.type",
+    lambda text: text.strip().lower(),
+    "none",
+    ("high-availability",),
+    "",
+    "`storage` lets several services share `high-availability.storageDir`: one leads, the others stand by; or `none`.",
+)
+HA_STORAGE_DIR = text(
+    "high-availability.storageDir",
+    "The directory, which every service of the cluster reaches, for the lease, the jobs and their programs.",
+)
+HA_CLUSTER_ID = ConfigOption(
+    "high-availability.cluster-id",
+    lambda text: text.strip().strip("/"),
+    "default",
+    sentence="The name of the cluster: services with the same name in the same directory stand by for each other.",
+)
+HA_LEASE = ConfigOption(
+    "high-availability.lease",
+    parse_duration_ms,
+    15_000,
+    unit="ms",
+    sentence="How long a leader may be silent: within this time a standby takes its place, and a leader that cannot "
+    "reach the storage stops leading.",
+    check=at_least(500),
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from tamias.config.option import ConfigOption
-from tamias.config.options.kinds import choice, comma_list, flag, text
+from tamias.config.options.kinds import choice, comma_list, count, flag, millis, text, within
+from tamias.config.value_text import parse_int
 
 
 def _web_port(given: str) -> str:
@@ -50,4 +51,19 @@ WEB_CERTIFICATE_FILE = text(
 WEB_ALLOWED_HOSTS = comma_list(
     "tamias.web.allowed-hosts",
     "Names by which browsers and clients may address the web server, beside its address and localhost.",
+)
+
+# Flink: off, because every sample stops its threads. Here a sample reads the stack of one thread while others go on.
+FLAME_GRAPH_ENABLED = flag("rest.flamegraph.enabled", True, "Whether stacks are sampled for flame graphs, on request.")
+FLAME_GRAPH_SAMPLES = count("rest.flamegraph.num-samples", 100, "How many samples make a flame graph.", least=1)
+FLAME_GRAPH_DELAY = millis("rest.flamegraph.delay-between-samples", 50, "The time between two samples.")
+FLAME_GRAPH_DEPTH = ConfigOption(
+    "rest.flamegraph.stack-depth",
+    parse_int,
+    100,
+    sentence="How many frames of a stack are kept, from the innermost on; at most 500.",
+    check=within(1, 500),
+)
+FLAME_GRAPH_REFRESH = millis(
+    "rest.flamegraph.refresh-interval", 60_000, "How old a flame graph may become before the next request samples anew."
 )

@@ -42,6 +42,8 @@ class ArrowWriterFactory(BulkWriterFactory):
         not_null: The columns that hold no None.
     """
 
+    bytes_can_be_joined = False
+
     def __init__(
         self,
         format_name: str,

@@ -153,6 +153,8 @@ class AvroBulkWriters:
 
 
 class _AvroWriterFactory(BulkWriterFactory):
+    bytes_can_be_joined = False
+
     def __init__(self, schema: AvroSchema) -> None:
         self._schema = schema
 

@@ -218,6 +218,7 @@ class CsvBulkWriters:
 class _CsvWriterFactory(BulkWriterFactory):
     def __init__(self, schema: CsvSchema) -> None:
         self._schema = schema
+        self.bytes_can_be_joined = not schema.use_header
 
     def create(self, stream: IO[bytes]) -> _CsvWriter:
         return _CsvWriter(self._schema, stream)

@@ -174,7 +174,11 @@ class BulkWriter(Protocol):
 
 
 class BulkWriterFactory(Protocol):
-    """Creates a :class:`BulkWriter` for each file."""
+    """Creates a :class:`BulkWriter` for each file.
+
+    A factory whose files have a beginning or an end of their own sets `bytes_can_be_joined = False`: a sink then
+    refuses to merge its files byte by byte.
+    """
 
     def create(self, stream: IO[bytes]) -> BulkWriter:
         """Create a writer for this open file."""

@@ -12,9 +12,9 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tamias.connectors.kafka.client import library, start_consumer
 from tamias.connectors.kafka.client_errors import ClientErrors, failure, is_permanent
 from tamias.connectors.kafka.client_properties import ClientProperties
+from tamias.connectors.kafka.client_start import library, start_consumer
 from tamias.connectors.kafka.deserialization import Decoded
 from tamias.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
 from tamias.connectors.kafka.topic_partitions import PartitionChoice, describe
@@ -81,6 +81,7 @@ class KafkaConnection(SourceConnection):
         self._decode = reading.make_decoder()
         # By topic and number. A topic stays when its last reader is gone: messages of it must not look like others.
         self._readers: dict[str, dict[int, PartitionReader]] = {}
+        self._only_reader: PartitionReader | None = None  # while there has been no other
         self._patience_s = patience_s
         self._is_quiet = False  # the last wait was in vain, and nothing arrived since
         self._may_be_gone = False  # the client says that some partition does not exist
@@ -113,6 +114,7 @@ class KafkaConnection(SourceConnection):
                 self._check_in_range(partition, place.next_offset)
             reader = PartitionReader(self, partition, place, self._decode)
             if not reader.finished:
+                self._only_reader = None if self._readers else reader
                 self._readers.setdefault(topic, {})[number] = reader
                 self._consumer.incremental_assign([self._kafka.TopicPartition(topic, number, place.next_offset)])
         except self._kafka.KafkaException as error:
@@ -192,7 +194,9 @@ class KafkaConnection(SourceConnection):
 
     def _sort(self, messages: list[Any]) -> None:  # hot
         good = [message for message in messages if message.error() is None]
-        if len(self._readers) == 1:  # one topic, as most jobs have: its name is not asked for per message
+        if self._only_reader is not None:
+            self._only_reader.buffer += good
+        elif len(self._readers) == 1:  # one topic, as most jobs have: its name is not asked for per message
             (of_topic,) = self._readers.values()
             for message in good:
                 of_topic[message.partition()].buffer.append(message)
@@ -269,6 +273,7 @@ class KafkaConnection(SourceConnection):
         readers, number = self._readers.get(reader.partition.topic, {}), reader.partition.partition
         if readers.get(number) is reader:
             del readers[number]
+            self._only_reader = None
             self.buffered -= len(reader.buffer)
             self._consumer.incremental_unassign([self._place_of(reader.partition)])
 

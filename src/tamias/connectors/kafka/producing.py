@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tamias.clock import Clock
-from tamias.connectors.kafka.client import library, start_producer
 from tamias.connectors.kafka.client_errors import ClientErrors, failure
 from tamias.connectors.kafka.client_properties import ClientProperties
+from tamias.connectors.kafka.client_start import library, start_producer
 from tamias.connectors.kafka.record_serialization import KafkaRecordSerializationSchema
 from tamias.connectors.kafka.transactions import (
     PreparedTransaction,

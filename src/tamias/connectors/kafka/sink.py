@@ -8,8 +8,8 @@ from typing import Any
 
 from tamias.clock import Clock, SystemClock
 from tamias.connectors.delivery import DeliveryGuarantee, StreamTransformer, SupportsPreprocessing
-from tamias.connectors.kafka.client import check_properties
 from tamias.connectors.kafka.client_properties import ClientProperties
+from tamias.connectors.kafka.client_start import check_properties
 from tamias.connectors.kafka.producing import PlainWriter, TransactionalWriter, producer_settings
 from tamias.connectors.kafka.record_serialization import KafkaRecordSerializationSchema
 from tamias.connectors.kafka.transactions import TransactionAdmin, TransactionCommitter, bootstrap_addresses

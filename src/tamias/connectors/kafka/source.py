@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from tamias.connectors.formats.schemas import DeserializationSchema
-from tamias.connectors.kafka.client import check_properties
 from tamias.connectors.kafka.client_properties import ClientProperties
+from tamias.connectors.kafka.client_start import check_properties
 from tamias.connectors.kafka.consuming import KafkaConnection, LoneReader, Reading, consumer_settings
 from tamias.connectors.kafka.deserialization import KafkaRecordDeserializationSchema, ValueOnly, batch_decoder
 from tamias.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition

@@ -9,9 +9,11 @@ from tamias.functions.sink_contract import (
     SinkWriter,
     WriterContext,
 )
-from tamias.functions.source_contract import Source
+from tamias.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
 
 __all__ = [
+    "Batch",
+    "Boundedness",
     "CommitId",
     "DeliveryGuarantee",
     "GlobalCommitter",
@@ -19,6 +21,8 @@ __all__ = [
     "Sink",
     "SinkWriter",
     "Source",
+    "Split",
+    "SplitReader",
     "StreamTransformer",
     "SupportsPreprocessing",
     "WriterContext",

@@ -43,6 +43,10 @@ class FailureHistory:
         self.failures: tuple[PastFailure, ...] = ()
         self.count = 0
 
+    def change_graph(self, graph: JobGraph) -> None:
+        """Place later failures in the graph of another parallelism."""
+        self._graph = graph
+
     def add(self, error: BaseException, subtasks: frozenset[SubtaskId], slot: int | None, now_ms: int) -> None:
         """Note a failure."""
         subtask = min(subtasks, default=None)

@@ -7,6 +7,7 @@ per record. Writers replace values and readers copy them, so no thread waits for
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 from tamias.clock import Clock
@@ -15,16 +16,19 @@ from tamias.driver.job_lines import JobFacts
 from tamias.driver.job_metrics import JobMetrics
 from tamias.driver.statistics.checkpoint_statistics import CheckpointStatistics
 from tamias.driver.statistics.failure_history import FailureHistory
+from tamias.driver.statistics.mark_latencies import MarkLatencies
+from tamias.driver.statistics.metric_history import MetricHistory
 from tamias.driver.statistics.subtask_lives import SubtaskLives
 from tamias.engine.protocol import Failure
 from tamias.functions.job_status import JobStatus
 from tamias.graph.addresses import SubtaskId
-from tamias.graph.job_graph import JobGraph
+from tamias.graph.job_graph import JobGraph, Vertex
 from tamias.operators.epoch import Ack
 
-__all__ = ["JobStatistics", "StatusChange"]
+__all__ = ["JobStatistics", "RescaleRecord", "StatusChange"]
 
 _LONGEST_TIME_LINE = 1000
+_MOST_RESCALES = 100
 
 
 class StatusChange(NamedTuple):
@@ -32,6 +36,28 @@ class StatusChange(NamedTuple):
 
     status: JobStatus
     at_ms: int
+
+
+class _Shares(NamedTuple):
+    """The parts of the time that the subtasks of a vertex work, and wait for those behind them, from 0 to 1."""
+
+    busy: float
+    blocked: float
+
+
+class RescaleRecord(NamedTuple):
+    """A change of the job's parallelism, or the reason why there was none.
+
+    Attributes:
+        at_ms: When it had ended, in milliseconds since 1970.
+        refusal: Why the job goes on as it was; None if it has the new parallelism.
+    """
+
+    at_ms: int
+    before: int
+    wanted: int
+    cause: str
+    refusal: str | None
 
 
 class JobStatistics:
@@ -44,7 +70,11 @@ class JobStatistics:
         lives: The states of the subtasks.
         checkpoints: The latest checkpoints.
         failures: The latest failures.
+        history: The figures of the last hours.
+        latencies: The latencies from source to operator, if the job asks for them.
+        restarts: How often the job has restarted after a failure; a rescale is none.
         facts: What was known about the job when it started; None until its loop is assembled.
+        rescales: The latest changes of the parallelism, the oldest first.
         time_line: The statuses that the job was in, the oldest first.
     """
 
@@ -58,8 +88,27 @@ class JobStatistics:
         self.lives = SubtaskLives(graph, self.started_ms)
         self.checkpoints = CheckpointStatistics(clock)
         self.failures = FailureHistory(graph)
+        self.history = MetricHistory(clock.monotonic())
+        self.latencies = MarkLatencies(graph, settings.latency)
+        self.restarts = 0
+        self.rescales: tuple[RescaleRecord, ...] = ()
         self.facts: JobFacts | None = None
         self.time_line: tuple[StatusChange, ...] = (StatusChange(JobStatus.CREATED, self.started_ms),)
+
+    def change_graph(self, graph: JobGraph) -> None:
+        """Remember the job at another parallelism from now on."""
+        self.lives.change_graph(graph, self.clock.now_ms())
+        self.metrics.change_graph(graph)
+        self.failures.change_graph(graph)
+        self.latencies.change_graph(graph)
+        self.graph = graph
+        if self.facts is not None:
+            self.facts = replace(self.facts, parallelism=max(vertex.parallelism for vertex in graph.vertices))
+
+    def rescaled(self, before: int, wanted: int, cause: str, refusal: str | None) -> None:
+        """Note the end of a rescale."""
+        record = RescaleRecord(self.clock.now_ms(), before, wanted, cause, refusal)
+        self.rescales = (*self.rescales[1 - _MOST_RESCALES :], record)
 
     def deploy(self, subtasks: Iterable[SubtaskId], attempt: int) -> None:
         """Note that an attempt begins."""
@@ -70,17 +119,46 @@ class JobStatistics:
         self.lives.enter(subtasks, "RUNNING", self.clock.now_ms())
         self.enter(JobStatus.RUNNING)
 
-    def epoch(self, acks: list[Ack]) -> None:
-        """Note which subtasks finished in an epoch."""
+    def epoch(self, acks: list[Ack], wall_ms: float) -> None:
+        """Note which subtasks finished in an epoch, and how long the epoch took. Its metrics were added before."""
+        vertices = self.graph.vertices
+        self.latencies.add(acks, self.clock.now_ms() - wall_ms, self.clock.monotonic())
+        self.history.count(sum(ack.records_in for ack in acks if vertices[ack.vertex].is_source), wall_ms)
+        if self.history.is_due(self.clock.monotonic()):
+            self._remember()
         finished = [SubtaskId(ack.vertex, ack.subtask) for ack in acks if ack.finished]
         if finished:
             self.lives.enter(finished, "FINISHED", self.clock.now_ms())
+
+    def _remember(self) -> None:
+        """Add the figures of this moment to the history."""
+        last = self.checkpoints.last_completed
+        shares = [self._shares(vertex) for vertex in self.graph.vertices]
+        self.history.add(
+            self.clock.monotonic(),
+            self.clock.now_ms(),
+            busy=max(each.busy for each in shares),
+            blocked=max(each.blocked for each in shares),
+            restarts=self.restarts,
+            state_bytes=None if last is None else last.state_bytes,
+            checkpoint_ms=None if last is None or last.ended_ms is None else last.ended_ms - last.triggered_ms,
+        )
+
+    def _shares(self, vertex: Vertex) -> _Shares:
+        rates = [self.metrics.rates(SubtaskId(vertex.id, index)) for index in range(vertex.parallelism)]
+        count = 1000 * len(rates)
+        return _Shares(sum(each.busy_ms for each in rates) / count, sum(each.blocked_ms for each in rates) / count)
 
     def fail(self, failure: Failure) -> None:
         """Note that an attempt has failed."""
         now_ms = self.clock.now_ms()
         self.failures.add(failure.error, failure.subtasks, failure.slot, now_ms)
         self.lives.enter(failure.subtasks, "FAILED", now_ms)
+
+    def restart(self) -> None:
+        """Note that the job restarts after a failure."""
+        self.restarts += 1
+        self.enter(JobStatus.RESTARTING)
 
     def enter(self, status: JobStatus) -> None:
         """Note a status of the job."""

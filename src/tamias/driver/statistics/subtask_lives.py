@@ -56,14 +56,22 @@ class SubtaskLives:
     """The lives of all subtasks of a job. The job's thread writes, any thread reads."""
 
     def __init__(self, graph: JobGraph, now_ms: int) -> None:
+        self._now: dict[SubtaskId, SubtaskLife] = {}
+        self._former: dict[SubtaskId, SubtaskLife] = {}  # of the graph before a rescale: a reader may have begun there
+        self.change_graph(graph, now_ms)
+
+    def change_graph(self, graph: JobGraph, now_ms: int) -> None:
+        """Begin anew with the subtasks of a graph."""
         self._slots = {
             SubtaskId(vertex.id, index): graph.slot_of(vertex, index)
             for vertex in graph.vertices
             for index in range(vertex.parallelism)
         }
+        self._former |= {subtask: life.entered("CANCELED", now_ms) for subtask, life in self._now.items()}
         self._now = {
             subtask: SubtaskLife(0, slot, "CREATED", {"CREATED": now_ms}) for subtask, slot in self._slots.items()
         }
+        # Flink: a rescale begins a new execution graph, and the attempts before are not those of its subtasks.
         self._before: dict[SubtaskId, tuple[SubtaskLife, ...]] = {}
 
     def deploy(self, subtasks: Iterable[SubtaskId], attempt: int, now_ms: int) -> None:
@@ -92,6 +100,11 @@ class SubtaskLives:
     def earlier(self, subtask: SubtaskId) -> tuple[SubtaskLife, ...]:
         """Return the ended attempts of a subtask that are remembered, the oldest first."""
         return self._before.get(subtask, ())
+
+    def present(self, subtask: SubtaskId) -> SubtaskLife:
+        """Return the present life of a subtask; the last one of a subtask that a rescale has removed."""
+        life = self._now.get(subtask)
+        return self._former[subtask] if life is None else life
 
     def all(self) -> dict[SubtaskId, SubtaskLife]:
         """Return the present life of every subtask."""

@@ -1,7 +1,8 @@
 """The base of engines with slot processes that run jobs continuously: everything but how blobs move between the slots.
 
-An attempt is one flow of blobs through all subtasks. An epoch is an order to the sources, and an answer of every
-subtask once the mark of the epoch has passed through it. A failure anywhere ends the attempt.
+An attempt of a region is one flow of blobs through its subtasks. An epoch is an order to the sources, and an answer of
+every subtask once the mark of the epoch has passed through it. A failure ends the flow of its region, and the other
+regions go on (docs/decisions/0045-regions-continuously.md).
 """
 
 from __future__ import annotations
@@ -13,16 +14,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import assert_never
 
+from tamias.engine.epoch_acks import EpochAcks
 from tamias.engine.protocol import EpochResult, Failure
+from tamias.engine.slots.flow_failures import FlowFailures, is_telling
 from tamias.engine.slots.slot_engine import SlotEngine
 from tamias.engine.slots.slot_pool import SlotPool
 from tamias.engine.subtask_outcome import add_output
-from tamias.errors import DeploymentError, SlotLostError
+from tamias.errors import DeploymentError, SlotLostError, UserFunctionError
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
-from tamias.operators.epoch import Ack, EpochOrder, OutputPart
+from tamias.graph.regions import regions
+from tamias.operators.epoch import EpochOrder, OutputPart
 from tamias.slot.deployment import Deployment
-from tamias.slot.messages import HoldSources, OrderEpoch
+from tamias.slot.messages import Discard, HoldSources, OrderEpoch, Request
 from tamias.slot.slot_events import EpochAcknowledged, FlowEvent, OutputLeft, SubtaskFailed
 
 __all__ = ["MARK_INTERVAL_MS", "ContinuousSlotEngine"]
@@ -38,111 +42,192 @@ class ContinuousSlotEngine(SlotEngine):
 
     def __init__(self, graph: JobGraph, pool: SlotPool, stall_timeout_s: float) -> None:
         super().__init__(graph, pool, stall_timeout_s)
-        self._subtasks = frozenset(SubtaskId(v.id, index) for v in graph.vertices for index in range(v.parallelism))
-        self._acks: dict[int, dict[SubtaskId, Ack]] = {}  # by epoch
+        self._attempts: dict[SubtaskId, int] = {}  # of the subtasks that run: the attempt in which each was deployed
+        self._acks = EpochAcks()
         self._ordered = -1  # the newest epoch whose marks are on their way
         self.next_order: Callable[[], EpochOrder | None] | None = None
         self._parts: dict[SubtaskId, list[OutputPart]] = {}  # since the last acknowledgement of the subtask
         self._output_bytes = 0  # of the parts, and of those that acknowledgements of the running epoch have taken
-        self._failure: Failure | None = None  # of the attempt
+        self._failures = FlowFailures()
         self._has_reason = False  # the reason of the failure was waited for
+        self._lay_out(graph)
 
     @property
     def mark_interval_ms(self) -> int | None:
         return MARK_INTERVAL_MS
 
-    @abstractmethod
-    def _start_flow(self, deployment: Deployment) -> None:
-        """Carry blobs between the slots from now on."""
+    def _lay_out(self, graph: JobGraph) -> None:
+        super()._lay_out(graph)
+        self._regions = regions(graph)
 
     @abstractmethod
-    def _end_flow(self, *, in_order: bool) -> None:
-        """Carry no more blobs: the attempt is over.
+    def _start_flow(self, region: int, attempt: int) -> None:
+        """Carry blobs between the slots of a region's subtasks from now on."""
+
+    @abstractmethod
+    def _end_flows(self, ended: frozenset[int], *, in_order: bool) -> None:
+        """Carry no more blobs of some regions, which may have no flow.
 
         Args:
-            in_order: The subtasks are closed, and the flow ends by itself. Else it goes on until it is broken off.
+            ended: The regions.
+            in_order: The subtasks are closed, and the flows end by themselves. Else they go on until broken off.
         """
 
     def deploy(self, deployment: Deployment) -> Failure | None:
-        """Start an attempt: every subtask restarts, since each may have passed the mark of the last epoch."""
-        self._end_flow(in_order=False)
+        """Start an attempt of all subtasks, or of those that it names: the others go on meanwhile."""
+        if deployment.only is None:
+            self._end_flows(frozenset(self._regions.values()), in_order=False)
+            self._forget_all()
+        else:
+            self.set_aside(deployment.only)
+        failure = self._lost_running() or super().deploy(replace(deployment, continuous=True))
+        if failure is not None:
+            return failure if deployment.only is None else self._of_region(failure, deployment.only)
+        started = frozenset(self._regions) if deployment.only is None else deployment.only
+        self._attempts |= dict.fromkeys(started, deployment.attempt)
+        for region in sorted({self._regions[subtask] for subtask in started}):
+            self._start_flow(region, deployment.attempt)
+        return None
+
+    def _of_region(self, failure: Failure, restarting: frozenset[SubtaskId]) -> Failure:
+        """Return the failure of a region's deployment: it is that of the region, if all others go on as they were.
+
+        A function of the user that cannot be opened leaves the other subtasks of its slot alone. Other errors may not.
+        """
+        lost = self._lost_running()
+        if lost is not None:
+            return replace(lost, subtasks=lost.subtasks | restarting)
+        is_gone = isinstance(failure.error, SlotLostError) and not self.pool.slots[failure.error.slot].process.alive
+        if is_gone or isinstance(failure.error, UserFunctionError):
+            return replace(failure, subtasks=restarting)
+        return failure
+
+    def _forget_all(self) -> None:
+        self._attempts.clear()
         self._acks.clear()
         self._parts.clear()
         self._output_bytes = 0
-        self._failure, self._has_reason = None, False
-        deployment = replace(deployment, continuous=True, only=None)
-        failure = super().deploy(deployment)
-        if failure is None:
-            self._start_flow(deployment)
-        return failure
+        self._failures.clear()
+        self._has_reason = False
+
+    def set_aside(self, subtasks: frozenset[SubtaskId]) -> None:
+        """End the flows of regions that have failed. Epochs are those of the other subtasks until the next `deploy`."""
+        ran = self._attempts.keys() & subtasks
+        for subtask in ran:
+            del self._attempts[subtask]  # what it still reports is not taken any more
+            self._parts.pop(subtask, None)
+        self._acks.drop(subtasks)
+        alive = {number for number in map(self._slot_of, ran) if self.pool.slots[number].process.alive}
+        self._ask_all(dict.fromkeys(sorted(alive), Discard(subtasks)))  # `lost` finds a slot that does not answer
+        self._end_flows(frozenset(self._regions[subtask] for subtask in subtasks), in_order=False)
+        self._failures.forget(subtasks)
+        self._has_reason = False
 
     def _run_levels(self, order: EpochOrder) -> EpochResult:
-        """Order the mark of an epoch, and wait until it has passed through every subtask."""
+        """Order the mark of an epoch, and wait until it has passed through every subtask that runs."""
         assert self._deployment is not None, "deploy comes before the first epoch"
         failure = self.lost() or (self._send(order) if order.number > self._ordered else None)
-        acks, holds = self._acks.setdefault(order.number, {}), False
-        while failure is None and len(acks) < len(self._subtasks):
+        holds = False
+        while failure is None and not self._acks.are_complete(order.number, self._attempts):
             self.wait(_POLL_S)
             failure = self.lost() or self._send_next()
             if failure is None and self._output_bytes >= _OUTPUT_BYTES and not holds:
-                holds, failure = True, self._ask_each(HoldSources(self._deployment.attempt))
+                holds, failure = True, self._ask_running(HoldSources(self._deployment.attempt))
         if failure is not None:
             return EpochResult(failure=failure)
-        del self._acks[order.number]
+        acks = self._acks.take(order.number, self._attempts)
         self._output_bytes = sum(part.size_bytes for parts in self._parts.values() for part in parts)
-        return EpochResult([acks[subtask] for subtask in sorted(self._subtasks)])
+        return EpochResult(acks)
 
     def _send(self, order: EpochOrder) -> Failure | None:
         assert self._deployment is not None
         self._ordered = order.number
-        return self._ask_each(OrderEpoch(self._deployment.attempt, order))
+        return self._ask_running(OrderEpoch(self._deployment.attempt, order))
 
     def _send_next(self) -> Failure | None:
         """Send the marks of the next epoch too, if the driver wants that."""
         order = None if self.next_order is None else self.next_order()
         return None if order is None else self._send(order)
 
+    def _ask_running(self, request: Request) -> Failure | None:
+        """Ask the slots of the subtasks that run. The slot of a region that was set aside may be gone."""
+        slots = {self._slot_of(subtask) for subtask in self._attempts}
+        return self._confined(self._ask_all(dict.fromkeys(sorted(slots), request)))
+
+    def _slot_of(self, subtask: SubtaskId) -> int:
+        return self._graph.slot_of(self._graph.vertices[subtask.vertex], subtask.subtask)
+
+    def _begin_savepoint(self, order: EpochOrder) -> Failure | None:
+        return self._confined(super()._begin_savepoint(order))
+
+    def notify_completed(self, checkpoint_id: int) -> Failure | None:
+        return self._confined(super().notify_completed(checkpoint_id))
+
+    def notify_aborted(self, checkpoint_id: int) -> Failure | None:
+        return self._confined(super().notify_aborted(checkpoint_id))
+
     def lost(self) -> Failure | None:
-        if self._failure is not None:
-            self._failure = self._with_reason(self._failure)
-        return self._failure or super().lost()
+        failure = self._failures.failure
+        if failure is not None:
+            return self._with_reason(failure)
+        return self._lost_running() or self._unreadable
+
+    def _lost_running(self) -> Failure | None:
+        """Return a failure if the slot of a subtask that runs is gone."""
+        gone = self._lost_subtasks(()) & self._attempts.keys()
+        for number in sorted({self._slot_of(subtask) for subtask in gone}):
+            ended = self.pool.slots[number].process.wait_for_end()
+            return Failure(SlotLostError(number, ended or "its process ended"), number, frozenset(gone))
+        return None
+
+    def _confined(self, failure: Failure | None) -> Failure | None:
+        """Name the subtasks of slots that are gone: all other slots have performed the request."""
+        lost = None
+        if failure is not None and isinstance(failure.error, SlotLostError):
+            lost = self._lost_running()
+        return lost or failure
 
     def close_subtasks(self) -> Failure | None:
         failure = super().close_subtasks()
-        self._end_flow(in_order=failure is None)
+        self._end_flows(frozenset(self._regions.values()), in_order=failure is None)
         return failure
 
     def shutdown(self) -> None:
-        self._end_flow(in_order=False)
+        self._end_flows(frozenset(self._regions.values()), in_order=False)
         super().shutdown()
 
     # ------------------------------------------------------------------------------------------- from the slots
 
     def _take_flow(self, event: FlowEvent) -> None:
-        if self._deployment is None or event.attempt != self._deployment.attempt:
-            return
         match event:
             case EpochAcknowledged(_, ack):
                 subtask = SubtaskId(ack.vertex, ack.subtask)
-                add_output([ack], self._parts.pop(subtask, ()))
-                self._acks.setdefault(ack.epoch, {})[subtask] = ack
+                if self._attempts.get(subtask) == event.attempt:
+                    add_output([ack], self._parts.pop(subtask, ()))
+                    self._acks.add(ack)
             case OutputLeft(_, part):
-                self._parts.setdefault(SubtaskId(part.vertex, part.subtask), []).append(part)
-                self._output_bytes += part.size_bytes
+                subtask = SubtaskId(part.vertex, part.subtask)
+                if self._attempts.get(subtask) == event.attempt:
+                    self._parts.setdefault(subtask, []).append(part)
+                    self._output_bytes += part.size_bytes
             case SubtaskFailed(_, subtask, pickled):
-                self._fail(_error_of(subtask, pickled))
+                if self._attempts.get(subtask) == event.attempt:
+                    self._failures.add(_error_of(subtask, pickled), {subtask})
             case _:
                 assert_never(event)
 
-    def _fail(self, error: BaseException) -> None:
-        """Note the failure of the attempt. An error of the user's code says more than a connection that broke then."""
-        if self._failure is None or isinstance(self._failure.error, (SlotLostError, DeploymentError)):
-            self._failure = Failure(error)
-
-    def _stop(self, error: Exception) -> None:
-        """End the attempt. Thread-safe."""
-        self._fail(error)
+    def _stop(self, error: Exception, subtasks: frozenset[SubtaskId] = frozenset()) -> None:
+        """Note that some subtasks, or all of them, have failed. Thread-safe."""
+        self._failures.add(error, subtasks)
         self.wake()
+
+    def _slot_lost(self, number: int) -> None:
+        hosted = frozenset(of for of in self._regions if of in self._attempts and self._slot_of(of) == number)
+        if hosted:
+            self._stop(SlotLostError(number, "it was given up"), hosted)
+
+    def _epoch_stalled(self) -> None:
+        self._stop(DeploymentError("the epoch has stalled"))
 
     def _with_reason(self, failure: Failure) -> Failure:
         """Return the failure, or the one that was its reason: a connection breaks when something else has failed."""
@@ -150,12 +235,12 @@ class ContinuousSlotEngine(SlotEngine):
             return failure
         self._has_reason = True
         deadline = time.monotonic() + _PATIENCE_S
-        while isinstance(failure.error, (SlotLostError, DeploymentError)) and time.monotonic() < deadline:
-            lost = self._lost_slot()
+        while not is_telling(failure.error) and time.monotonic() < deadline:
+            lost = self._lost_running()
             if lost is not None:
-                return Failure(lost, lost.slot)
+                return replace(lost, subtasks=lost.subtasks | failure.subtasks if failure.subtasks else frozenset())
             self.wait(_POLL_S)
-            failure = self._failure or failure
+            failure = self._failures.failure or failure
         return failure
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import secrets
@@ -14,6 +15,7 @@ from tamias.engine.slots.child_process import ChildSlotProcess
 from tamias.engine.slots.event_queue import EventQueue
 from tamias.engine.slots.interpreter import prepare_interpreter
 from tamias.engine.slots.slot_handle import Heartbeat, SlotHandle
+from tamias.engine.slots.spare_slots import SpareSlots
 from tamias.slot.messages import Exit
 from tamias.slot.slot_config import SlotConfig
 from tamias.slot.slot_events import SlotActivity
@@ -50,8 +52,9 @@ class LocalSlotPool:
         except BaseException:
             self._scratch.close()
             raise
-        self._generation = 0
+        self._generations = itertools.count(1)
         self.slots: list[SlotHandle] = []
+        self._spare = SpareSlots()
         self._starting: list[ChildSlotProcess] | None = None
 
     def begin_start(self) -> None:
@@ -71,14 +74,31 @@ class LocalSlotPool:
                 _log.info("slot %d is replaced: %s", slot.number, slot.process.wait_for_end())
                 self.slots[slot.number] = self._connected(slot.number, self._start(slot.number))
                 replaced.append(slot.number)
-        return replaced
+        added = {number: self._start(number) for number in range(len(self.slots), self._count)}
+        self.slots = [*self.slots, *(self._connected(number, process) for number, process in added.items())]
+        return [*replaced, *added]
+
+    def prepare(self, count: int) -> None:
+        in_use = len(self.slots)
+        processes = {number: self._start(number) for number in self._spare.missing(in_use, count)}
+        try:
+            for number in list(processes):
+                self._spare.add(self._connected(number, processes[number]))
+                del processes[number]
+        finally:
+            for process in processes.values():  # one before them did not start
+                process.end()
+
+    def resize(self, count: int) -> None:
+        self._count = count
+        if self.slots:
+            self.slots = self._spare.resized(self.slots, count)
 
     def _start(self, number: int) -> ChildSlotProcess:
-        self._generation += 1
         path = [*self._interpreter.path, *(p or os.getcwd() for p in sys.path)]
         config = SlotConfig(
             slot=number,
-            address=os.path.join(self.folder, f"s{number}-{self._generation}"),
+            address=os.path.join(self.folder, f"s{number}-{next(self._generations)}"),
             secret=self.secret,
             folder=self.folder,
             python_path=path,
@@ -92,12 +112,17 @@ class LocalSlotPool:
 
     def _connected(self, number: int, process: ChildSlotProcess) -> SlotHandle:
         slot = SlotHandle(number, process.wait_ready(), self.secret, process)
-        slot.connect(self.events.put, self.on_activity, self.on_lost, self._heartbeat)
+        slot.connect(self.events.put, self.on_activity, self._lost, self._heartbeat)
         return slot
+
+    def _lost(self, number: int) -> None:
+        if number < len(self.slots):  # else the slot is spare, and nothing runs in it
+            self.on_lost(number)  # who is told may change while the slots live
 
     def shutdown(self) -> None:
         """Make all processes end and remove the folder."""
         self.events.end()
+        self._spare.end()
         for slot in self.slots:
             slot.tell(Exit())
         for slot in self.slots:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pickle
 import threading
+from concurrent.futures import Future
 
 from tamias.errors import DeploymentError, QueryError, StateNotServed
-from tamias.slot.link import Address, Link, connect
-from tamias.slot.messages import ACK, LookUpState
-from tamias.slot.state_look_ups import StateQuery
+from tamias.slot.link import Address, connect
+from tamias.slot.messages import ACK, AnswerQueries
+from tamias.slot.pipelined_link import PipelinedLink
+from tamias.slot.state_look_ups import Found, StateQuery
 from tamias.types.by_value import dumps
 
 __all__ = ["QueryLink"]
@@ -18,55 +20,66 @@ _ANSWER_S = 2.0  # beyond the time that the slot may wait for user code
 
 
 class QueryLink:
-    """One connection, opened by the first query. Queries take turns. Thread-safe."""
+    """One connection, opened by the first query. Queries do not wait for each other's answers. Thread-safe."""
 
     def __init__(self, slot: int, address: Address, secret: bytes) -> None:
         self._slot = slot
         self._address = address
         self._secret = secret
         self._lock = threading.Lock()
-        self._link: Link | None = None
+        self._link: PipelinedLink | None = None
         self._closed = False
 
-    def ask(self, query: StateQuery) -> list[bytes | None]:
-        """Send a query and return its answer.
+    def ask(self, query: StateQuery) -> Future[list[bytes | None]]:
+        """Send a query and return the future of its answer.
 
-        Raises:
-            StateNotServed: The slot is gone or does not answer.
-            QueryError: The slot refused the query.
+        The future raises `StateNotServed` if the slot is gone or does not answer, and the `QueryError` of a slot that
+        refuses the query.
         """
-        with self._lock:
+        asked: Future[list[bytes | None]] = Future()
+
+        def answered(answer: Future[bytes]) -> None:
             try:
-                link = self._connected()
-                link.settimeout(query.timeout_s + _ANSWER_S)
-                link.send(dumps(LookUpState(query)))
-                answer = link.receive()
-            except (OSError, EOFError, DeploymentError) as error:
-                self._disconnect()  # a late answer must not be taken for that of the next query
-                raise StateNotServed(query.name, f"slot {self._slot} is gone: {error}") from error
-        content = pickle.loads(memoryview(answer)[len(ACK) :])
-        if not answer.startswith(ACK):
-            if isinstance(content, QueryError):
-                raise content
-            raise StateNotServed(query.name, f"{type(content).__name__}: {content}") from content
-        found: list[bytes | None] = content
+                asked.set_result(self._values(query, answer))
+            except Exception as error:  # of the slot, or an answer that cannot be read: the future must end
+                asked.set_exception(error)
+
+        try:
+            link = self._connected()
+        except (OSError, EOFError, DeploymentError) as error:
+            asked.set_exception(self._gone(query, error))
+        else:
+            link.ask(dumps(query), query.timeout_s + _ANSWER_S).add_done_callback(answered)
+        return asked
+
+    def _values(self, query: StateQuery, answer: Future[bytes]) -> list[bytes | None]:
+        try:
+            message = answer.result()
+        except (OSError, EOFError) as error:
+            raise self._gone(query, error) from error
+        found: Found = pickle.loads(memoryview(message)[len(ACK) :])
+        if isinstance(found, QueryError):
+            raise found
         return found
+
+    def _gone(self, query: StateQuery, error: Exception) -> StateNotServed:
+        return StateNotServed(query.name, f"slot {self._slot} is gone: {error}")
 
     def close(self) -> None:
         """End the connection. A query that waits for its answer is refused. Thread-safe."""
         self._closed = True
         link = self._link
         if link is not None:
-            link.shut_down()
+            link.close()
 
-    def _connected(self) -> Link:
-        if self._closed:
-            raise EOFError("the driver has given it up")
-        if self._link is None:
-            self._link = connect(self._address, self._secret, _CONNECT_S)
-        return self._link
-
-    def _disconnect(self) -> None:
-        if self._link is not None:
-            self._link.close()
-            self._link = None
+    def _connected(self) -> PipelinedLink:
+        with self._lock:
+            if self._closed:
+                raise EOFError("the driver has given it up")
+            if self._link is None or self._link.is_broken:
+                link = connect(self._address, self._secret, _CONNECT_S)
+                link.send(dumps(AnswerQueries()))
+                self._link = PipelinedLink(link, f"slot-{self._slot}-queries")
+                if self._closed:  # meanwhile, and `close` may not have seen the connection
+                    self._link.close()
+            return self._link

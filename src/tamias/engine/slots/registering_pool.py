@@ -6,7 +6,8 @@ process that started it; and when the slot ends, the driver sees the connection 
 neither ends nor answers by closing the connection; if the slot ever wakes up, it finds the connection closed and ends.
 A slot ends too when the driver's heartbeats stay away, because a host that vanishes closes no connection.
 
-Every start of slots has a generation number. When a start fails, the slots that have registered are made to end, and
+Every start of slots has a generation number. A restart starts slots beside a rescale that waits for its own, however
+long these take. When a start fails, the slots that have registered are made to end, and
 slots of that generation that register later are refused. Spark may run the task that starts a slot twice, when it tries
 a failed task again or speculates: the slot that registers first is taken, and the other is refused. A slot that is
 refused ends.
@@ -20,10 +21,12 @@ import queue
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from tamias.engine.slots.event_queue import EventQueue
 from tamias.engine.slots.slot_handle import Heartbeat, SlotHandle
+from tamias.engine.slots.spare_slots import SpareSlots
 from tamias.errors import DeploymentError
 from tamias.slot.encryption import Certificate
 from tamias.slot.link import Address, Link
@@ -82,6 +85,21 @@ class RemoteSlotProcess:
         self.lifeline.close()
 
 
+@dataclass
+class _Start:
+    """One start of slots.
+
+    Attributes:
+        generation: Its number.
+        awaited: The slots that have not registered.
+        registered: Those that have, and were not taken yet.
+    """
+
+    generation: int
+    awaited: set[int]
+    registered: queue.SimpleQueue[SlotHandle] = field(default_factory=queue.SimpleQueue)
+
+
 class RegisteringSlotPool:
     """Has slots started elsewhere, and waits for them to register.
 
@@ -91,6 +109,7 @@ class RegisteringSlotPool:
         launch: Starts the slots with the given numbers somewhere; returns when they are on their way.
         heartbeat: When a silent slot is given up.
         release: Called when the slots are no longer needed.
+        locate: Returns the host of the executor beside which a slot was started, if it is known.
         certificate: With one, the links of the job are encrypted.
         register_s: How long to wait for slots that were started.
     """
@@ -105,6 +124,7 @@ class RegisteringSlotPool:
         heartbeat: Heartbeat,
         release: Callable[[], None] = lambda: None,
         *,
+        locate: Callable[[int], str | None] = lambda number: None,
         certificate: Certificate | None = None,
         register_s: float = 120.0,
     ) -> None:
@@ -116,12 +136,13 @@ class RegisteringSlotPool:
         self._count = count
         self._launch = launch
         self._release = release
+        self._locate = locate
         self._heartbeat = heartbeat
         self._register_s = register_s
-        self._registering = threading.Lock()  # over the generation, and who is awaited and has registered in it
+        self._spare = SpareSlots()
+        self._registering = threading.Lock()  # over the generation, and the starts
         self._generation = 0
-        self._awaited: set[int] = set()  # the slots that have not registered
-        self._registered: queue.SimpleQueue[SlotHandle] = queue.SimpleQueue()
+        self._starts: dict[int, _Start] = {}  # those under way, by generation: of a restart, and of a rescale beside it
         self._certificate = certificate
         self._listener = Listener((host, 0), self.secret, self._register, "slot-registration", certificate)
         self.address: Address = self._listener.address
@@ -130,7 +151,7 @@ class RegisteringSlotPool:
     @property
     def waiting_count(self) -> int:
         """The number of slots that have registered and are not in use."""
-        return self._registered.qsize()
+        return sum(start.registered.qsize() for start in list(self._starts.values()))
 
     def ensure(self) -> list[int]:
         present = {slot.number: slot for slot in self.slots if slot.process.alive}
@@ -143,7 +164,6 @@ class RegisteringSlotPool:
             try:
                 self._start(missing, arrived)
             except BaseException:
-                self._begin_generation(())
                 for slot in arrived.values():
                     slot.close()
                 raise
@@ -151,36 +171,60 @@ class RegisteringSlotPool:
             self.slots = [present[n] for n in range(self._count)]
         return missing
 
+    def prepare(self, count: int) -> None:
+        missing = self._spare.missing(len(self.slots), count)
+        arrived: dict[int, SlotHandle] = {}
+        try:
+            self._start(missing, arrived)
+        finally:
+            for slot in arrived.values():
+                self._spare.add(slot)
+
+    def resize(self, count: int) -> None:
+        self._count = count
+        if self.slots:
+            self.slots = self._spare.resized(self.slots, count)
+
+    def _lost(self, number: int) -> None:
+        if number < len(self.slots):  # else the slot is spare, and nothing runs in it
+            self.on_lost(number)
+
     def _start(self, missing: list[int], arrived: dict[int, SlotHandle]) -> None:
         """Have slots started; add each to `arrived` as soon as it is connected."""
+        if not missing:
+            return
         heartbeat = self._heartbeat
-        generation = self._begin_generation(missing)
-        contact = DriverContact(
-            self.address, self.secret, heartbeat.interval_s, generation=generation, timeout_s=heartbeat.timeout_s
-        )
-        self._launch(contact, missing)
-        deadline = time.monotonic() + self._register_s
-        while len(arrived) < len(missing):
-            slot = self._next_registered(deadline, self._count - len(missing) + len(arrived))
-            slot.connect(self.events.put, self.on_activity, self.on_lost, heartbeat)
-            arrived[slot.number] = slot
-
-    def _begin_generation(self, awaited: Iterable[int]) -> int:
-        """Await these slots, and refuse slots of earlier generations; return the number of the new generation."""
         with self._registering:
             self._generation += 1
-            self._awaited = set(awaited)
+            start = self._starts[self._generation] = _Start(self._generation, set(missing))
+        contact = DriverContact(
+            self.address, self.secret, heartbeat.interval_s, generation=start.generation, timeout_s=heartbeat.timeout_s
+        )
+        try:
+            self._launch(contact, missing)
+            deadline = time.monotonic() + self._register_s
+            while len(arrived) < len(missing):
+                slot = self._next_registered(start, deadline, len(arrived), len(missing))
+                slot.connect(self.events.put, self.on_activity, self._lost, heartbeat)
+                slot.beside = self._locate(slot.number)
+                arrived[slot.number] = slot
+        finally:
+            self._end(start)
+
+    def _end(self, start: _Start) -> None:
+        """Refuse slots that register from now on, and end those that have registered and were not taken."""
+        with self._registering:
+            self._starts.pop(start.generation, None)
             with contextlib.suppress(queue.Empty):
                 while True:
-                    self._registered.get_nowait().close()
-            return self._generation
+                    start.registered.get_nowait().close()
 
-    def _next_registered(self, deadline: float, present_count: int) -> SlotHandle:
+    def _next_registered(self, start: _Start, deadline: float, arrived: int, started: int) -> SlotHandle:
         try:
-            return self._registered.get(timeout=max(0.0, deadline - time.monotonic()))
+            return start.registered.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
             raise DeploymentError(
-                f"only {present_count} of {self._count} slots registered within {self._register_s:.0f} s; check that "
+                f"only {arrived} of {started} slots registered within {self._register_s:.0f} s; check that "
                 f"their machines can reach the driver at {self.address[0]}:{self.address[1]} and import tamias"
             ) from None
 
@@ -191,20 +235,23 @@ class RegisteringSlotPool:
         except (OSError, EOFError):
             return  # the slot ended before it registered: `ensure` will miss it
         with self._registering:
-            if registration.generation != self._generation or registration.slot not in self._awaited:
+            start = self._starts.get(registration.generation)
+            if start is None or registration.slot not in start.awaited:
                 link.close()  # the slot then ends by itself
                 return
-            self._awaited.remove(registration.slot)
+            start.awaited.remove(registration.slot)
             process = RemoteSlotProcess(registration, link, self._heartbeat.interval_s)
-            self._registered.put(SlotHandle(registration.slot, registration.address, self.secret, process))
+            start.registered.put(SlotHandle(registration.slot, registration.address, self.secret, process))
 
     def shutdown(self) -> None:
         self.events.end()
+        self._spare.end()
         for slot in self.slots:
             slot.tell(Exit())
         for slot in self.slots:
             slot.close()
-        self._begin_generation(())
+        for start in list(self._starts.values()):
+            self._end(start)
         self._listener.close()
         self.slots = []
         self._release()

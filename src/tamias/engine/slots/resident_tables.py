@@ -7,6 +7,7 @@ lost slot the others hold the tables of a superstep that nobody continues.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 
 from tamias.engine.slots.slot_pool import SlotPool
@@ -14,6 +15,13 @@ from tamias.errors import SlotLostError
 from tamias.slot.link import Address
 from tamias.slot.messages import Request
 from tamias.slot.tables.table_messages import BeginTables, CommitTables, Fence, NamedWrite, TableKind
+
+_attempts = itertools.count(1)
+
+
+def next_attempt() -> int:
+    """Return a number for an attempt that no other attempt of this driver has, because iterations may reuse slots."""
+    return next(_attempts)
 
 
 class ResidentTables:
@@ -52,7 +60,7 @@ class ResidentTables:
             SlotLostError: A slot was lost meanwhile.
         """
         self._pool.ensure()
-        self.fence = Fence(self.fence.attempt + 1, 0)
+        self.fence = Fence(next_attempt(), 0)
         self._ask_each(BeginTables(self.fence.attempt, self._kinds, self._memory_bytes) for _ in self._pool.slots)
 
     def commit(self, writes: Iterable[NamedWrite]) -> None:

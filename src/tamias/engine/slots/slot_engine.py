@@ -8,10 +8,13 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from concurrent.futures import Future
+from dataclasses import replace
 
 from tamias.engine.protocol import EpochResult, Failure
 from tamias.engine.slots.epoch_watch import EpochWatch
 from tamias.engine.slots.file_sending import send_files
+from tamias.engine.slots.slot_handle import SlotHandle
 from tamias.engine.slots.slot_pool import SlotPool
 from tamias.engine.subtask_outcome import SubtaskFailure, add_output
 from tamias.errors import (
@@ -30,11 +33,13 @@ from tamias.operators.epoch import Ack, EpochOrder, OutputPart
 from tamias.slot.deployment import Deployment
 from tamias.slot.deployment_codec import encode_deployment
 from tamias.slot.messages import Aborted, BeginSavepoint, CloseSubtasks, Completed, Deploy, Discard, Request
+from tamias.slot.recent_log import SlotLogs
 from tamias.slot.slot_events import FlowEvent, SlotActivity, SlotEvent, UnreadableEvent
-from tamias.slot.state_look_ups import QueryableState, StateQuery, check_names
+from tamias.slot.stack_sampling import SamplingPlan, StackSample
+from tamias.slot.state_look_ups import QueryableState, StateQuery, check_names, slot_of_query
 from tamias.slot.thread_stacks import ThreadStack
 
-_STACKS_S = 10.0  # how long a slot may take to answer with the stacks of its threads
+_STACKS_S = 10.0  # how long a slot may take to answer with its stacks or its log
 
 
 class SlotEngine(ABC):
@@ -67,10 +72,19 @@ class SlotEngine(ABC):
         return tuple(slot.process.pid for slot in self.pool.slots)
 
     def thread_stacks(self, slot: int) -> list[ThreadStack]:
+        return self._handle_of(slot).thread_stacks(_STACKS_S)
+
+    def sample_stacks(self, slot: int, plan: SamplingPlan) -> list[StackSample]:
+        return self._handle_of(slot).sample_stacks(plan, _STACKS_S)
+
+    def recent_log(self, slot: int) -> SlotLogs | None:
+        return self._handle_of(slot).recent_log(_STACKS_S)
+
+    def _handle_of(self, slot: int) -> SlotHandle:
         slots = list(self.pool.slots)
         if slot >= len(slots):
             raise SlotLostError(slot, "it does not run now")
-        return slots[slot].thread_stacks(_STACKS_S)
+        return slots[slot]
 
     @property
     def description(self) -> str:
@@ -82,6 +96,24 @@ class SlotEngine(ABC):
 
     def keep_log(self) -> str | None:
         return None
+
+    @property
+    def shares_disk(self) -> bool:
+        return self.pool.shares_disk
+
+    @property
+    def places(self) -> int | None:
+        return None
+
+    def needed_places(self, graph: JobGraph) -> int:
+        return graph.slot_count
+
+    def prepare(self, graph: JobGraph) -> None:
+        self.pool.prepare(graph.slot_count)
+
+    def _lay_out(self, graph: JobGraph) -> None:
+        """Note the graph of the next attempts. No attempt runs."""
+        self._graph = graph
 
     def run_epoch(self, order: EpochOrder) -> EpochResult:
         """Push one epoch through all levels. An epoch that stalls is cancelled and fails."""
@@ -145,10 +177,15 @@ class SlotEngine(ABC):
     # ------------------------------------------------------------------------------------------------ requests
 
     def deploy(self, deployment: Deployment) -> Failure | None:
-        self._deployment = deployment
         self._unreadable = None
+        if deployment.graph is not self._graph:
+            self._lay_out(deployment.graph)
+        # Also if the graph is the same: slots that were made ready for a rescale which has failed end.
+        self.pool.resize(deployment.graph.slot_count)
+        self._without_files &= set(range(deployment.graph.slot_count))
         try:
             started = self.pool.ensure()
+            deployment = replace(deployment, slot_hosts=self._slot_hosts())
             data = encode_deployment(deployment)
         except TamiasError as error:
             return Failure(error)
@@ -160,8 +197,14 @@ class SlotEngine(ABC):
         for vertex in deployment.graph.vertices:
             for index in range(vertex.parallelism):
                 by_slot[deployment.graph.slot_of(vertex, index)].append(SubtaskId(vertex.id, index))
+        self._deployment = deployment
         failure = self._ask_all({number: Deploy(data, subtasks) for number, subtasks in by_slot.items()})
         return failure or self._check_queryable_names()
+
+    def _slot_hosts(self) -> tuple[str, ...]:
+        """Return the address of each slot's host; nothing if all are on one."""
+        hosts = tuple(slot.address[0] if isinstance(slot.address, tuple) else "" for slot in self.pool.slots)
+        return hosts if len(set(hosts)) > 1 else ()
 
     def _check_queryable_names(self) -> Failure | None:
         """Refuse two states of one name, which may be in different slots."""
@@ -175,11 +218,17 @@ class SlotEngine(ABC):
     def queryable_states(self) -> tuple[QueryableState, ...]:
         return self._queryable
 
-    def look_up(self, query: StateQuery) -> list[bytes | None]:
-        number = self._graph.slot_of(self._graph.vertices[query.subtask.vertex], query.subtask.subtask)
-        slot = next((slot for slot in self.pool.slots if slot.number == number), None)
+    def look_up(self, query: StateQuery) -> Future[list[bytes | None]]:
+        refused: Future[list[bytes | None]] = Future()
+        try:
+            number = slot_of_query(self._graph, query)
+        except StateNotServed as error:
+            refused.set_exception(error)
+            return refused
+        slot = next((slot for slot in list(self.pool.slots) if slot.number == number), None)
         if slot is None:
-            raise StateNotServed(query.name, "the slots of the job have ended")
+            refused.set_exception(StateNotServed(query.name, "the slots of the job have ended"))
+            return refused
         return slot.queries.ask(query)
 
     def _send_files(self, started: list[int], deployment: Deployment) -> Failure | None:

@@ -13,13 +13,15 @@ import pickle
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from tamias.engine.slots.query_link import QueryLink
 from tamias.errors import DeploymentError, SlotLostError
 from tamias.slot.link import Address, Link, connect
-from tamias.slot.messages import Done, DumpThreads, Exit, Request, Subscribe
+from tamias.slot.messages import Deploy, Done, DumpThreads, Exit, ReadLog, Request, SampleStacks, Subscribe
+from tamias.slot.recent_log import SlotLogs
 from tamias.slot.slot_events import FlowEvent, SlotActivity, SlotEvent, UnreadableEvent
+from tamias.slot.stack_sampling import SamplingPlan, StackSample
 from tamias.slot.state_look_ups import QueryableState
 from tamias.slot.thread_stacks import ThreadStack
 from tamias.types.by_value import dumps
@@ -75,6 +77,7 @@ class SlotHandle:
         self._unanswered = 0  # requests
         self.queryable: tuple[QueryableState, ...] = ()  # of the last deployment
         self.queries = QueryLink(number, address, secret)
+        self.beside: str | None = None  # the host of the executor beside which it runs, in Spark's words, if known
         self._ending = False  # the driver ends the slot itself: that its connections break is expected
 
     def connect(
@@ -156,6 +159,8 @@ class SlotHandle:
     def tell(self, request: Request) -> None:
         """Send a request without waiting for its answer, which `answer` returns."""
         self._ending |= isinstance(request, Exit)
+        if isinstance(request, Deploy):
+            self.queryable = ()  # its answer has those of all subtasks of the slot, or there are none any more
         self._unanswered += 1
         if self.control is not None:
             with contextlib.suppress(OSError):  # `answer` reports that the slot is gone
@@ -193,13 +198,36 @@ class SlotHandle:
         Raises:
             SlotLostError: The slot does not answer in time.
         """
+        found: list[ThreadStack] = self._asked_aside(DumpThreads(), timeout_s)
+        return found
+
+    def sample_stacks(self, plan: SamplingPlan, timeout_s: float) -> list[StackSample]:
+        """Let the slot sample the stacks of its subtasks, over a connection of its own. Thread-safe.
+
+        Raises:
+            SlotLostError: The slot does not answer in time, beyond the time of the plan.
+        """
+        lasts_s = plan.samples * plan.delay_ms / 1000
+        found: list[StackSample] = self._asked_aside(SampleStacks(plan), lasts_s + timeout_s)
+        return found
+
+    def recent_log(self, timeout_s: float) -> SlotLogs:
+        """Ask the slot for the last lines of its log, over a connection of its own. Thread-safe.
+
+        Raises:
+            SlotLostError: The slot does not answer in time.
+        """
+        found: SlotLogs = self._asked_aside(ReadLog(), timeout_s)
+        return found
+
+    def _asked_aside(self, request: Request, timeout_s: float) -> Any:
+        """Return the answer to a request that waits for nothing that runs in the slot."""
         try:
             link = connect(self.address, self._secret)
             try:
                 link.settimeout(timeout_s)
-                link.send(dumps(DumpThreads()))
-                found: list[ThreadStack] = pickle.loads(link.receive())
-                return found
+                link.send(dumps(request))
+                return pickle.loads(link.receive())
             finally:
                 link.close()
         except (OSError, EOFError) as error:

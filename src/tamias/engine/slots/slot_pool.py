@@ -23,5 +23,18 @@ class SlotPool(Protocol):
     def ensure(self) -> list[int]:
         """Make every slot run and be connected; return the numbers of the slots that were (re)started."""
 
+    def prepare(self, count: int) -> None:
+        """Start the slots that a higher number needs, while those in use go on; end those that none needs.
+
+        They wait until `resize` takes them into use. One thread at a time calls it, beside the thread that uses the
+        pool.
+
+        Raises:
+            TamiasError: The slots could not be started.
+        """
+
+    def resize(self, count: int) -> None:
+        """Have another number of slots from the next `ensure` on. Slots that are too many end now."""
+
     def shutdown(self) -> None:
         """Make all slots end."""

@@ -103,6 +103,10 @@ class RocksTables:
         """The open instance."""
         return self.shared.store
 
+    def number(self, name: str) -> int:
+        """Return a property of the instance that is a number; 0 while there is no instance."""
+        return self.store.number(name) if self.is_open else 0
+
     @property
     def merging(self) -> Merging:
         """The merging of the instance's files."""

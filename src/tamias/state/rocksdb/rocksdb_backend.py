@@ -26,10 +26,11 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from typing import Any
 
 from tamias.clock import Clock, SystemClock
-from tamias.config.rocksdb_settings import RocksDBSettings
+from tamias.config.rocksdb_settings import LEVELS, RocksDBSettings
 from tamias.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tamias.functions.state_handles import ListState, MapState, ValueState
 from tamias.keygroups import KeyGroupRange, user_key
@@ -142,6 +143,14 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
 
     def in_windows(self, prefix: str) -> KeyedStates:
         return _RocksStates(self.rocks, self.window_cell, prefix, WINDOWED)
+
+    def native_metrics(self) -> dict[str, Callable[[], int]]:
+        properties = [
+            f"{name}{level}"
+            for name in self.rocks.settings.native_metrics
+            for level in (range(LEVELS) if name == "num-files-at-level" else ("",))
+        ]
+        return {f"rocksdb.{name}": partial(self.rocks.number, name) for name in properties}
 
     def adopt(self, table: Table) -> None:
         self._beside.key_type = self.key_type

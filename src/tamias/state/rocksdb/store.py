@@ -90,6 +90,13 @@ class RocksStore:
             raise self._failed("read", error) from error
         del bounds
 
+    def number(self, name: str) -> int:
+        """Return a property of RocksDB that is a number, such as `estimate-num-keys`."""
+        found = self._db.property_value(f"rocksdb.{name}")
+        if found is None:
+            raise StateError(f"RocksDB in {self.folder!r} has no property {name!r}")
+        return int(found)
+
     # -------------------------------------------------------------------------------------------------------- writing
 
     def batch(self) -> WriteBatch:

@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
+from tamias.errors import DamagedBlob
 from tamias.graph.addresses import ChannelId
 
 RECORDS: Final = 0  # (RECORDS, values, timestamps | None)
@@ -63,8 +64,16 @@ class Blob:
         return _HEADER.size + len(self.payload)
 
     def frames(self) -> list[Frame]:
-        """Return the frames in the order in which they were sent."""
-        frames: list[Frame] = pickle.loads(self.payload)
+        """Return the frames in the order in which they were sent.
+
+        Raises:
+            DamagedBlob: The bytes are not those of frames.
+        """
+        try:
+            frames: list[Frame] = pickle.loads(self.payload)
+        except (pickle.UnpicklingError, EOFError) as error:  # not what a class of the user raises
+            which = f"blob {self.sequence} from subtask {self.sender} over exchange {self.exchange}"
+            raise DamagedBlob(which, str(error)) from error
         return frames
 
     def pickled(self) -> bytes | memoryview:
@@ -78,7 +87,13 @@ class Blob:
 
     @staticmethod
     def decode(data: bytes) -> Blob:
-        """Read the joined parts that `encode` returned. The payload is a view of `data`, not a copy."""
+        """Read the joined parts that `encode` returned. The payload is a view of `data`, not a copy.
+
+        Raises:
+            DamagedBlob: The message has no header of a blob.
+        """
+        if len(data) < _HEADER.size or data[:1] != BLOB:
+            raise DamagedBlob(f"a message of {len(data)} bytes", f"it begins with {bytes(data[: _HEADER.size])!r}")
         _, exchange, sender, target, sequence, mark = _HEADER.unpack_from(data)
         return Blob(exchange, sender, target, sequence, memoryview(data)[_HEADER.size :], mark)
 

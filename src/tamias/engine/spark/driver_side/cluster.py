@@ -1,6 +1,7 @@
 """Runs in the driver: has the slots of a job started on Spark's cluster, where they register with the driver.
 
-Spark chooses the machines. Where a slot runs matters for speed only (`engine/slots/registering_pool.py`).
+Spark chooses the machines. Where a slot runs matters for speed only (`engine/slots/registering_pool.py`): jobs that run
+continuously ask Spark to run their tasks there (`pipelined_job.py`).
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ def cluster_slots(
         context.addPyFile(file)
 
     launcher = SlotLauncher(context)
-    return RegisteringSlotPool(count, host, launcher.launch, heartbeat, launcher.release, certificate=certificate)
+    return RegisteringSlotPool(
+        count, host, launcher.launch, heartbeat, launcher.release, locate=launcher.hosts.get, certificate=certificate
+    )
 
 
 def encrypts_its_own(settings: Any) -> bool:
@@ -79,11 +82,15 @@ class SlotLauncher:
     Args:
         context: Spark's context.
         timeout_s: How long a task that starts a slot may take. If Python hangs on an executor, it takes for ever.
+
+    Attributes:
+        hosts: The hosts of the executors beside which slots were started, by the number of the slot.
     """
 
     def __init__(self, context: Any, timeout_s: float = 120.0) -> None:
         self._context = context
         self._timeout_s = timeout_s
+        self.hosts: dict[int, str] = {}
         self._cached: list[Any] = []  # RDDs whose partitions lie where the slots run
 
     def launch(self, driver: DriverContact, numbers: list[int]) -> None:
@@ -111,6 +118,20 @@ class SlotLauncher:
             raise DeploymentError(f"Spark could not start {len(numbers)} slots: {first_line_of(error)}") from error
         finally:
             ended.set()
+        with contextlib.suppress(Exception):  # the slots run; tasks whose host is not known run anywhere
+            self._note_hosts(started, numbers)
+
+    def _note_hosts(self, started: Any, numbers: list[int]) -> None:
+        """Note where slots were started: their partitions are cached there."""
+        for number in numbers:
+            self.hosts.pop(number, None)
+        cached = started._jrdd.rdd()
+        cached.count()  # Spark looks for cached partitions when a job begins, and those of the job before are new
+        spark = self._context._jsc.sc()
+        for partition, number in enumerate(numbers):
+            locations = spark.getPreferredLocs(cached, partition)
+            if locations.size() > 0:
+                self.hosts[number] = str(locations.apply(0).host())
 
     def _cancel_if_it_hangs(self, group: str, ended: threading.Event) -> None:
         """Cancel the Spark job whose tasks run for too long. A job whose tasks wait for executors may wait."""

@@ -1,4 +1,4 @@
-"""Runs in the driver: the continuous engine on Spark. An attempt is one Spark job, a level one of its stages.
+"""Runs in the driver: the continuous engine on Spark. An attempt of a region is a Spark job, a level one of its stages.
 
 All stages run at the same time, for as long as the attempt lasts; a task is the conduit between Spark's shuffle and the
 slot of one subtask. Epochs are marks in the stream, ordered and acknowledged over the connections to the slots.
@@ -9,18 +9,20 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
+from tamias.engine.protocol import Failure
 from tamias.engine.slots.continuous_engine import ContinuousSlotEngine
 from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.engine.slots.slot_pool import SlotPool
+from tamias.engine.spark.driver_side.conduit_layout import conduit_tasks
 from tamias.engine.spark.driver_side.on_spark import OnSpark
 from tamias.engine.spark.driver_side.pipelined_job import run_pipelined
 from tamias.engine.spark.driver_side.session import active_tasks
-from tamias.engine.spark.driver_side.task_places import ReservedPlaces
+from tamias.engine.spark.driver_side.task_places import ReservedPlaces, UnfitSession, task_count
 from tamias.engine.spark.task_side.conduit_task import ConduitTask
-from tamias.errors import DeploymentError, SlotLostError
+from tamias.errors import DeploymentError, SparkSessionLostError
+from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
 from tamias.slot.deployment import Deployment
 
@@ -51,87 +53,111 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
         super().__init__(graph, pool, heartbeat.stall_timeout_s)
         self._places = places
         self._begin_on_spark(context, job_label)
-        self._flow: threading.Thread | None = None
+        self._flows: dict[int, threading.Thread] = {}  # by region
 
     @property
     def description(self) -> str:
         return f"{super().description}, continuously"
 
-    def _start_flow(self, deployment: Deployment) -> None:
-        arguments = deployment.attempt, list(self._tasks(deployment))
-        self._flow = threading.Thread(target=self._run_flow, args=arguments, name="spark-flow", daemon=True)
-        self._flow.start()
+    def needed_places(self, graph: JobGraph) -> int:
+        return task_count(graph)
 
-    def _run_flow(self, attempt: int, tasks: list[ConduitTask]) -> None:
+    def prepare(self, graph: JobGraph) -> None:
+        """Reserve places for the tasks of both attempts' graphs, and start slots.
+
+        Raises:
+            DeploymentError: The session has too few places for tasks.
+        """
+        try:
+            self._places.resize(self._context, max(len(self._regions), task_count(graph)))
+        except UnfitSession as unfit:
+            raise DeploymentError(str(unfit)) from None
+        super().prepare(graph)
+
+    def deploy(self, deployment: Deployment) -> Failure | None:
+        try:
+            self._places.resize(self._context, task_count(deployment.graph))
+        except UnfitSession as unfit:
+            return Failure(DeploymentError(str(unfit)))
+        return super().deploy(deployment)
+
+    def _start_flow(self, region: int, attempt: int) -> None:
+        tasks = conduit_tasks(
+            self._graph, region, self._regions, hosted=self._hosted, secret=self.pool.secret, attempt=attempt
+        )
+        flow = threading.Thread(target=self._run_flow, args=(region, attempt, tasks), name="spark-flow", daemon=True)
+        self._flows[region] = flow
+        flow.start()
+
+    def _run_flow(self, region: int, attempt: int, tasks: list[ConduitTask]) -> None:
         description = f"{self._graph.name}: attempt {attempt + 1}"
+        if len(self._groups()) > 1:
+            description += f", region {region}"
         error: Exception
         try:
-            run_pipelined(self._context, tasks, group=self._group, description=description)
+            hosts = [[self.pool.slots[hosted.slot].beside for hosted in task.subtasks] for task in tasks]
+            run_pipelined(self._context, tasks, hosts, group=self._group_of(region), description=description)
             return
-        except Exception as caught:  # py4j and Spark raise many types; each ends the attempt
+        except Exception as caught:  # py4j and Spark raise many types; each ends the attempt of the region
             error = caught
-        if self._flow is threading.current_thread():  # else `_end_flow` has cancelled the job
+        if self._flows.get(region) is threading.current_thread():  # else `_end_flows` has cancelled the job
             explained = self._explained(error)
             assert isinstance(explained, Exception)
-            self._fail(explained)
-            self.wake()
+            is_confined = not isinstance(explained, SparkSessionLostError)
+            self._stop(explained, self._in_region(region) if is_confined else frozenset())
 
-    def _end_flow(self, *, in_order: bool) -> None:
-        """End the Spark job of the attempt: its tasks end by themselves after the last record, else with the job."""
-        flow, self._flow = self._flow, None
-        if flow is None:
+    def _in_region(self, region: int) -> frozenset[SubtaskId]:
+        return frozenset(subtask for subtask, number in self._regions.items() if number == region)
+
+    def _group_of(self, region: int) -> str:
+        """Return the job group of a region: the one of the job if it has a single region."""
+        return self._group if len(set(self._regions.values())) == 1 else f"{self._group}-region-{region}"
+
+    def _groups(self) -> list[str]:
+        return [self._group_of(region) for region in sorted(set(self._regions.values()))]
+
+    def _end_flows(self, ended: frozenset[int], *, in_order: bool) -> None:
+        """End the Spark jobs of regions: their tasks end by themselves after the last record, else with the job."""
+        flows = {region: flow for region in ended if (flow := self._flows.pop(region, None)) is not None}
+        if not flows:
             return
-        flow.join(timeout=_END_S if in_order and not self._cancelled.is_set() else _BREAK_S)
-        if flow.is_alive():
-            self._cancel_jobs()
-            flow.join(timeout=_END_S)
-        self._wait_for_places()
+        deadline = time.monotonic() + (_END_S if in_order and not self._cancelled.is_set() else _BREAK_S)
+        for flow in flows.values():
+            flow.join(timeout=max(0.0, deadline - time.monotonic()))
+        late = {region: flow for region, flow in flows.items() if flow.is_alive()}
+        for region in late:
+            self._cancel_jobs(self._group_of(region))
+        deadline = time.monotonic() + _END_S
+        for flow in late.values():
+            flow.join(timeout=max(0.0, deadline - time.monotonic()))
+        self._wait_for_places([self._group_of(region) for region in flows])
 
-    def _wait_for_places(self) -> None:
-        """Wait until the tasks of the job that has ended occupy no places: the next attempt needs them all."""
+    def _wait_for_places(self, groups: list[str]) -> None:
+        """Wait until the tasks of jobs that have ended occupy no places: the next attempt needs them all."""
         deadline = time.monotonic() + _END_S
         while not self._cancelled.is_set() and time.monotonic() < deadline:
             try:
-                if not active_tasks(self._context, self._group):
+                if not any(active_tasks(self._context, group) for group in groups):
                     return
             except Exception:  # the session is gone: the next attempt says so
                 return
             time.sleep(0.02)
 
-    def _tasks(self, deployment: Deployment) -> Iterator[ConduitTask]:
-        routes = self._routes()
-        last = len(self._partitions) - 1
-        levels = {e.id: (self._level_of_source(e.id), routes[e.id].level) for e in self._graph.exchanges}
-        for level, partitions in enumerate(self._partitions):
-            yield ConduitTask(
-                level=level,
-                subtasks=tuple(self._hosted(vertex, index) for vertex, index in partitions),
-                next_partitions=len(self._partitions[level + 1]) if level < last else 1,
-                routes={e: routes[e] for e, (source, _) in levels.items() if source == level},
-                secret=self.pool.secret,
-                attempt=deployment.attempt,
-                passes_rows_on=any(source < level < target for source, target in levels.values()),
-            )
-
     def _cancel_levels(self) -> None:
-        self._cancel_for_good()
+        for group in self._groups():
+            self._cancel_for_good(group)
         self._stop(DeploymentError("the job was cancelled"))
 
     def _waits_for_resources(self) -> bool:
         """Return whether some tasks of the attempt have not got a place yet."""
         try:
-            waits = active_tasks(self._context, self._group) < len(self._subtasks)
+            running = sum(active_tasks(self._context, group) for group in self._groups())
         except Exception:  # the session is gone: ending the attempt does no harm
             return False
+        waits = running < len(self._attempts)
         if waits:
             _log.warning("a job waits for Spark to give its tasks places; job group %s", self._group)
         return waits
-
-    def _slot_lost(self, number: int) -> None:
-        self._stop(SlotLostError(number, "it was given up"))
-
-    def _epoch_stalled(self) -> None:
-        self._stop(DeploymentError("the epoch has stalled"))
 
     def shutdown(self) -> None:
         """End the slots and the Spark job. The session stays for the next job."""

@@ -16,7 +16,7 @@ from tamias.engine.spark.driver_side.continuous_spark_engine import ContinuousSp
 from tamias.engine.spark.driver_side.on_spark import start_with_slots
 from tamias.engine.spark.driver_side.pipelined_job import SESSION_SETTINGS, check_session
 from tamias.engine.spark.driver_side.spark_engine import SparkEngine
-from tamias.engine.spark.driver_side.task_places import ReservedPlaces, UnfitSession, reserve_places
+from tamias.engine.spark.driver_side.task_places import ReservedPlaces, UnfitSession, reserve_places, task_count
 from tamias.errors import DeploymentError
 from tamias.graph.job_graph import JobGraph
 
@@ -45,9 +45,9 @@ def engine_on_spark(
     """
     reason = None if execution != "epochs" else "tamias.execution is epochs"
     reason = reason or reason_for_epochs(graph)
-    task_count = sum(vertex.parallelism for vertex in graph.vertices)
+    tasks = task_count(graph)
     if reason is None:
-        configuration = _for_pipelined_jobs(configuration, task_count)
+        configuration = _for_pipelined_jobs(configuration, tasks)
     context, pool = start_with_slots(
         graph.slot_count,
         configuration=configuration,
@@ -61,7 +61,7 @@ def engine_on_spark(
         if reason is None:
             try:
                 check_session(context)
-                places = reserve_places(context, job_name, task_count)
+                places = reserve_places(context, job_name, tasks)
                 return ContinuousSparkEngine(
                     graph, context, pool, job_label=job_label, heartbeat=heartbeat, places=places
                 )
@@ -86,10 +86,10 @@ _ADVICE = (
 )
 
 
-def _for_pipelined_jobs(configuration: dict[str, str], task_count: int) -> dict[str, str]:
+def _for_pipelined_jobs(configuration: dict[str, str], tasks: int) -> dict[str, str]:
     """Return the settings of a job with what a new session needs in order to run all of its tasks at the same time."""
     settings = SESSION_SETTINGS | configuration
     if not configuration.get("spark.master") and not variable(SPARK_MASTER):
-        places = max(_PLACES, 2 * task_count, os.cpu_count() or 1)  # more than cores: a task mostly waits
+        places = max(_PLACES, 2 * tasks, os.cpu_count() or 1)  # more than cores: a task mostly waits
         settings["spark.master"] = f"local[{places}]"
     return settings

@@ -22,10 +22,11 @@ from tamias.engine.spark.driver_side.session import (
     spark_context,
 )
 from tamias.engine.spark.driver_side.stage_bars import StageBars
+from tamias.engine.spark.driver_side.task_places import task_places
 from tamias.engine.spark.task_side.level_task import ExchangeTarget, HostedSubtask
 from tamias.errors import DeploymentError, SparkSessionLostError
 from tamias.graph.addresses import SubtaskId
-from tamias.graph.job_graph import Vertex
+from tamias.graph.job_graph import JobGraph, Vertex
 from tamias.graph.regions import regions
 
 __all__ = ["OnSpark", "start_with_slots"]
@@ -70,9 +71,21 @@ class OnSpark(SlotEngine):
             self._group += f"-{_runs[job_label]}"
         self._bars = StageBars(context)
         self._bars.hide()
-        self._levels = self._graph.levels
-        self._regions = regions(self._graph)
+        self._lay_out(self._graph)
+
+    def _lay_out(self, graph: JobGraph) -> None:
+        super()._lay_out(graph)
+        self._levels = graph.levels
+        self._regions = regions(graph)
         self._partitions = [[(v, i) for v in level for i in range(v.parallelism)] for level in self._levels]
+
+    @property
+    def places(self) -> int | None:
+        """How many tasks the session can run at the same time: the cores of its executors."""
+        try:
+            return task_places(self._context)
+        except Exception:  # the session is gone: the next epoch says so
+            return None
 
     def _end_on_spark(self) -> None:
         self._bars.show()
@@ -126,12 +139,12 @@ class OnSpark(SlotEngine):
         log = self.keep_log() or "the log of your session"
         return DeploymentError(f"Spark could not run the epoch: {first_line_of(error)}; Spark's log: {log}")
 
-    def _cancel_for_good(self) -> None:
-        """Cancel the running Spark job and all later ones. Thread-safe."""
+    def _cancel_for_good(self, group: str | None = None) -> None:
+        """Cancel the running Spark job and all later ones of a group; by default that of the job. Thread-safe."""
         with contextlib.suppress(Exception):  # the session is gone, and its jobs with it
             # This also cancels a job that another thread is about to submit.
-            self._context._jsc.sc().cancelJobGroupAndFutureJobs(self._group)
+            self._context._jsc.sc().cancelJobGroupAndFutureJobs(group or self._group)
 
-    def _cancel_jobs(self) -> None:
+    def _cancel_jobs(self, group: str | None = None) -> None:
         with contextlib.suppress(Exception):  # no job runs, or the session is gone
-            self._context.cancelJobGroup(self._group)
+            self._context.cancelJobGroup(group or self._group)

@@ -3,6 +3,9 @@
 Spark 4.3 has a shuffle that pushes rows from writing to reading tasks as they are produced. A plan gets it by copying
 its exchanges with `pipelined` set; Spark then schedules all stages of the job at once. Rows pass with their address, so
 `repartitionById` sends each to the partition it names.
+
+On a cluster a task prefers the host of its slot. Spark runs a task where its data is, so each partition begins with an
+empty row that is said to be there.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tamias.engine.spark.driver_side.task_places import UnfitSession
-from tamias.engine.spark.task_side.conduit_task import SCHEMA, ConduitTask
+from tamias.engine.spark.task_side.conduit_task import LEAST_ROW_BYTES, SCHEMA, ConduitTask
 
 __all__ = ["SESSION_SETTINGS", "check_session", "run_pipelined"]
 
@@ -30,12 +33,17 @@ SESSION_SETTINGS = {
 }
 _NEEDED = "spark.python.udf.pipelined.enabled"
 # The plan runs outside of Spark's SQL execution: its settings reach the tasks only as properties of the thread.
+# Spark hands a batch of rows to Python when it is large enough and the next row has come. A row with a blob is large
+# enough alone. An empty row, which follows each, is not: it waits for the next blob, and costs Python no batch.
 _PROPERTIES = {
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(LEAST_ROW_BYTES),
     "spark.sql.execution.pandas.udf.buffer.size": "64",
 }
 _OLDEST = (4, 3)
 _lock = threading.Lock()
+
+Hosts = Sequence[str | None]  # where the tasks of a level should run, by partition; None: anywhere
 
 
 def check_session(context: Any) -> None:
@@ -51,10 +59,19 @@ def check_session(context: Any) -> None:
         raise UnfitSession(f"the Spark session was started without {_NEEDED}=true")
 
 
-def run_pipelined(context: Any, tasks: Sequence[ConduitTask], *, group: str, description: str) -> None:
+def run_pipelined(
+    context: Any, tasks: Sequence[ConduitTask], hosts: Sequence[Hosts], *, group: str, description: str
+) -> None:
     """Run one job with a stage for each level, until all of its tasks have ended. Blocks; cancel the job group to end.
 
     Runs on a thread of its own, whose Spark properties it sets.
+
+    Args:
+        context: Spark's context.
+        tasks: The levels.
+        hosts: Where the tasks of each level should run.
+        group: The job group.
+        description: What Spark's pages say about the job.
     """
     from pyspark.sql import SparkSession
     from pyspark.sql import functions as F
@@ -65,25 +82,62 @@ def run_pipelined(context: Any, tasks: Sequence[ConduitTask], *, group: str, des
     session = SparkSession(context).newSession()
     session.conf.set("spark.sql.adaptive.enabled", "false")
     session._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)
-    first = len(tasks[0].subtasks)
     with _our_python(context):
-        frame = session.range(0, first, 1, first).mapInArrow(tasks[0], SCHEMA)
+        frame = _beginning(session, hosts[0]).mapInArrow(tasks[0], SCHEMA)
         for task in tasks[1:]:
             frame = frame.repartitionById(len(task.subtasks), F.col("via")).mapInArrow(task, SCHEMA)
-        plan = _pipelined(context, frame._jdf.queryExecution().executedPlan())
+        plan = _pipelined(session, frame._jdf.queryExecution().executedPlan(), iter(hosts[1:]))
     plan.executeCollectPublic()
 
 
-def _pipelined(context: Any, node: Any) -> Any:
-    """Return a plan whose exchanges are pipelined."""
+def _beginning(session: Any, hosts: Hosts) -> Any:
+    """Return the input of the first level, which reads none: a partition for each task."""
+    if not any(hosts):
+        return session.range(0, len(hosts), 1, len(hosts))
+    unused = session.range(0)
+    return type(unused)(_empty_rows(session, hosts), session)
+
+
+def _pipelined(session: Any, node: Any, hosts: Iterator[Hosts]) -> Any:
+    """Return a plan whose exchanges are pipelined. Those of the first levels stand at the bottom."""
     children = node.children()
-    below = [_pipelined(context, children.apply(i)) for i in range(children.size())]
+    below = [_pipelined(session, children.apply(i), hosts) for i in range(children.size())]
     if below:
-        node = node.withNewChildren(context._jvm.PythonUtils.toSeq(below))
+        node = node.withNewChildren(session._jvm.PythonUtils.toSeq(below))
     if node.getClass().getSimpleName() == "ShuffleExchangeExec":
         parts = node.outputPartitioning(), node.child(), node.shuffleOrigin(), node.advisoryPartitionSize()
-        node = node.copy(*parts, True)
+        node = _placed(session, node.copy(*parts, True), next(hosts))
     return node
+
+
+def _placed(session: Any, exchange: Any, hosts: Hosts) -> Any:
+    """Return an exchange whose readers prefer hosts: before what they read comes a row that is there already."""
+    if not any(hosts):
+        return exchange
+    jvm, spark = session._jvm, session.sparkContext._jsc.sc()
+    there = _empty_rows(session, hosts).queryExecution().executedPlan().execute()
+    # Partition by partition, and not one after the other as in a plain union.
+    both = jvm.org.apache.spark.rdd.SQLPartitioningAwareUnionRDD(
+        spark, jvm.PythonUtils.toSeq([there, exchange.execute()]), len(hosts), _class_tag(session)
+    )
+    shape = exchange.output(), both, "rows", exchange.outputPartitioning(), exchange.outputOrdering()
+    return jvm.org.apache.spark.sql.execution.RDDScanExec(*shape, jvm.scala.Option.empty())
+
+
+def _empty_rows(session: Any, hosts: Hosts) -> Any:
+    """Return Spark's own data frame with an empty row on each host, in a partition of its own."""
+    jvm, spark = session._jvm, session.sparkContext._jsc.sc()
+    fields = session.sparkContext._gateway.new_array(jvm.java.lang.Object, 2)
+    fields[0], fields[1] = 0, b""
+    row = jvm.org.apache.spark.sql.RowFactory.create(fields)
+    to_seq = jvm.PythonUtils.toSeq
+    rows = to_seq([jvm.scala.Tuple2(row, to_seq([host] if host is not None else [])) for host in hosts])
+    schema = jvm.org.apache.spark.sql.types.StructType.fromDDL(SCHEMA)
+    return session._jsparkSession.createDataFrame(spark.makeRDD(rows, _class_tag(session)).toJavaRDD(), schema)
+
+
+def _class_tag(session: Any) -> Any:
+    return session.sparkContext._jsc.emptyRDD().classTag()
 
 
 @contextmanager

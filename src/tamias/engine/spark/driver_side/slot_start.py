@@ -6,7 +6,7 @@ from typing import Any
 
 from tamias.config.link_settings import LinkSettings
 from tamias.config.python_dependencies import PythonDependencies
-from tamias.engine.slots.local_pool import LocalSlotPool
+from tamias.engine.slots.idle_pools import IDLE_POOLS, PoolKind
 from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.engine.slots.slot_pool import SlotPool
 from tamias.engine.spark.driver_side.cluster import cluster_slots
@@ -15,9 +15,7 @@ from tamias.engine.spark.driver_side.cluster import cluster_slots
 def slots_beside(
     context: Any, count: int, python: PythonDependencies, heartbeat: Heartbeat, links: LinkSettings
 ) -> SlotPool:
-    """Return a pool of slots on the machines that run Spark's tasks. Slots on this machine start at once."""
+    """Return a pool of slots on the machines that run Spark's tasks. On this machine idle ones are used again."""
     if not context.master.startswith("local"):
         return cluster_slots(count, context, python, heartbeat, links)
-    pool = LocalSlotPool(count, python, heartbeat=heartbeat)
-    pool.begin_start()
-    return pool
+    return IDLE_POOLS.take(PoolKind.of_this_driver(count, python, heartbeat))

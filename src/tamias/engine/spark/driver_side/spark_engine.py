@@ -36,6 +36,10 @@ class SparkEngine(OnSpark):
         self._stalls = 0  # in a row, without an epoch that ended
         self._base: Any = None
 
+    def _lay_out(self, graph: JobGraph) -> None:
+        super()._lay_out(graph)
+        self._base = None  # it has a partition for every subtask of the first level
+
     def _run_levels(self, order: EpochOrder) -> EpochResult:
         assert self._deployment is not None, "deploy comes before the first epoch"
         try:

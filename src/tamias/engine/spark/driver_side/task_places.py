@@ -12,7 +12,9 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["ReservedPlaces", "UnfitSession", "reserve_places", "task_places"]
+from tamias.graph.job_graph import JobGraph
+
+__all__ = ["ReservedPlaces", "UnfitSession", "reserve_places", "task_count", "task_places"]
 
 _lock = threading.Lock()
 _reserved: list[ReservedPlaces] = []
@@ -22,13 +24,25 @@ class UnfitSession(Exception):
     """A session cannot run a job continuously. The text is the reason, for people to read."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ReservedPlaces:
     """The places that one job holds in a session."""
 
     application: str  # Spark's id of the session
     job: str
     count: int
+
+    def resize(self, context: Any, count: int) -> None:
+        """Hold another number of places. Thread-safe.
+
+        Raises:
+            UnfitSession: The session has too few places, or other continuous jobs hold them. The number stays then.
+        """
+        places = task_places(context) if count > self.count else None
+        with _lock:
+            if places is not None:
+                _check_free(places, count, [held for held in _held_in(self.application) if held is not self])
+            self.count = count
 
     def release(self) -> None:
         """Leave the places to other jobs. Thread-safe; may be called twice."""
@@ -51,12 +65,24 @@ def reserve_places(context: Any, job: str, count: int) -> ReservedPlaces:
     """
     places = task_places(context)
     with _lock:
-        others = [held for held in _reserved if held.application == context.applicationId]
-        if count > places - sum(held.count for held in others):
-            why = f"the job needs {count} tasks at the same time, and the Spark session has places for {places}"
-            if others:
-                why += ", of which " + ", ".join(f"job {held.job!r} holds {held.count}" for held in others)
-            raise UnfitSession(why)
+        _check_free(places, count, _held_in(context.applicationId))
         taken = ReservedPlaces(context.applicationId, job, count)
         _reserved.append(taken)
         return taken
+
+
+def task_count(graph: JobGraph) -> int:
+    """Return how many tasks a job that runs continuously has at the same time."""
+    return sum(vertex.parallelism for vertex in graph.vertices)
+
+
+def _held_in(application: str) -> list[ReservedPlaces]:
+    return [held for held in _reserved if held.application == application]
+
+
+def _check_free(places: int, count: int, others: list[ReservedPlaces]) -> None:
+    if count > places - sum(held.count for held in others):
+        why = f"the job needs {count} tasks at the same time, and the Spark session has places for {places}"
+        if others:
+            why += ", of which " + ", ".join(f"job {held.job!r} holds {held.count}" for held in others)
+        raise UnfitSession(why)

@@ -12,6 +12,7 @@ import os
 import sys
 from typing import Any
 
+from tamias.engine.spark.driver_side.known_classes import KnownClassesContext
 from tamias.engine.spark.driver_side.session import SparkLog, first_line_of, loss_of
 from tamias.engine.spark.task_side.python_facts import PythonFacts, python_facts, report_facts
 from tamias.errors import SparkSessionLostError, WorkerPythonError
@@ -21,20 +22,17 @@ _compared: set[str] = set()  # the applications whose workers were compared
 _SHOW = "import sys; print(sys.executable); print('.'.join(str(part) for part in sys.version_info[:3]))"
 
 
-class DriverPythonContext:
+class DriverPythonContext(KnownClassesContext):
     """Spark's context, with the driver's Python for the tasks of all RDDs that are derived from it.
 
     PySpark sends the interpreter and its environment with every task. The context of the user stays as it is.
     """
 
     def __init__(self, context: Any) -> None:
-        self._context = context
+        super().__init__(context)
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
         self.pythonExec = sys.executable
         self.environment = context._dictToJavaMap(context.environment | {"PYTHONPATH": path})
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._context, name)
 
 
 def numbered_partitions(context: Any, count: int) -> Any:

@@ -13,31 +13,39 @@ import queue
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from tamias.engine.spark.task_side.level_task import ExchangeTarget, HostedSubtask
+from tamias.engine.spark.task_side.level_task import HostedSubtask
 from tamias.engine.spark.task_side.rows import ShuffleRow, decode
 from tamias.errors import SlotLostError
 from tamias.slot.link import Link, connect
 from tamias.slot.messages import Attach
-from tamias.subtask.wire.frames import destination_of, is_blob
+from tamias.subtask.wire.frames import Destination, destination_of, is_blob
 from tamias.types.by_value import dumps
 
-__all__ = ["SCHEMA", "ConduitTask"]
+__all__ = ["LEAST_ROW_BYTES", "SCHEMA", "ConduitTask", "TaskAddress"]
 
 SCHEMA = "via int, row binary"
+LEAST_ROW_BYTES = 48  # of a row with a blob: its address, the blob's header and one frame
 _ROWS_AHEAD = 16  # that wait for Spark; each may be a full blob
 _BATCH_BYTES = 1 << 20  # that rows of one batch may have, unless one row is larger
 
 
+class TaskAddress(NamedTuple):
+    """The task of a subtask: its level, and its partition there."""
+
+    level: int
+    partition: int
+
+
 @dataclass(frozen=True)
 class ConduitTask:
-    """One level of an attempt. Spark calls it once for each partition."""
+    """One level of a region's attempt. Spark calls it once for each partition."""
 
     level: int
     subtasks: tuple[HostedSubtask, ...]  # by partition
     next_partitions: int  # partitions of the next level; 1 after the last level
-    routes: dict[int, ExchangeTarget]  # by exchange
+    routes: dict[Destination, TaskAddress]  # by exchange and target subtask
     secret: bytes = field(repr=False)
     attempt: int
     passes_rows_on: bool  # whether rows for deeper levels come through this one
@@ -76,9 +84,8 @@ class ConduitTask:
                 if not is_blob(message):
                     refusal: SlotLostError = pickle.loads(message[1:])
                     raise refusal
-                exchange, target = destination_of(message)
-                route = self.routes[exchange]
-                yield self.row(route.level, route.first_partition + target, message)
+                level, partition = self.routes[destination_of(message)]
+                yield self.row(level, partition, message)
                 if not link.wait(0.0):
                     yield None
         except (OSError, EOFError) as error:

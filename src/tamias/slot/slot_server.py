@@ -7,14 +7,16 @@ import os
 import pickle
 import queue
 import threading
+from collections.abc import Callable
 from typing import NamedTuple, assert_never
 
 from tamias.clock import SystemClock
-from tamias.errors import DeploymentError, SlotLostError, SpoolError
+from tamias.errors import DamagedBlob, DeploymentError, SlotLostError, SpoolError, TamiasError
 from tamias.faults import point
 from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import Ack, OutputPart
 from tamias.slot.deployment_codec import decode_deployment
+from tamias.slot.event_reports import Reports
 from tamias.slot.garbage import SlotGarbage
 from tamias.slot.host import SlotHost
 from tamias.slot.link import Address, Link
@@ -25,6 +27,7 @@ from tamias.slot.messages import (
     FAILED,
     OUTPUT,
     Aborted,
+    AnswerQueries,
     Attach,
     BeginSavepoint,
     CloseSubtasks,
@@ -36,17 +39,19 @@ from tamias.slot.messages import (
     Exit,
     HoldSources,
     KeepFile,
-    LookUpState,
     OrderEpoch,
+    ReadLog,
     Request,
     RunEpoch,
+    SampleStacks,
     Subscribe,
 )
-from tamias.slot.reports import Reports
+from tamias.slot.query_connection import QueryConnection
+from tamias.slot.recent_log import RecentLog, RecentOutput, SlotLogs
 from tamias.slot.slot_config import SlotConfig
 from tamias.slot.slot_events import EpochAcknowledged, FlowEvent, SlotActivity, SlotEvent, SubtaskFailed
 from tamias.slot.spool import Spool, StoredMessage
-from tamias.slot.state_look_ups import StateQuery
+from tamias.slot.stack_sampling import sample_stacks
 from tamias.slot.tables.table_host import TableHost
 from tamias.slot.tables.table_messages import BeginTables, CommitTables, LookUp, ReadTable, WriteTable
 from tamias.slot.thread_stacks import thread_stacks
@@ -86,11 +91,24 @@ class SlotServer:
     Args:
         config: The configuration of the slot.
         garbage: The collections between epochs; none unless given, because other code may share the process.
+        log: The last lines that the process has logged; none unless given.
+        output: What the process has printed last; nothing unless given.
+        queried: Called before the first query of state.
     """
 
-    def __init__(self, config: SlotConfig, garbage: SlotGarbage | None = None) -> None:
+    def __init__(
+        self,
+        config: SlotConfig,
+        garbage: SlotGarbage | None = None,
+        log: RecentLog | None = None,
+        output: RecentOutput | None = None,
+        queried: Callable[[], None] = lambda: None,
+    ) -> None:
         self._config = config
+        self._log = log or RecentLog()
+        self._output = output or RecentOutput()
         self._garbage = garbage or SlotGarbage()
+        self._queried = queried
         self._reports = Reports()
         self._host = SlotHost(
             config.slot, SystemClock(), self._reports.put, os.path.join(config.folder, f"slot-{config.slot}")
@@ -162,6 +180,10 @@ class SlotServer:
                 self._publish_events(link)
             case DumpThreads():
                 link.send(dumps(thread_stacks()))
+            case SampleStacks(plan):
+                link.send(dumps(sample_stacks(self._host, plan)))
+            case ReadLog():
+                link.send(dumps(SlotLogs(self._log.read(), self._output.read())))
             case Exit():
                 link.send(dumps(Done()))
                 self.ended.set()
@@ -174,8 +196,9 @@ class SlotServer:
                 if isinstance(request, Deploy | Discard):
                     self._hang_up()
                 link.send(dumps(self._perform(request)))
-            case LookUpState(query):
-                self._look_up(link, query)
+            case AnswerQueries():
+                self._queried()
+                QueryConnection(link, self._host).serve()
             case _:
                 assert_never(request)
         return True
@@ -203,9 +226,9 @@ class SlotServer:
                 match request:
                     case Deploy(data, subtasks):
                         self._forget_answers()
-                        self._mailbox.end(in_order=False)
-                        self._garbage.deploying()
                         deployment = decode_deployment(data)
+                        self._mailbox.end(deployment.only, in_order=False)
+                        self._garbage.deploying()
                         self._host.deploy(deployment, subtasks)
                         self._garbage.deployed()
                         if deployment.continuous:
@@ -223,9 +246,9 @@ class SlotServer:
                     case CloseSubtasks():
                         self._mailbox.end(in_order=True)
                         self._host.close_subtasks()
-                    case Discard():
-                        self._mailbox.end(in_order=False)
-                        self._host.discard()
+                    case Discard(only):
+                        self._mailbox.end(only, in_order=False)
+                        self._host.discard(only)
             except Exception as error:  # travels to the driver, which decides what it means
                 return Done(_picklable(error))
         return Done()
@@ -245,14 +268,6 @@ class SlotServer:
         else:
             link.send(ACK, found)
 
-    def _look_up(self, link: Link, query: StateQuery) -> None:
-        try:
-            found = self._host.look_up(query)
-        except Exception as error:  # travels to the driver, which answers the client
-            link.send(FAILED, dumps(_picklable(error)))
-        else:
-            link.send(ACK, dumps(found))
-
     def _run_epoch(self, link: Link, request: RunEpoch) -> None:
         blobs = WaitingBlobs(self._host.spool())
         try:
@@ -261,7 +276,7 @@ class SlotServer:
                 link.send(FAILED, dumps(refusal))
             elif request.repeatable:
                 with self._turn:
-                    answer = self._repeatable_answer(request, blobs)
+                    answer = self._repeatable_answer(link, request, blobs)
                 for message in answer.messages:  # without the turn: a task that hangs does not hold up its repetition
                     link.send(message.read())
                     self._messages += 1
@@ -270,16 +285,16 @@ class SlotServer:
         finally:
             blobs.close()
 
-    def _receive_input(self, link: Link, blobs: WaitingBlobs) -> SpoolError | None:
-        """Receive the blobs of an epoch; return the error if they could not be stored."""
-        refusal: SpoolError | None = None
+    def _receive_input(self, link: Link, blobs: WaitingBlobs) -> TamiasError | None:
+        """Receive the blobs of an epoch; return the error if they could not be read or stored."""
+        refusal: TamiasError | None = None
         self._messages += 1
         while message := link.receive():
             self._messages += 1
             if refusal is None:
                 try:
                     blobs.add(message)
-                except SpoolError as error:
+                except (SpoolError, DamagedBlob) as error:
                     refusal = error  # the task sends all of its blobs before it takes an answer
         return refusal
 
@@ -296,7 +311,7 @@ class SlotServer:
                 self._garbage.epoch_ended()
                 point("epoch", self._config.slot)
                 for item in self._host.run(request.subtask, request.attempt, request.order, blobs, send):
-                    send(item)
+                    send(_with_traffic(item, link, blobs))
             except Exception as error:  # travels to the driver through the task
                 self._in_user_code = False
                 if task.gone is not None:  # an error of the connection, though raised below an operator
@@ -306,7 +321,7 @@ class SlotServer:
                 self._in_user_code = False
             self._answered |= {request.subtask}
 
-    def _repeatable_answer(self, request: RunEpoch, blobs: WaitingBlobs) -> _Answer:
+    def _repeatable_answer(self, link: Link, request: RunEpoch, blobs: WaitingBlobs) -> _Answer:
         """Return the messages that answer a task: those of the first task that asked for this epoch, if one did."""
         asked = _AskedEpoch(request.attempt, request.order.number)
         before = self._answers.get(request.subtask)
@@ -323,7 +338,7 @@ class SlotServer:
             self._garbage.epoch_ended()
             point("epoch", self._config.slot)
             for item in self._host.run(request.subtask, request.attempt, request.order, blobs, keep):
-                keep(item)
+                keep(_with_traffic(item, link, blobs))
         except Exception as error:  # travels to the driver through the task
             answer.add_failure(dumps(_picklable(error)))
         finally:
@@ -404,6 +419,13 @@ class _EmittedToTask:
             # A subtask's own OSErrors may be about files: remember that this one is not.
             self.gone = TaskGone("the task that asked for the epoch is gone")
             raise self.gone from error
+
+
+def _with_traffic(item: Emitted | Ack, link: Link, blobs: WaitingBlobs) -> Emitted | Ack:
+    """Let the acknowledgement of an epoch tell how many bytes its task carried from another host and back."""
+    if isinstance(item, Ack) and link.crosses_hosts:
+        item.crossed_bytes = sum(blob.size_bytes for blob in blobs) + item.bytes_out
+    return item
 
 
 def _encoded(item: Emitted | Ack) -> tuple[bytes, bytes | memoryview]:

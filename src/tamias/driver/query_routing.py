@@ -1,33 +1,33 @@
 """Answers queries of a running job's state: finds the slots of the keys, and asks them.
 
-This is the seam of queryable state. The port for clients (`query_server.py`) calls it, and any other front can.
+It implements the seam `StateReader`. The port for clients (`query_server.py`) and the REST API call it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from concurrent.futures import Future
+from typing import Any, NamedTuple
 
 from tamias.checkpoint.checkpoint_directory import CheckpointDirectory
 from tamias.checkpoint.metadata import CheckpointMetadata
 from tamias.driver.job import Job
 from tamias.driver.retained_checkpoints import RetainedCheckpoints
+from tamias.driver.state_reader import Consistency, FoundValues
 from tamias.engine.protocol import Engine
 from tamias.errors import InvalidKeyError, QueryRefused, StateNotServed, UnknownQueryableState
 from tamias.functions.job_status import JobStatus
 from tamias.graph.addresses import SubtaskId
+from tamias.graph.job_graph import Vertex
 from tamias.keygroups import key_group, subtask_of
 from tamias.slot.checkpoint_look_ups import CheckpointKeyGroup
-from tamias.slot.state_look_ups import QueryableState, StateQuery
+from tamias.slot.state_look_ups import RESCALED, QueryableState, StateQuery
 from tamias.state.snapshots import OperatorRestore
 from tamias.types.type_information import TypeInformation
 
-__all__ = ["Consistency", "FoundValues", "StateQueries"]
+__all__ = ["Consistency", "FoundValues", "PendingValues", "StateQueries"]
 
 _KEYS_AT_ONCE = 1000  # that one slot looks up while its user code waits
-
-
-Consistency = Literal["live", "checkpoint"]
 
 
 class _Target(NamedTuple):
@@ -37,11 +37,25 @@ class _Target(NamedTuple):
     checkpoint: CheckpointKeyGroup | None
 
 
-class FoundValues(NamedTuple):
-    """The answer to a query: the kind of the state, and the pickled value of each key, None for a key without one."""
+class PendingValues:
+    """The answer to a query that slots are looking up."""
 
-    kind: str
-    values: list[bytes | None]
+    def __init__(self, kind: str, size: int, parts: list[tuple[list[int], Future[list[bytes | None]]]]) -> None:
+        self._kind = kind
+        self._size = size
+        self._parts = parts  # each with the places of its keys in the query
+
+    def result(self) -> FoundValues:
+        """Wait for the slots and return the values.
+
+        Raises:
+            StateNotServed: The job does not run any more, or a slot does not answer in time.
+        """
+        values: list[bytes | None] = [None] * self._size
+        for places, found in self._parts:
+            for place, value in zip(places, found.result(), strict=True):
+                values[place] = value
+        return FoundValues(self._kind, values)
 
 
 class StateQueries:
@@ -67,17 +81,31 @@ class StateQueries:
             StateNotServed: The job does not run now, or a slot does not answer in time.
             QueryRefused: A key is not one that a stream can have.
         """
+        return self.begin(name, keys, consistency).result()
+
+    def begin(self, name: str, keys: Sequence[Any], consistency: Consistency = "live") -> PendingValues:
+        """Ask the slots for the values of some keys, as `look_up` does, and do not wait for them.
+
+        Raises:
+            UnknownQueryableState: The job has no state of this name.
+            StateNotServed: The job does not run now.
+            QueryRefused: A key is not one that a stream can have.
+        """
         attempt = self._running_attempt(name)
         state = self._state(name)
-        values: list[bytes | None] = [None] * len(keys)
         timeout_s = self._job.settings.queryable.timeout_ms / 1000
         checkpoint = self._newest_checkpoint(name) if consistency == "checkpoint" else None
+        parts: list[tuple[list[int], Future[list[bytes | None]]]] = []
         for target, places in self._by_target(state, keys, checkpoint):
             wanted = [keys[place] for place in places]
             query = StateQuery(target.subtask, attempt, name, wanted, timeout_s, target.checkpoint)
-            for place, value in zip(places, self._engine.look_up(query), strict=True):
-                values[place] = value
-        return FoundValues(state.kind, values)
+            parts.append((places, self._engine.look_up(query)))
+        return PendingValues(state.kind, len(keys), parts)
+
+    def states(self) -> tuple[QueryableState, ...]:
+        """Return the queryable states of the job; none unless it runs."""
+        runs = self._job.handle.status() is JobStatus.RUNNING
+        return self._engine.queryable_states() if runs else ()
 
     def key_type(self, name: str) -> TypeInformation | None:
         """Return the declared type of the keys of a state.
@@ -88,7 +116,7 @@ class StateQueries:
         """
         self._running_attempt(name)  # before it runs, it has no states yet
         state = self._state(name)
-        operators = self._job.graph.vertices[state.vertex].operators
+        operators = self._vertex(state).operators
         key = next(operator.key for operator in operators if operator.id == state.operator_id)
         return None if key is None else key.type_info
 
@@ -106,6 +134,21 @@ class StateQueries:
             raise UnknownQueryableState(name, known)
         return found
 
+    def _vertex(self, state: QueryableState) -> Vertex:
+        """Return the vertex of a state.
+
+        The engine names the states of the graph that it has deployed. While a job is rescaled, the graph of the job
+        may be another one, in which the vertex has another number or is gone.
+
+        Raises:
+            StateNotServed: It is so now.
+        """
+        vertices = self._job.graph.vertices
+        vertex = vertices[state.vertex] if state.vertex < len(vertices) else None
+        if vertex is None or all(operator.id != state.operator_id for operator in vertex.operators):
+            raise StateNotServed(state.name, RESCALED)
+        return vertex
+
     def _newest_checkpoint(self, name: str) -> CheckpointMetadata:
         newest = self._retained.newest
         if newest is None:
@@ -116,7 +159,7 @@ class StateQueries:
         self, state: QueryableState, keys: Sequence[Any], checkpoint: CheckpointMetadata | None
     ) -> Iterator[tuple[_Target, list[int]]]:
         """Yield where keys are, with their places in the query, a bounded number at a time."""
-        vertex = self._job.graph.vertices[state.vertex]
+        vertex = self._vertex(state)
         places: dict[_Target, list[int]] = {}
         for place, key in enumerate(keys):
             try:
@@ -124,19 +167,21 @@ class StateQueries:
             except (InvalidKeyError, TypeError) as error:
                 raise QueryRefused(f"{key!r} cannot be a key: {error}") from None
             subtask = SubtaskId(vertex.id, subtask_of(group, vertex.max_parallelism, vertex.parallelism))
-            part = None if checkpoint is None else self._part(checkpoint, state.operator_id, group)
+            part = None if checkpoint is None else self._part(checkpoint, state, group)
             places.setdefault(_Target(subtask, part), []).append(place)
         for target, mine in places.items():
             for start in range(0, len(mine), _KEYS_AT_ONCE):
                 yield target, mine[start : start + _KEYS_AT_ONCE]
 
-    def _part(self, checkpoint: CheckpointMetadata, operator_id: str, group: int) -> CheckpointKeyGroup:
+    def _part(self, checkpoint: CheckpointMetadata, state: QueryableState, group: int) -> CheckpointKeyGroup:
         """Return the files of a checkpoint that have the state of a key group."""
-        stored = checkpoint.operator(operator_id)
-        assert stored is not None, "the job wrote the checkpoint itself, or started from it"
+        stored = checkpoint.operator(state.operator_id)
+        if stored is None:  # an earlier driver took the checkpoint, and the program has changed since
+            why = f"checkpoint {checkpoint.checkpoint_id} is older than its operator; the next one has it"
+            raise StateNotServed(state.name, why)
         keyed = [part.keyed for part in stored.subtasks if part is not None and part.keyed is not None]
         restore = OperatorRestore(
-            operator_id=operator_id,
+            operator_id=state.operator_id,
             keyed=tuple(part for part in keyed if part.key_group_first <= group <= part.key_group_last),
             states=stored.states,
             max_parallelism=stored.max_parallelism,

@@ -1,0 +1,108 @@
+"""Lets a running job follow the places of its cluster, or its load: observes once a second, and asks for rescales."""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import Future
+
+from tamias.driver.autoscaler import Autoscaler, Load
+from tamias.driver.job import Job
+from tamias.driver.reactive_mode import ReactiveMode
+from tamias.driver.rescaling import Rescaling
+from tamias.engine.protocol import Engine
+from tamias.errors import InvalidProgramError, RescaleError
+from tamias.graph.addresses import SubtaskId
+from tamias.graph.job_graph import Vertex
+
+__all__ = ["Elasticity"]
+
+_log = logging.getLogger(__name__)
+
+_OBSERVES_MS = 1_000
+
+
+class Elasticity:
+    """The rescales that a job asks for by itself. The loop's thread uses it, between epochs."""
+
+    def __init__(self, job: Job, engine: Engine, rescaling: Rescaling) -> None:
+        self._job = job
+        self._engine = engine
+        self._rescaling = rescaling
+        settings, now_ms = job.settings.elasticity, job.steady.now_ms()
+        self._reactive = None if settings.reactive is None else ReactiveMode(settings.reactive, now_ms)
+        self._autoscaler = None if settings.autoscaler is None else Autoscaler(settings.autoscaler, now_ms)
+        self._is_on = self._reactive is not None or self._autoscaler is not None
+        self._observed_ms = now_ms
+        self._parallelism = rescaling.parallelism  # when the job was observed last
+        self._asked: Future[str] | None = None
+        self._places: int | None = None
+        self._fitting = 0  # the parallelism that as many places allow
+
+    def attend(self, *, has_backlog: bool) -> None:
+        """Observe the job, and ask for a rescale if it needs one.
+
+        Args:
+            has_backlog: Whether a source had more to read at the end of the last epoch.
+        """
+        now_ms = self._job.steady.now_ms()
+        if not self._is_on or now_ms - self._observed_ms < _OBSERVES_MS:
+            return
+        self._observed_ms = now_ms
+        if self._rescaling.is_under_way:
+            return
+        if self._asked is not None or self._parallelism != self._rescaling.parallelism:  # by itself, or by a request
+            self._asked, self._parallelism = None, self._rescaling.parallelism
+            for each in (self._reactive, self._autoscaler):
+                if each is not None:
+                    each.rescaled(now_ms)
+        if self._reactive is not None:
+            self._follow_places(self._reactive, now_ms)
+        if self._autoscaler is not None:
+            self._follow_load(self._autoscaler, now_ms, has_backlog=has_backlog)
+
+    def _follow_places(self, mode: ReactiveMode, now_ms: int) -> None:
+        places = self._engine.places
+        if places is None:
+            return
+        if places != self._places:
+            self._places, self._fitting = places, self._fits_in(places)
+        wanted = mode.observe(now_ms, fitting=self._fitting, parallelism=self._parallelism)
+        if wanted is not None:
+            self._ask(wanted, f"reactive mode: the cluster has {places} places")
+
+    def _fits_in(self, places: int) -> int:
+        """Return the highest parallelism whose graph has a place for everything; 0 if there is none."""
+        parallelism = 0
+        while parallelism < places:
+            try:
+                graph = self._rescaling.graph_at(parallelism + 1)
+            except (InvalidProgramError, RescaleError):
+                break
+            if self._engine.needed_places(graph) > places:
+                break
+            parallelism += 1
+        return parallelism
+
+    def _follow_load(self, autoscaler: Autoscaler, now_ms: int, *, has_backlog: bool) -> None:
+        load = Load(self._utilization(), has_backlog)
+        decision = autoscaler.observe(now_ms, load, self._parallelism)
+        if decision is not None:
+            self._ask(decision.parallelism, f"autoscaler: {decision.reason}")
+
+    def _ask(self, parallelism: int, cause: str) -> None:
+        _log.info("job %s is to go from %d to %d: %s", self._job.name, self._parallelism, parallelism, cause)
+        self._asked = self._job.handle.request_rescale(parallelism, cause=cause)
+
+    def _utilization(self) -> float:
+        """Return the share of its time that the job is busy, from 0 to 1.
+
+        Where a job runs continuously, the busiest vertex limits it. In epochs its levels run one after the other, so
+        the busiest vertices of all levels together do.
+        """
+        levels = [max(map(self._busy, level)) for level in self._job.graph.levels]
+        return min(max(levels) if self._engine.mark_interval_ms is not None else sum(levels), 1.0)
+
+    def _busy(self, vertex: Vertex) -> float:
+        metrics = self._job.statistics.metrics
+        busy_ms = [metrics.rates(SubtaskId(vertex.id, index)).busy_ms for index in range(vertex.parallelism)]
+        return sum(busy_ms) / len(busy_ms) / 1_000

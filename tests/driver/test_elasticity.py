@@ -1,0 +1,119 @@
+"""Jobs that change their parallelism by themselves: with the places of the cluster, or with their load."""
+
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from tamias.common import Configuration
+from tamias.config.elasticity_settings import (
+    AutoscalerSettings,
+    ElasticitySettings,
+    ReactiveSettings,
+    elasticity_settings,
+)
+from tamias.driver.reactive_mode import ReactiveMode
+from tamias.driver.submit import submit
+from tamias.engine.local_engine import LocalEngine
+from tamias.errors import ConfigurationError
+from tests.live_jobs import environment, generated, until
+
+
+def configured(**keys: str) -> Configuration:
+    configuration = Configuration()
+    for key, value in keys.items():
+        configuration.set_string(key, value)
+    return configuration
+
+
+# -------------------------------------------------------------------------------------------------- reactive mode
+
+
+def test_places_must_stay_the_same_for_a_while():
+    mode = ReactiveMode(ReactiveSettings(cooldown_ms=0, stabilization_ms=1_000), now_ms=0)
+    seen = [(0, 2), (500, 3), (1_000, 4), (1_900, 4), (2_000, 4)]
+    assert [mode.observe(now_ms, fitting=fitting, parallelism=2) for now_ms, fitting in seen] == [None] * 4 + [4]
+
+
+def test_last_rescale_must_be_long_enough_ago():
+    mode = ReactiveMode(ReactiveSettings(cooldown_ms=5_000, stabilization_ms=0), now_ms=0)
+    assert mode.observe(1_000, fitting=3, parallelism=2) == 3
+    mode.rescaled(1_500)
+    assert mode.observe(6_000, fitting=4, parallelism=3) is None
+    assert mode.observe(6_500, fitting=4, parallelism=3) == 4
+
+
+def test_job_without_any_place_waits():
+    mode = ReactiveMode(ReactiveSettings(0, 0), now_ms=0)
+    assert mode.observe(9_000, fitting=0, parallelism=2) is None
+
+
+@contextmanager
+def running(directory, maximum=128, **keys):
+    """Run an endless job on the local engine; yield its engine and its handle."""
+    made: list[LocalEngine] = []
+
+    def make(graph):
+        made.append(LocalEngine(graph))
+        return made[-1]
+
+    env = environment(directory, parallelism=2, **keys)
+    env.set_max_parallelism(maximum)
+
+    generated(env, None, 200.0).key_by(lambda n: n).map(lambda n: n).uid("same")
+    handle = submit(env.job_graph("elastic"), env.job_settings("elastic"), lambda settings: make)
+    try:
+        yield made[0], handle
+    finally:
+        handle.cancel()
+        handle.wait_for_end(30)
+
+
+def rescales(handle):
+    return [(each.before, each.wanted, each.refusal) for each in handle.statistics.rescales]
+
+
+@pytest.mark.parametrize(("maximum", "most"), [(128, 4), (3, 3)])
+def test_job_follows_the_places_within_its_max_parallelism(tmp_path, maximum, most):
+    cooldown = "jobmanager.adaptive-scheduler.executing.cooldown-after-rescaling"
+    stabilization = "jobmanager.adaptive-scheduler.executing.resource-stabilization-timeout"
+    keys = {"scheduler-mode": "reactive", cooldown: "0 s", stabilization: "0 s"}
+    with running(tmp_path, maximum=maximum, **keys) as (engine, handle):
+        engine.places = 4
+        until(lambda: rescales(handle) == [(2, most, None)])
+        engine.places = 1
+        until(lambda: rescales(handle) == [(2, most, None), (most, 1, None)])
+        assert handle.statistics.rescales[0].cause == "reactive mode: the cluster has 4 places"
+
+
+def test_idle_job_is_scaled_down_to_the_lowest_parallelism(tmp_path):
+    keys = {"job.autoscaler.enabled": "true", "job.autoscaler.stabilization.interval": "0 s"}
+    with running(tmp_path, **keys, **{"job.autoscaler.metrics.window": "2 s"}) as (_, handle):
+        until(lambda: rescales(handle) == [(2, 1, None)])
+        assert handle.statistics.rescales[0].cause.startswith("autoscaler: it was busy ")
+
+
+# ----------------------------------------------------------------------------------------------------- the settings
+
+
+def test_keys_of_flink_are_read():
+    found = elasticity_settings(
+        configured(**{"scheduler-mode": "reactive", "jobmanager.adaptive-scheduler.scaling-interval.min": "5 s"})
+    )
+    assert found == ElasticitySettings(reactive=ReactiveSettings(cooldown_ms=5_000))
+    found = elasticity_settings(
+        configured(**{"job.autoscaler.enabled": "true", "job.autoscaler.target.utilization": "0.6"})
+    )
+    assert found == ElasticitySettings(autoscaler=replace(AutoscalerSettings(), target=0.6))
+    assert elasticity_settings(Configuration()) == ElasticitySettings()
+
+
+def test_job_follows_one_of_the_two():
+    with pytest.raises(ConfigurationError, match="not both"):
+        elasticity_settings(configured(**{"scheduler-mode": "reactive", "job.autoscaler.enabled": "true"}))
+
+
+def test_bounds_that_contradict_each_other_are_refused():
+    keys = {"job.autoscaler.enabled": "true", "job.autoscaler.vertex.min-parallelism": "9"}
+    with pytest.raises(ConfigurationError, match="is 9, above"):
+        elasticity_settings(configured(**keys, **{"job.autoscaler.vertex.max-parallelism": "8"}))
