@@ -7,12 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from tests.manual import errors_page, rest_page
+from tests.manual.blocks import FENCE, LANGUAGES, blocks_of
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 BASES = [ROOT, ROOT / "src", ROOT / "src" / "tamias", ROOT / "tests"]
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 PATH = re.compile(r"`([\w./-]+/[\w.-]+\.py|[\w-]+\.py|(?:src|tests|examples|benchmarks|docs)/[\w./-]*)(?:::(\w+))?`")
 ALSO = re.compile(r"`(?:[\w./-]+\.py)?::(\w+)`")
+IMPORT = re.compile(r"(?:from|import) (tamias\.\w+)")
+PUBLIC = re.compile(
+    r"tamias\.(common|dataset|datastream|errors|pyflink|queryable|service|state_processor|table|testing)"
+)
 TARGET = re.compile(r"`make ([\w-]+)`")
 
 
@@ -42,6 +49,43 @@ def test_a_page_names_only_what_exists(page: Path) -> None:
     assert not wrong, f"{page.relative_to(ROOT)} names what does not exist: {', '.join(wrong)}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_block_of_a_page_says_what_it_is(page: Path) -> None:
+    without = [block.line for block in blocks_of(page) if block.language not in LANGUAGES]
+    assert not without, f"{page.relative_to(ROOT)}, lines {without}: begin the block with one of {sorted(LANGUAGES)}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_and_settings_of_a_page_are_in_fences(page: Path) -> None:
+    """An indented block has no language, so no test would run it."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    commands = re.findall(r"^ {4,}((?:head|pip|tamias|python|make|git)[ .].*)$", text, re.MULTILINE)
+    assert not commands, f"{page.relative_to(ROOT)}: put into a fence: {commands}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_have_words_and_not_file_names(page: Path) -> None:
+    named = re.findall(r"\[`?[\w/.-]+\.(?:md|py|json)`?\]\(", page.read_text(encoding="utf-8"))
+    assert not named, f"{page.relative_to(ROOT)}: give these links words: {named}"
+
+
+def test_pages_and_examples_import_public_names_only() -> None:
+    programs = [*PAGES, *(ROOT / "examples").rglob("*.py")]
+    found = {
+        (str(path.relative_to(ROOT)), name) for path in programs for name in IMPORT.findall(path.read_text("utf-8"))
+    }
+    assert len(found) > 100
+    assert not [each for each in sorted(found) if not PUBLIC.fullmatch(each[1])]
+
+
+def test_the_page_of_errors_is_written_from_the_classes() -> None:
+    assert errors_page.PAGE.read_text(encoding="utf-8") == errors_page.page(), "run python -m tests.manual.errors_page"
+
+
+def test_the_page_of_paths_is_written_from_the_descriptions() -> None:
+    assert rest_page.PAGE.read_text(encoding="utf-8") == rest_page.page(), "run python -m tests.manual.rest_page"
+
+
 def test_every_decision_is_listed_under_its_title() -> None:
     folder = ROOT / "docs" / "decisions"
     listed = (folder / "README.md").read_text(encoding="utf-8")
@@ -50,6 +94,15 @@ def test_every_decision_is_listed_under_its_title() -> None:
         assert heading is not None
         number, title = heading.groups()
         assert f"{number}. [{title}]({page.name})" in listed
+
+
+def test_the_scoreboard_counts_its_rows() -> None:
+    text = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \|.*\| (shown|partly: [^|]+) \|$", text, re.MULTILINE)
+    assert len(rows) == len(re.findall(r"^\| \d+ \|", text, re.MULTILINE)), "a row is shown or partly shown"
+    assert sorted(int(number) for number, _ in rows) == list(range(1, len(rows) + 1))
+    shown = sum(result == "shown" for _, result in rows)
+    assert f"Of {len(rows)} cases, {shown} are shown and {len(rows) - shown} partly." in text
 
 
 def test_every_operator_state_of_the_runtime_is_described() -> None:

@@ -1,25 +1,58 @@
 """Takes the pictures of the dashboard for the manual: python docs/pictures/dashboard.py (needs Debian's chromium).
 
-A job with a failure in its first seconds runs in this process; a browser without a window looks at it.
+A job with a failure in its first seconds runs in this process; a browser without a window looks at it. For the page of
+a service, also alone as `python docs/pictures/dashboard.py service`, a service in this process runs several programs in
+drivers of their own.
 """
 
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Page, sync_playwright
 
-from tamias.common import Configuration, WatermarkStrategy
+from tamias.common import Configuration, Types, WatermarkStrategy
+from tamias.config.service_settings import ServiceSettings
+from tamias.config.web_settings import WebSettings
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from tamias.rest.driver_web import WEB
+from tamias.service.job_process import end_process
+from tamias.service.service_client import ServiceClient
+from tamias.service.service_process import StandingService
 from tamias.testing.local_run import on_local_engine
 
 FOLDER = Path(__file__).parent
-VIEWS = ["graph", "checkpoints", "exceptions", "time-line", "metrics"]
+VIEWS = ["graph", "checkpoints", "exceptions", "time-line", "metrics", "threads", "state"]
 SECONDS_OF_FIGURES = 20
+
+PROGRAM = """
+import sys
+from tamias.common import WatermarkStrategy
+from tamias.datastream import StreamExecutionEnvironment
+from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from tamias.testing.local_run import on_local_engine
+
+name, count = sys.argv[1:]
+env = StreamExecutionEnvironment.get_execution_environment()
+records = DataGeneratorSource(lambda n: n, int(count) or None, RateLimiterStrategy.per_second(300))
+stream = env.from_source(records, WatermarkStrategy.no_watermarks(), "records")
+stream.key_by(lambda n: n % 50).reduce(max).name("highest").filter(lambda n: False).name("alerts").print()
+with on_local_engine():
+    env.execute(name)
+"""
+JOBS = [  # script, name, number of records (0: no end), parallelism
+    ("orders.py", "orders by customer", 0, 2),
+    ("sessions.py", "sessions", 0, 1),
+    ("fraud.py", "fraud alerts", 0, 1),
+    ("report.py", "report of yesterday", 400, 1),
+    ("backfill.py", "backfill", 0, 4),  # no slots are left for it: it waits
+]
 
 
 class Priced:
@@ -32,7 +65,11 @@ class Priced:
         if order == 10_000 and not self._failed.exists():
             self._failed.touch()
             raise ValueError(f"no price for order {order}")
-        return order % 50, order
+        return order % 50, _discounted(order)
+
+
+def _discounted(order: int) -> int:
+    return order + sum(step % 7 for step in range(2000)) * 0
 
 
 def main() -> None:
@@ -43,11 +80,14 @@ def main() -> None:
         "tamias.web.authentication": "none",
         "execution.checkpointing.interval": "1 s",
         "execution.checkpointing.dir": f"{folder}/checkpoints",
+        "queryable-state.enable": "true",
+        "queryable-state.proxy.ports": "0",
     }
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings)).set_parallelism(2)
     orders = DataGeneratorSource(lambda number: number, None, RateLimiterStrategy.per_second(2000))
     stream = env.from_source(orders, WatermarkStrategy.no_watermarks(), "orders").map(Priced(folder)).name("price")
-    by_customer = stream.key_by(lambda order: order[0])
+    by_customer = stream.key_by(lambda order: order[0], Types.LONG())
+    by_customer.as_queryable_state("latest-order")
     by_customer.reduce(max).name("highest").filter(lambda order: False).name("alerts").print()
     by_customer.map(lambda order: order[1]).name("number").rebalance().filter(lambda n: False).name("audit").print()
     with on_local_engine():
@@ -56,19 +96,72 @@ def main() -> None:
         client.cancel().result()
 
 
-def _take(address: str) -> None:
+def picture_of_a_service() -> None:
+    """Run a service with several jobs and take a picture of its page."""
+    folder = Path(tempfile.mkdtemp())
+    web = WebSettings(port=0, needs_token=False)
+    service = StandingService(ServiceSettings(folder=str(folder / "service"), web=web, slots=5))
+    try:
+        client = ServiceClient(service.serving.address)
+        for script, name, count, parallelism in JOBS:
+            (folder / script).write_text(PROGRAM)
+            settings = {
+                "execution.checkpointing.interval": "1 s",
+                "execution.checkpointing.dir": f"{folder}/checkpoints",
+            }
+            client.submit(folder / script, parallelism, arguments=[name, str(count)], settings=settings)
+        with _tab() as page:
+            page.goto(f"{service.serving.address}/")
+            page.get_by_text("FINISHED").first.wait_for(timeout=60_000)
+            page.wait_for_timeout(5000)
+            page.screenshot(path=str(FOLDER / "dashboard-service.png"))
+    finally:
+        service.close()
+        for record in service.service.jobs():
+            if record.phase == "STARTED":
+                end_process(record.pid, record.pid_started, at_once=True)
+
+
+def _draw_flames(page: Page) -> None:
+    """Wait for the samples, then show those of the functions."""
+    page.locator(".flames").wait_for()
+    page.get_by_label("Samples", exact=True).select_option("ON_CPU")
+    page.wait_for_timeout(1500)
+
+
+def _look_up(page: Page) -> None:
+    page.get_by_label("Keys, one in each line").fill("7\n12\n99")
+    page.get_by_role("button", name="Look up").click()
+    page.get_by_role("row", name="99 no value").wait_for()
+
+
+_PREPARED = {"threads": _draw_flames, "state": _look_up}
+
+
+@contextmanager
+def _tab() -> Iterator[Page]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1200, "height": 700}, color_scheme="light")
+        yield browser.new_page(viewport={"width": 1200, "height": 700}, color_scheme="light")
+        browser.close()
+
+
+def _take(address: str) -> None:
+    with _tab() as page:
         page.goto(f"{address}/graph")
         page.wait_for_timeout(SECONDS_OF_FIGURES * 1000)
         for view in VIEWS:
             page.goto(f"{address}/{view}")
             page.locator(".tabs a[aria-current]").wait_for()
             page.wait_for_timeout(1500)
+            if view in _PREPARED:
+                _PREPARED[view](page)
             page.screenshot(path=str(FOLDER / f"dashboard-{view}.png"))
-        browser.close()
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:] == ["service"]:
+        picture_of_a_service()
+    else:
+        main()
+        picture_of_a_service()

@@ -1,0 +1,56 @@
+"""Writes docs/reference/rest.md from the OpenAPI descriptions of the servers: `python -m tests.manual.rest_page`."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+from tamias.rest.driver_web import driver_routes
+from tamias.rest.known_jobs import KnownJobs
+from tamias.rest.openapi import description
+from tamias.rest.operations import Operations
+from tamias.service.cluster_api import ClusterRoutes
+from tamias.service.cluster_node import ClusterNode
+from tamias.service.job_service import JobService
+from tamias.service.service_api import service_routes
+from tests.manual.blocks import DOCS
+
+PAGE = DOCS / "reference" / "rest.md"
+HEAD = """# REST
+
+Every path of the two servers, from their OpenAPI descriptions (`/openapi.json`); `python -m tests.manual.rest_page`
+writes this page. Paths and answers are Flink's where Flink has the path. [The REST API](../operations.md#the-rest-api)
+says who is answered: every request needs the token, as `Authorization: Bearer ...`. A request that is refused is
+answered with `{"errors": ["..."]}`. Operations that take time answer with a `request-id`; ask the path with that id for
+their state.
+"""
+STANDBY = "With `high-availability.type: storage`. The leader answers `/service/cluster` too, beside the paths above."
+
+
+def page() -> str:
+    """Return the text of docs/reference/rest.md."""
+    of_driver = description(driver_routes(KnownJobs(), Operations()))
+    stand_in = SimpleNamespace(
+        settings=SimpleNamespace(web=SimpleNamespace(read_only=False), bundle_bytes=0)
+    )  # routes are only listed
+    of_service = description(service_routes(cast(JobService, stand_in)))
+    of_standby = description(ClusterRoutes(lambda: cast(ClusterNode, stand_in), lambda: None, 0))
+    return (
+        HEAD
+        + _section("A driver", "On if `tamias.web` is set: the jobs of one process.", of_driver)
+        + _section("The service", "`tamias service start`: all jobs of the service.", of_service)
+        + _section("A service that stands by", STANDBY, of_standby)
+    )
+
+
+def _section(title: str, sentence: str, described: dict[str, Any]) -> str:
+    rows = [
+        f"| `{method.upper()}` | `{path}` | {operation['summary'] or ''} |\n"
+        for path, methods in sorted(described["paths"].items())
+        for method, operation in methods.items()
+    ]
+    return f"\n## {title}\n\n{sentence}\n\n| method | path | answers |\n|---|---|---|\n{''.join(rows)}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
