@@ -1,7 +1,8 @@
 # make demo       a live job on embedded Spark; half-way a slot is killed
 # make test       every check that CI runs
-# make test-fast  tests without Spark, without long and heavy ones: below two minutes on two cores
+# make test-fast  tests without Spark, without long and heavy ones: about a minute and a half on two cores
 # make coverage   the same tests, with the slowest of them and the coverage of each room; htmlcov/ has every line
+# make docs       the manual as a site in build/site; a link that leads nowhere fails it
 # make lint       ruff, ruff format and mypy
 # make bench      records per second, and ratios against PyFlink and PySpark
 # make soak       every property with many more examples, and 1,720 schedules of faults, 120 of them on Spark
@@ -14,8 +15,11 @@ BIN     = $(VENV)/bin
 STAMP   = $(VENV)/.ready
 DEMO    = .venvs/demo
 FLINK   = .venvs/flink
-CHECKED = src tests examples benchmarks docs/pictures
-FAST    = -q -n 2 -m 'not soak and not spark and not long and not heavy' --hypothesis-profile=fast
+DOCS    = .venvs/docs
+CHECKED = src tests examples benchmarks docs/pictures docs/check_site.py docs/docstrings.py
+FAST    = -q -n 2 @tests/fast.args
+# The packages of the extra `docs`.
+DOCS_PACKAGES = mkdocs-material 'mkdocstrings[python]' ruff
 # A file system in memory, if the machine has one with 4 GiB free.
 IN_MEMORY = $(shell test "$$(df --output=avail /dev/shm 2>/dev/null | tail -1)" -gt 4194304 2>/dev/null && echo /dev/shm)
 
@@ -24,7 +28,7 @@ test-fast unit coverage matrix: export TMPDIR ?= $(IN_MEMORY)
 # Every slot and every worker of Spark imports tamias, and pytest rewrites its tests: each file is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-fast unit on-spark postgres browser lint coverage bench soak soak-hour mutation matrix clean
+.PHONY: demo docs test test-fast unit on-spark postgres browser lint coverage bench soak soak-hour mutation matrix clean
 
 demo: $(DEMO)/.ready
 	@echo "demo: starting Spark and the job; the first start takes a few seconds"
@@ -32,10 +36,10 @@ demo: $(DEMO)/.ready
 
 test: lint unit on-spark
 
-# Tests of whole processes mostly wait: they run beside each other, but apart from those that keep the cores busy.
+# Tests of whole processes mostly wait: three run beside each other, apart from those that keep the cores busy.
 unit: $(STAMP) postgres browser
 	$(BIN)/python -m pytest -q -n 2 -m 'not soak and not spark and not long'
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'long and not spark and not soak'
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m 'long and not spark and not soak'
 
 # Tests with Spark need both cores and run one at a time. Some spill gigabytes: their temporary files stay on disk.
 on-spark: $(STAMP) postgres
@@ -53,6 +57,12 @@ postgres:
 test-fast: $(STAMP) postgres
 	$(BIN)/python -m pytest $(FAST)
 
+# Material for MkDocs announces its successor at every start; the versions of the site are those of constraints.txt.
+docs: export NO_MKDOCS_2_WARNING = 1
+docs: $(DOCS)/.ready
+	$(DOCS)/bin/mkdocs build --strict
+	$(DOCS)/bin/python docs/check_site.py build/site
+
 lint: $(STAMP)
 	$(BIN)/ruff check $(CHECKED)
 	$(BIN)/ruff format --check $(CHECKED)
@@ -64,7 +74,7 @@ coverage: $(STAMP) postgres
 	$(BIN)/python -m tests.coverage_by_room htmlcov/coverage.json
 
 soak: $(STAMP) postgres
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt -e '.[mutation]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt -e '.[mutation,bench]'
 	$(BIN)/python -m pytest -q -m 'soak or hypothesis' --timeout 14400 --hypothesis-profile=soak tests
 	$(BIN)/python -m tests.campaign -j 2 1000-1999
 	$(BIN)/python -m tests.campaign --kafka 1000-1039
@@ -104,6 +114,12 @@ $(DEMO)/.ready: pyproject.toml constraints.txt
 	@echo "demo: installing tamias and PySpark (450 MB to download the first time)"
 	@$(DEMO)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt -e '.[spark]'
 	@touch $@
+
+# The site is built from the sources: neither tamias nor Spark is installed for it.
+$(DOCS)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt $(DOCS_PACKAGES)
+	touch $@
 
 # PyFlink pins old versions of packages that Tamias uses too, so it has an environment of its own.
 $(FLINK)/.ready:

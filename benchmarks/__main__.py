@@ -79,6 +79,7 @@ def main() -> None:
         "throughput": throughput,
         "epoch": epoch,
         "latency": latency,
+        "backlog": backlog,
         "first": first_result,
         "memory": memory,
         "linear": linear,
@@ -178,33 +179,56 @@ def _show_ages(
     print(f"    {label:<48}p50 {found['p50_ms']:>8.1f} ms, p99 {found['p99_ms']:>8.1f} ms", flush=True)
 
 
+def backlog(options: argparse.Namespace) -> None:
+    """Print records per second under a backlog on both engines: the better of two runs each, in turns."""
+    heading("continuously as a part of epochs, records per second under a backlog")
+    for workload in ("keyed-count", "stateless-chain", "tumbling", "co-process"):
+        rates = {"epochs": 0.0, "continuous": 0.0}
+        for api in (*rates, *reversed(rates)):
+            found = run("tamias_jobs", "--workload", workload, "--records", sized(6_000_000, options), "--api", api)
+            rates[api] = max(rates[api], rate(found))
+        part = rates["continuous"] / rates["epochs"]
+        print(
+            f"    {workload:<18}{rates['continuous']:>12,.0f}/s of {rates['epochs']:>12,.0f}/s: {part:.2f}", flush=True
+        )
+
+
 def queries(options: argparse.Namespace) -> None:
     """Print point reads of state beside a job in one slot, and what is left of the job's throughput."""
-    heading("point reads from one slot beside a keyed count: 20,000 a second are asked for, 100 keys at a time")
-    for execution, backend in (("continuous", "hashmap"), ("epochs", "hashmap"), ("epochs", "rocksdb")):
-        seconds = 3 if options.quick else 10
-        found = run("queries", "--execution", execution, "--backend", backend, "--seconds", seconds)
-        reads, times = (
-            f"{found['reads_per_second']:>8,.0f}/s",
-            f"p50 {found['p50_ms']:.1f} ms, p99 {found['p99_ms']:.1f} ms",
-        )
+    heading("point reads from one slot beside a keyed count: 20,000 a second are asked for")
+    seconds = 3 if options.quick else 10
+    for label, settings in {
+        "continuous, a key a call": ("--execution", "continuous"),
+        "continuous, the slot alone": ("--execution", "continuous", "--own-core"),
+        "continuous, 100 keys a call": ("--execution", "continuous", "--keys-at-once", 100),
+        "continuous, 4 clients": ("--execution", "continuous", "--clients", 4),
+        "epochs, a key a call": ("--execution", "epochs"),
+        "epochs, RocksDB": ("--execution", "epochs", "--backend", "rocksdb"),
+    }.items():
+        found = run("queries", "--seconds", seconds, *settings)
+        reads = f"{found['reads_per_second']:>8,.0f}/s, p50 {found['p50_ms']:.1f} ms, p99 {found['p99_ms']:.1f} ms"
         left = f"{found['asked']:,.0f} of {found['alone']:,.0f} records/s ({found['part']:.0%})"
-        print(f"    {execution + ', ' + backend:<24}{reads}, {times}; the job keeps {left}", flush=True)
+        print(f"    {label:<30}{reads}; the job keeps {left}", flush=True)
 
 
 def first_result(options: argparse.Namespace) -> None:
     """Print the time from `execute()` to the first record in the driver."""
     heading("from execute() to the first result")
-    found = run("first_result")
-    print(f"    with a running Spark session   {found['warm_seconds']:.2f} s")
-    print(f"    with Spark to be started       {found['cold_seconds']:.2f} s")
+    for execution in ("epochs", "continuous"):
+        found = run("first_result", "--execution", execution)
+        print(f"    {execution + ', with a running Spark session':<44}{found['warm_seconds']:.2f} s")
+        print(f"    {execution + ', with Spark to be started':<44}{found['cold_seconds']:.2f} s", flush=True)
 
 
 def kafka(options: argparse.Namespace) -> None:
     """Print the rate from a topic of Kafka through a keyed count to another topic, and the ratio to each peer."""
     heading("from Kafka through a keyed count to Kafka (the broker is on the same two cores)")
-    ours = run("kafka", "--records", sized(3_000_000, options))
+    ours = run("kafka", "--records", sized(6_000_000, options))
     show("tamias, exactly once", ours)
+    show(
+        "tamias continuous, exactly once",
+        run("kafka", "--records", sized(6_000_000, options), "--execution", "continuous"),
+    )
     spark = run("kafka", "--engine", "pyspark", "--records", sized(1_000_000, options))
     show("pyspark applyInPandasWithState", spark, ours)
     if options.pyflink:

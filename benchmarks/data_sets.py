@@ -5,6 +5,8 @@
 All run in one Spark session, in turn, so that load from outside falls on each alike. The first round warms up Spark
 and its workers; of the others the best of each program counts. Every program makes its input in the tasks, and counts
 its results. With `--alone` only the program of tamias runs: two runs with different `--records` show how it scales.
+The inputs of the join have ten and two records of each key, however many there are; the other programs have a fixed
+number of keys.
 """
 
 from __future__ import annotations
@@ -34,13 +36,13 @@ def words_of(line: int) -> list[str]:
     return [f"w{(i * i * 7919) % 50_000}" for i in range(start, start + WORDS_IN_LINE)]
 
 
-def keyed(number: int) -> tuple[str, int]:
-    """Return a pair; there are 100,000 keys."""
-    return f"key-{number * 7919 % 100_000}", number
+def keyed_by(keys: int) -> Callable[[int], tuple[str, int]]:
+    """Return the function from numbers to pairs with so many keys."""
+    return lambda number: (f"key-{number * 7919 % keys}", number)
 
 
 def counted(number: int) -> tuple[str, int, int]:
-    """Return the pair of a number, and a count of one."""
+    """Return the pair of a number, with one of 100,000 keys, and a count of one."""
     return f"key-{number * 7919 % 100_000}", number, 1
 
 
@@ -111,6 +113,7 @@ class Programs:
 
     def join(self) -> dict[str, Callable[[], Any]]:
         few = self.records // 5
+        keyed = keyed_by(max(self.records // 10, 1))
         pair = F.udf(keyed, StructType([StructField("k", StringType()), StructField("v", LongType())]))
         difference = F.udf(lambda one, other: one - other, LongType())
 
@@ -132,6 +135,8 @@ class Programs:
     # ------------------------------------------------------------------------------ group-reduce with combiner
 
     def group_reduce(self) -> dict[str, Callable[[], Any]]:
+        keyed = keyed_by(100_000)
+
         def tamias() -> int:
             values = self.numbers(self.records).map(counted)
             return values.group_by(0).reduce_group(Mean()).count()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import time
 
@@ -10,9 +11,9 @@ from tamias.common import WatermarkStrategy
 from tamias.datastream.connectors.number_seq import NumberSequenceSource
 
 
-def first_result() -> float:
+def first_result(execution: str) -> float:
     """Run one job until its first result, and return the seconds."""
-    env = environment(2)
+    env = environment(2, execution)
     numbers = env.from_source(NumberSequenceSource(1, 1000), WatermarkStrategy.no_watermarks(), "numbers")
     sums = numbers.key_by(lambda n: n % 10).reduce(lambda a, b: a + b)
     started = time.perf_counter()
@@ -22,6 +23,9 @@ def first_result() -> float:
 
 
 if __name__ == "__main__":
-    cold = first_result()
-    warm = sorted(first_result() for _ in range(5))[2]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--execution", default="epochs", choices=("epochs", "continuous"))
+    chosen = parser.parse_args().execution
+    cold = first_result(chosen)
+    warm = sorted(first_result(chosen) for _ in range(5))[2]
     print(json.dumps({"cold_seconds": cold, "warm_seconds": warm}))

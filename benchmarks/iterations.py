@@ -30,7 +30,7 @@ def graph(vertices: int, chain: int) -> list[Edge]:
 def proposals(changed: DataSet, edges: DataSet) -> DataSet:
     """Return the smallest component that the neighbours of each vertex propose."""
     sent = changed.join(edges).where(0).equal_to(0).using(lambda vertex, edge: (edge[1], vertex[1]))
-    return sent.group_by(0).reduce(min)
+    return sent.group_by(0).min(1)
 
 
 def by_delta(vertices: DataSet, edges: DataSet, supersteps: int) -> DataSet:
@@ -42,6 +42,7 @@ def by_delta(vertices: DataSet, edges: DataSet, supersteps: int) -> DataSet:
         .where(0)
         .equal_to(0)
         .using_flat(lambda proposal, vertex: [proposal] if proposal[1] < vertex[1] else [])
+        .with_forwarded_fields_first("*")  # as Flink's example declares it
     )
     return iteration.close_with(improved, improved)
 
@@ -49,7 +50,7 @@ def by_delta(vertices: DataSet, edges: DataSet, supersteps: int) -> DataSet:
 def by_bulk(vertices: DataSet, edges: DataSet, supersteps: int) -> DataSet:
     """Return the components: each superstep looks at all vertices."""
     iteration = vertices.iterate(supersteps)
-    return iteration.close_with(proposals(iteration, edges).union(iteration).group_by(0).reduce(min))
+    return iteration.close_with(proposals(iteration, edges).union(iteration).group_by(0).min(1))
 
 
 def expected(vertices: int, edges: list[Edge]) -> list[Edge]:

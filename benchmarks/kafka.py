@@ -4,10 +4,10 @@
     python -m benchmarks.kafka --engine pyspark --records 200000
     python -m benchmarks.kafka --engine pyflink --python .venvs/flink/bin/python --records 100000
 
-The broker is the tests' own, on this machine. Tamias and PyFlink write exactly once, with a checkpoint every two
-seconds; Spark's sink writes at least once. The rate of Tamias is that of the time between the first record that the job
-reads and its end, when the last transaction is committed. That of a peer begins later, with the first message in the
-topic that it writes.
+The broker is the tests' own, on this machine, with the Java options of Kafka's start script. Tamias and PyFlink write
+exactly once, with a checkpoint every two seconds; Spark's sink writes at least once. The rate of Tamias is that of the
+time between the first record that the job reads and its end, when the last transaction is committed. That of a peer
+begins later, with the first message in the topic that it writes.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ import time
 from pathlib import Path
 
 from confluent_kafka import Producer
-from tests.services.kafka.broker import Broker, running_broker
+from tests.services.kafka.broker import AS_SHIPPED, Broker, running_broker
 from tests.services.kafka.jars import FOLDER, SPARK_FOLDER, SPARK_LIST, download
 from tests.services.kafka.topics import consume, new_topic
 
-from tamias.common import SimpleStringSchema, Types, WatermarkStrategy
+from tamias.common import Configuration, SimpleStringSchema, Types, WatermarkStrategy
 from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from tamias.datastream.connectors.base import DeliveryGuarantee
 from tamias.datastream.connectors.kafka import (
@@ -68,9 +68,11 @@ def fill(kafka: Broker, topic: str, records: int, record_bytes: int) -> None:
         producer.flush()
 
 
-def run(kafka: Broker, topics: tuple[str, str], checkpoints: str, interval_ms: int) -> float:
+def run(kafka: Broker, topics: tuple[str, str], checkpoints: str, interval_ms: int, execution: str) -> float:
     """Run the job to the end of the first topic; return the seconds from the first record to the end."""
-    env = StreamExecutionEnvironment.get_execution_environment()
+    env = StreamExecutionEnvironment.get_execution_environment(
+        Configuration().set_string("tamias.execution", execution)
+    )
     env.set_parallelism(PARALLELISM)
     env.enable_checkpointing(interval_ms)
     env.get_checkpoint_config().set_checkpoint_storage_dir(checkpoints)
@@ -145,16 +147,17 @@ def run_peer(kafka: Broker, topics: tuple[str, str], engine: str, python: str, i
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engine", choices=("tamias", "pyflink", "pyspark"), default="tamias")
+    parser.add_argument("--execution", choices=("epochs", "continuous"), default="epochs")
     parser.add_argument("--python", default=sys.executable, help="the Python of an environment with the peer")
     parser.add_argument("--records", type=int, default=2_000_000)
     parser.add_argument("--record-bytes", type=int, default=100)
     parser.add_argument("--interval-ms", type=int, default=2_000)
     told = parser.parse_args()
-    with running_broker() as kafka, tempfile.TemporaryDirectory(prefix="bench-kafka-") as folder:
+    with running_broker(AS_SHIPPED) as kafka, tempfile.TemporaryDirectory(prefix="bench-kafka-") as folder:
         topics = (new_topic(kafka, PARALLELISM), new_topic(kafka, PARALLELISM))
         fill(kafka, topics[0], told.records, told.record_bytes)
         if told.engine == "tamias":
-            seconds = run(kafka, topics, folder, told.interval_ms)
+            seconds = run(kafka, topics, folder, told.interval_ms, told.execution)
         else:
             seconds = run_peer(kafka, topics, told.engine, told.python, told.interval_ms)
         written = len(consume(kafka, topics[1]))

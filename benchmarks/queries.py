@@ -1,20 +1,26 @@
 """Point reads of state beside a running job: how many, how long each takes, and what they cost the job.
 
-    python -m benchmarks.queries --execution continuous --seconds 10 --reads 20000 --keys-at-once 100
+    python -m benchmarks.queries --execution continuous --seconds 10 --reads 20000
 
-The job counts by key in one slot. It runs at its full throughput first, then with a client in another process that asks
-for random keys at a steady rate.
+The job counts by key in one slot. It runs at its full throughput first, then with clients in other processes that ask
+for random keys at a steady rate. With `--own-core` the slot has a processor that nothing else uses, as where clients
+run on other machines. `*_cores` are the processors that slot, driver, clients and the whole machine kept busy.
 """
 
 from __future__ import annotations
 
 import argparse
+import collections
+import glob
 import json
+import os
 import random
 import subprocess
 import sys
 import time
-from typing import Any
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, NamedTuple
 
 from tamias.common import Configuration, Types, WatermarkStrategy
 from tamias.datastream import StreamExecutionEnvironment
@@ -25,6 +31,9 @@ from tamias.errors import QueryError
 from tamias.queryable import QueryableStateClient
 
 KEYS = 100_000
+_MOST_UNANSWERED = 20_000  # keys of one client
+_UNCOUNTED_S = 1.0
+_TICKS = os.sysconf("SC_CLK_TCK")
 COUNT = ValueStateDescriptor("count", Types.LONG(), 0)
 COUNT.set_queryable("count")
 
@@ -38,38 +47,78 @@ class Count(KeyedProcessFunction):
         return iter(())
 
 
-def ask(options: argparse.Namespace) -> dict[str, float]:
-    """Ask for keys at a steady rate; return how many were answered in a second, and how long a request took."""
-    client = QueryableStateClient(port=options.port)
-    chance, times_ms, answered = random.Random(7), [], 0
-    interval_s = options.keys_at_once / options.reads
-    began = due = time.monotonic()
-    while time.monotonic() < began + options.seconds:
-        keys = [chance.randrange(KEYS) for _ in range(options.keys_at_once)]
-        started = time.monotonic()
-        found = client.get_kv_states(options.ask, "count", keys, None, COUNT).result(60)
-        times_ms.append((time.monotonic() - started) * 1000)
-        answered += len(found)
-        due += interval_s
-        time.sleep(max(due - time.monotonic(), 0.0))
-    elapsed = time.monotonic() - began
+def ask(options: argparse.Namespace) -> dict[str, Any]:
+    """Ask for random keys at a steady rate; return how many were answered, and how many calls took how long.
+
+    The client does not wait for an answer before it asks again, as a server with many users would not. Calls before the
+    first second is over are not counted: the connection is being opened, and modules are being loaded.
+    """
+    client, chance = QueryableStateClient(port=options.port), random.Random(options.port)
+    took: collections.Counter[int] = collections.Counter()  # in tenths of a millisecond
+    size, calls, answered = options.keys_at_once, 0, 0
+    began = now = time.monotonic()
+    counted_from = began + _UNCOUNTED_S
+
+    def done(future: Future[Any], started: float) -> None:
+        nonlocal answered
+        if future.exception() is not None:
+            return  # the client was shut down before the answer
+        answered += 1
+        if started >= counted_from:
+            took[int((time.monotonic() - started) * 10_000)] += 1
+
+    while now < began + options.seconds:
+        due = min(int((now - began) * options.reads / size), answered + _MOST_UNANSWERED // size)
+        while calls < due:
+            calls += 1
+            keys = [chance.randrange(KEYS) for _ in range(size)]
+            asked = partial(done, started=time.monotonic())
+            if size == 1:
+                client.get_kv_state(options.ask, "count", keys[0], None, COUNT).add_done_callback(asked)
+            else:
+                client.get_kv_states(options.ask, "count", keys, None, COUNT).add_done_callback(asked)
+        time.sleep(0.001)
+        now = time.monotonic()
+    elapsed, cores = now - began, time.process_time() / (now - began)
     client.shutdown()
-    times_ms.sort()
-    return {
-        "reads_per_second": answered / elapsed,
-        "p50_ms": times_ms[len(times_ms) // 2],
-        "p99_ms": times_ms[int(len(times_ms) * 0.99)],
-    }
+    return {"reads_per_second": answered * size / elapsed, "took": took, "cores": cores}
 
 
-def throughput(job: Any, seconds: float) -> float:
-    """Return the records that the job reads in a second, over some seconds."""
-    before, began = job.get_progress().records_read, time.monotonic()
+class Usage(NamedTuple):
+    """What a job has read, and the seconds of processors that its slot, this driver and all programs have used."""
+
+    at: float
+    records: float
+    slot: float
+    driver: float
+    machine: float
+
+    @staticmethod
+    def now(job: Any) -> Usage:
+        """Return what has been used until now."""
+        progress = job.get_progress()
+        (slot,) = progress.slot_pids
+        with open(f"/proc/{slot}/stat") as of_slot, open("/proc/stat") as of_machine:
+            used = of_slot.read().rsplit(")", 1)[1].split()[11:13]
+            user, nice, system, _, _, *rest = map(int, of_machine.readline().split()[1:8])
+        slot_s, machine_s = sum(map(int, used)) / _TICKS, sum((user, nice, system, *rest)) / _TICKS
+        return Usage(time.monotonic(), progress.records_read, slot_s, time.process_time(), machine_s)
+
+    def rate_until(self, later: Usage) -> Usage:
+        """Return what was used in a second, between two moments."""
+        elapsed = later.at - self.at
+        return Usage(elapsed, *((b - a) / elapsed for a, b in zip(self[1:], later[1:], strict=True)))
+
+
+def usage(job: Any, seconds: float) -> Usage:
+    """Return what the job reads and uses in a second, over some seconds."""
+    before = Usage.now(job)
     time.sleep(seconds)
-    return float((job.get_progress().records_read - before) / (time.monotonic() - began))
+    return before.rate_until(Usage.now(job))
 
 
 def measure(options: argparse.Namespace) -> dict[str, float]:
+    """Return what clients get while a job runs, and what the job reads before, meanwhile and afterwards."""
     configuration = Configuration()
     configuration.set_string("queryable-state.enable", "true")
     configuration.set_string("queryable-state.proxy.ports", "0")
@@ -77,28 +126,61 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
     configuration.set_string("state.backend", options.backend)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(1)
-    numbers = env.from_source(
-        NumberSequenceSource(0, 10**12), WatermarkStrategy.no_watermarks(), "numbers", Types.LONG()
-    )
+    source = NumberSequenceSource(0, 10**12)
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", Types.LONG())
     numbers.key_by(lambda n: n % KEYS, Types.LONG()).process(Count())
     job = env.execute_async("queries")
     address = job.get_queryable_state_address()
     assert address is not None, "queries are enabled"
     wait_until_counted(QueryableStateClient(address.host, address.port, address.token), job)
+    if options.own_core:
+        give_core(*job.get_progress().slot_pids)
     time.sleep(options.seconds / 2)  # until the caches are warm and the pace is found
-    alone = throughput(job, options.seconds)
+    alone = usage(job, options.seconds)
     command = [sys.executable, "-m", "benchmarks.queries", "--ask", str(job.get_job_id()), "--port", str(address.port)]
-    command += ["--reads", str(options.reads), "--keys-at-once", str(options.keys_at_once)]
-    command += ["--seconds", str(options.seconds + 1)]
-    asking = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # it finds the token of this user
-    time.sleep(1.0)  # while the client starts
-    asked = throughput(job, options.seconds)
-    output, _ = asking.communicate(timeout=60)
-    after = throughput(job, options.seconds)
+    command += ["--reads", str(options.reads // options.clients), "--keys-at-once", str(options.keys_at_once)]
+    command += ["--seconds", str(options.seconds + 2)]  # the clients find the token of this user
+    asking = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(options.clients)]
+    time.sleep(2.0)  # while the clients start
+    asked = usage(job, options.seconds)
+    found = [json.loads(client.communicate(timeout=60)[0]) for client in asking]
+    after = usage(job, options.seconds)
     job.cancel().result()
-    found = json.loads(output)
-    undisturbed = (alone + after) / 2
-    return found | {"alone": undisturbed, "asked": asked, "part": asked / undisturbed}
+    undisturbed = (alone.records + after.records) / 2
+    cores = {
+        "slot_cores": asked.slot,
+        "driver_cores": asked.driver,
+        "client_cores": sum(each["cores"] for each in found),
+        "machine_cores": asked.machine,
+        "alone_slot_cores": alone.slot,
+        "alone_driver_cores": alone.driver,
+        "alone_machine_cores": alone.machine,
+    }
+    reads = sum(each["reads_per_second"] for each in found)
+    rates = {"reads_per_second": reads, "alone": undisturbed, "asked": asked.records}
+    return rates | {"part": asked.records / undisturbed} | percentiles(found) | cores
+
+
+def give_core(slot: int) -> None:
+    """Let a slot run on one processor, and this program and all that it starts on the others."""
+    first, *others = sorted(os.sched_getaffinity(0))
+    below: list[int] = [os.getpid()]
+    for pid in below:
+        for children in glob.glob(f"/proc/{pid}/task/*/children"):
+            with open(children) as file:
+                below += map(int, file.read().split())
+    for pid in below:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            os.sched_setaffinity(int(thread), {first} if pid == slot else set(others))
+
+
+def percentiles(found: list[dict[str, Any]]) -> dict[str, float]:
+    """Return the median and the 99th percentile of the times that calls took."""
+    took: collections.Counter[int] = collections.Counter()
+    for each in found:
+        took.update({int(tenths): count for tenths, count in each["took"].items()})
+    ordered = sorted(took.elements())
+    return {"p50_ms": ordered[len(ordered) // 2] / 10, "p99_ms": ordered[int(len(ordered) * 0.99)] / 10}
 
 
 def wait_until_counted(client: QueryableStateClient, job: Any) -> None:
@@ -117,7 +199,9 @@ def main() -> None:
     parser.add_argument("--backend", default="hashmap", choices=("hashmap", "rocksdb"))
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--reads", type=int, default=20_000, help="point reads in a second")
-    parser.add_argument("--keys-at-once", type=int, default=100)
+    parser.add_argument("--keys-at-once", type=int, default=1, help="keys of one call")
+    parser.add_argument("--own-core", action="store_true", help="the slot has a processor that nothing else uses")
+    parser.add_argument("--clients", type=int, default=1, help="processes that ask, each with a connection of its own")
     parser.add_argument("--ask", help="the id of a job to ask; without it, run the job")
     parser.add_argument("--port", type=int)
     options = parser.parse_args()

@@ -22,7 +22,6 @@ import json
 import os
 import signal
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
@@ -36,11 +35,11 @@ from typing import Any
 from tests.spark.processes import descendants, executors, is_slot, python_workers
 from tests.spark.standalone_cluster import Cluster
 
+from benchmarks.noted_records import NoteTimes, noted_records
 from tamias.common import Configuration, RestartStrategies, Types, WatermarkStrategy
 from tamias.datastream import (
     ExternalizedCheckpointRetention,
     KeyedProcessFunction,
-    SinkFunction,
     StreamExecutionEnvironment,
 )
 from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
@@ -49,7 +48,6 @@ from tamias.datastream.state import ValueStateDescriptor
 
 REPOSITORY = Path(__file__).parent.parent
 PER_SECOND = 200
-NOTE = "<qqq"  # when the sink was opened and when it got the record, in nanoseconds; its number
 MARK = "TAMIAS_RECOVERY_TIME"  # a variable that the executors of a job have
 PATIENCE_S = 300.0
 FAULTS = ("slot", "worker", "driver", "restart", "rescale", "executor")
@@ -80,23 +78,6 @@ class Count(KeyedProcessFunction):
     def process_element(self, value: int, ctx: Any) -> Iterator[int]:
         self.count.update(f"{int(self.count.value() or 0) + 1:0100d}")
         yield value
-
-
-class Note(SinkFunction):
-    """Appends the time of every record to a file."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def open(self, runtime_context: Any) -> None:
-        self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        self._opened_ns = time.monotonic_ns()
-
-    def invoke(self, value: int, context: Any) -> None:
-        os.write(self._file, struct.pack(NOTE, self._opened_ns, time.monotonic_ns(), value))
-
-    def close(self) -> None:
-        os.close(self._file)
 
 
 def drive(life: Life) -> None:
@@ -131,7 +112,7 @@ def drive(life: Life) -> None:
     )
     keys = life.keys
     counted = numbers.key_by(lambda n: n % keys).process(Count(), Types.LONG()).uid("count")
-    counted.filter(lambda n: n >= 0).add_sink(Note(f"{life.folder}/notes")).uid("notes")
+    counted.filter(lambda n: n >= 0).add_sink(NoteTimes(f"{life.folder}/notes")).uid("notes")
     client = env.execute_async("recovery time")
     told = {"stop": False}
     signal.signal(signal.SIGTERM, lambda *_: told.update(stop=True))
@@ -198,9 +179,9 @@ class Job:
         new: list[int] = []
 
         def found() -> bool:
-            notes = list(self._read())
-            old = max((number for opened_ns, _, number in notes if opened_ns <= since_ns), default=-1)
-            new[:] = [at_ns for opened_ns, at_ns, number in notes if opened_ns > since_ns and number > old]
+            notes = list(noted_records(self._notes))
+            old = max((note.value for note in notes if note.opened_ns <= since_ns), default=-1)
+            new[:] = [note.at_ns for note in notes if note.opened_ns > since_ns and note.value > old]
             return bool(new)
 
         self._until(found)
@@ -208,7 +189,7 @@ class Job:
 
     def settle(self) -> None:
         """Wait until the job has output something and completed two more checkpoints."""
-        self._until(lambda: any(True for _ in self._read()))
+        self._until(lambda: any(True for _ in noted_records(self._notes)))
         before = self.said().get("checkpoints", 0)
         self._until(lambda: self.said().get("checkpoints", 0) >= before + 2)
 
@@ -218,10 +199,6 @@ class Job:
             if time.monotonic() > limit or self.process.poll() is not None:
                 raise SystemExit(f"the job makes no progress:\n{self._log.read_text()[-3000:]}")
             time.sleep(0.1)
-
-    def _read(self) -> Iterator[tuple[int, int, int]]:
-        data = self._notes.read_bytes() if self._notes.exists() else b""
-        yield from struct.iter_unpack(NOTE, data[: len(data) - len(data) % struct.calcsize(NOTE)])
 
     def end(self) -> None:
         self.process.kill()

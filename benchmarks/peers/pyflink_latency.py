@@ -13,6 +13,7 @@ import sys
 import sysconfig
 import tempfile
 import time
+import uuid
 from typing import Any
 
 from benchmarks.peers.measuring import tell_ages
@@ -67,7 +68,8 @@ class Age(FilterFunction):
         self._folder = folder
 
     def open(self, runtime_context: Any) -> None:
-        self._path = f"{self._folder}/{runtime_context.get_index_of_this_subtask()}"
+        # PyFlink's runtime context does not know the subtask in thread mode: the call fails there.
+        self._path = f"{self._folder}/{uuid.uuid4()}"
         self._ages: list[float] = []
 
     def filter(self, value: Any) -> bool:
