@@ -22,6 +22,10 @@ def blob(number: int, size: int = 10) -> Blob:
     return Blob(1, 2, 3, number, b"x" * size)
 
 
+def conduit_threads() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == "conduit"}
+
+
 class Between:
     """A conduit, its task on the other side, and what was told to the slot."""
 
@@ -33,9 +37,9 @@ class Between:
         self.lost = 0
         self.reasons: list[Exception | None] = []
         self.given: list[int] = []
-        others = set(threading.enumerate())
+        others = conduit_threads()
         self.conduit = Conduit(Link(ours), lambda: self.woken.put(None), self._count_lost)
-        (self.sender,) = set(threading.enumerate()) - others
+        (self.sender,) = conduit_threads() - others
 
     def _count_lost(self, error: Exception | None) -> None:
         self.lost += 1

@@ -50,7 +50,7 @@ def numbers(count, parallelism=1):
 @pytest.fixture(autouse=True)
 def no_thread_is_left():
     yield
-    for _ in range(200):
+    for _ in range(1000):
         left = [t.name for t in threading.enumerate() if t.name.startswith("async-")]
         if not left:
             return
