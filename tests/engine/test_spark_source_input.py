@@ -243,7 +243,7 @@ def test_reading_waits_for_the_lanes_and_ends_without_them(tmp_path):
     settings = JobSettings(
         "job", checkpoints=CheckpointSettings(interval_ms=1000, storage="filesystem", directory=str(tmp_path))
     )
-    stream, running = Numbers(10), set(threading.enumerate())  # threads of earlier tests among them, which may still end
+    stream, running = Numbers(10), set(threading.enumerate())  # those of earlier tests may still end
     part = SparkSourceInput(Session(), stream, "numbers", available_now=False)
     part.start(StartingJob(settings, "op"))
     part.end(JobStatus.CANCELED, False)
