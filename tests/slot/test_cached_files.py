@@ -279,6 +279,30 @@ def test_files_go_to_all_slots_though_some_fail_and_again_to_those_that_failed(f
         engine.shutdown()
 
 
+@pytest.mark.heavy
+def test_files_go_to_the_slots_that_were_made_ready_for_a_rescale(folder, monkeypatch):
+    sent = []
+    monkeypatch.setattr(
+        "tamias.engine.slots.slot_engine.send_files", lambda slot, files: sent.append(slot.number) or None
+    )
+
+    def graph_at(parallelism):
+        env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
+        env.from_collection([1]).map(lambda v: v).print()
+        return drawn_job(env, "job").graph
+
+    before, after = graph_at(1), graph_at(2)
+    engine = ProcessEngine(before, slot_processes(before.slot_count, registering=True))
+    try:
+        assert engine.deploy(Deployment("ab" * 16, before, 0)) is None
+        engine.prepare(after)
+        assert sent == [0]
+        assert engine.deploy(Deployment("ab" * 16, after, 1)) is None
+        assert sent == [0, 1]
+    finally:
+        engine.shutdown()
+
+
 def test_a_missing_file_is_reported_before_the_job_starts(folder, tmp_path):
     stream = job(folder, gone=(str(tmp_path / "gone"), False))
     with pytest.raises(FileNotFoundError, match="registered as the cached file 'gone'"):

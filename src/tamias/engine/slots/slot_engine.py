@@ -181,8 +181,10 @@ class SlotEngine(ABC):
         if deployment.graph is not self._graph:
             self._lay_out(deployment.graph)
         # Also if the graph is the same: slots that were made ready for a rescale which has failed end.
-        self.pool.resize(deployment.graph.slot_count)
-        self._without_files &= set(range(deployment.graph.slot_count))
+        count, in_use = deployment.graph.slot_count, len(self.pool.slots)
+        self.pool.resize(count)
+        self._without_files.update(range(in_use, count))  # those that were made ready for a rescale run already
+        self._without_files &= set(range(count))
         try:
             started = self.pool.ensure()
             deployment = replace(deployment, slot_hosts=self._slot_hosts())
