@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -145,6 +145,15 @@ def parent_of(pid: int) -> int:
 
 def is_running(pid: int) -> bool:
     return process_state(pid) not in ("Z", "X")
+
+
+def open_files(folder: Path) -> set[str]:
+    """Return the files in a folder that this process has open, deleted ones too."""
+    found = set()
+    for descriptor in os.listdir("/proc/self/fd"):
+        with suppress(OSError):  # closed meanwhile by another thread
+            found.add(os.readlink(f"/proc/self/fd/{descriptor}"))
+    return {path for path in found if path.startswith(f"{folder}/")}
 
 
 def _stat(pid: int) -> list[str]:

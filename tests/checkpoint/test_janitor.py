@@ -9,8 +9,8 @@ from tamias.checkpoint.janitor import Janitor
 from tests.live_jobs import until
 
 
-def janitors() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "checkpoint-janitor"]
+def janitors() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == "checkpoint-janitor"}
 
 
 def test_tasks_run_in_their_order_whatever_fails_among_them() -> None:
@@ -23,10 +23,10 @@ def test_tasks_run_in_their_order_whatever_fails_among_them() -> None:
 
 
 def test_the_thread_ends_with_the_last_task_and_a_later_task_runs_all_the_same() -> None:
-    janitor, before = Janitor("the test's directory"), len(janitors())
+    janitor, before = Janitor("the test's directory"), janitors()
     done: list[int] = []
     for number in range(3):
         janitor.add(partial(done.append, number))
         janitor.wait()
-        until(lambda: len(janitors()) <= before)
+        until(lambda: janitors() <= before)
     assert done == [0, 1, 2]

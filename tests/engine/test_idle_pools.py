@@ -46,7 +46,7 @@ def pids(pool: ReusedSlotPool) -> list[int]:
 
 
 def is_gone(pid: int) -> bool:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
             os.kill(pid, 0)

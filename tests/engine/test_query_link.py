@@ -14,7 +14,7 @@ from tamias.slot.messages import ACK
 from tamias.slot.state_look_ups import StateQuery
 
 SECRET = b"a secret of this test"
-QUERY = StateQuery(SubtaskId(0, 0), 0, "value", [1], timeout_s=1.0)
+QUERY = StateQuery(SubtaskId(0, 0), 0, "value", [1], timeout_s=30.0)
 
 
 def test_an_answer_that_cannot_be_read_ends_the_query() -> None:
@@ -28,7 +28,7 @@ def test_an_answer_that_cannot_be_read_ends_the_query() -> None:
     queries = QueryLink(0, listener.address, SECRET)
     try:
         with pytest.raises(pickle.UnpicklingError):
-            queries.ask(QUERY).result(10)
+            queries.ask(QUERY).result(30)
     finally:
         queries.close()
         listener.close()

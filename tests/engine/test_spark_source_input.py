@@ -28,6 +28,7 @@ from tamias.functions.source_contract import Boundedness
 from tamias.program.deferred_inputs import DeferredInputs
 from tamias.types.data_type_info import row_type_info
 from tests.connectors.data_frames.row_files import ROW_TYPE, committed_rows, rows, write_part
+from tests.live_jobs import until
 
 WAIT_S = 60
 
@@ -248,4 +249,4 @@ def test_reading_waits_for_the_lanes_and_ends_without_them(tmp_path):
     part.start(StartingJob(settings, "op"))
     part.end(JobStatus.CANCELED, False)
     assert stream.notes is None
-    assert set(threading.enumerate()) <= running
+    until(lambda: set(threading.enumerate()) <= running)

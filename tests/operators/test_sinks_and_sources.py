@@ -22,6 +22,7 @@ from tamias.functions.source_contract import (
 from tamias.testing.local_run import collect_locally, on_local_engine
 from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
+from tests.live_jobs import until
 
 LOG = []
 
@@ -270,7 +271,7 @@ def test_a_parallel_source_function_runs_once_in_every_subtask(env):
 def test_threads_of_source_functions_and_snapshots_end_with_the_job(env):
     before = set(threading.enumerate())
     run_scripted(checkpointed(env).add_source(Emits(("collect", 1))).map(lambda v: v))
-    assert set(threading.enumerate()) <= before
+    until(lambda: set(threading.enumerate()) <= before)
 
 
 # ------------------------------------------------------------------------------------------------------- discovery

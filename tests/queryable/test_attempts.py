@@ -42,25 +42,26 @@ def test_a_slot_refuses_the_query_of_another_attempt(deployed):
     engine, _ = deployed
     (state,) = [state for state in engine.queryable_states() if state.name == "value"]
     subtask = SubtaskId(state.vertex, 0)
-    mine = StateQuery(subtask, RUNNING_ATTEMPT, "value", [1, 2], timeout_s=1.0)
-    assert engine.look_up(mine).result(1) == [None, None]
+    mine = StateQuery(subtask, RUNNING_ATTEMPT, "value", [1, 2], timeout_s=30.0)
+    assert engine.look_up(mine).result(30) == [None, None]
     for other in (RUNNING_ATTEMPT - 1, RUNNING_ATTEMPT + 1):
         with pytest.raises(StateNotServed, match="restarts"):
-            engine.look_up(StateQuery(subtask, other, "value", [1, 2], timeout_s=1.0)).result(1)
+            engine.look_up(StateQuery(subtask, other, "value", [1, 2], timeout_s=30.0)).result(30)
 
 
 def test_a_slot_refuses_the_query_of_a_subtask_that_it_does_not_have(deployed):
     engine, _ = deployed
     (state,) = [state for state in engine.queryable_states() if state.name == "value"]
+    unknown = StateQuery(SubtaskId(state.vertex, 0), RUNNING_ATTEMPT, "no name", [1], timeout_s=30.0)
     with pytest.raises(StateNotServed, match="subtask 0 has no such state"):
-        engine.look_up(StateQuery(SubtaskId(state.vertex, 0), RUNNING_ATTEMPT, "no name", [1], timeout_s=1.0)).result(1)
+        engine.look_up(unknown).result(30)
 
 
 def test_a_query_that_waits_too_long_for_user_code_is_refused(deployed):
     engine, _ = deployed
     (state,) = [state for state in engine.queryable_states() if state.name == "value"]
     with engine.hosts[0].turn, pytest.raises(StateNotServed, match="without a pause"):
-        engine.look_up(StateQuery(SubtaskId(state.vertex, 0), RUNNING_ATTEMPT, "value", [1], timeout_s=0.01)).result(1)
+        engine.look_up(StateQuery(SubtaskId(state.vertex, 0), RUNNING_ATTEMPT, "value", [1], timeout_s=0.01)).result(30)
 
 
 @pytest.mark.parametrize("status", [each for each in JobStatus if each is not JobStatus.RUNNING])
@@ -115,7 +116,7 @@ def test_an_engine_that_has_fewer_subtasks_than_a_query_was_made_for_refuses_it(
         assert engine.deploy(Deployment(str(settings.job_id), graph, RUNNING_ATTEMPT)) is None
         for asked in (SubtaskId(9, 0), SubtaskId(graph.vertices[-1].id, 2)):
             with pytest.raises(StateNotServed, match="is being rescaled; ask again"):
-                engine.look_up(StateQuery(asked, RUNNING_ATTEMPT, "value", [1], timeout_s=1.0)).result(1)
+                engine.look_up(StateQuery(asked, RUNNING_ATTEMPT, "value", [1], timeout_s=30.0)).result(30)
     finally:
         engine.shutdown()
 

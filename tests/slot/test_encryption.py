@@ -42,7 +42,7 @@ class Door:
 
     def admitted(self) -> Link:
         until(lambda: self.links)
-        self.links[0].settimeout(10)
+        self.links[0].settimeout(30)
         return self.links[0]
 
     def close(self) -> None:
@@ -204,7 +204,7 @@ def test_a_plain_peer_is_refused(door: Door) -> None:
     with pytest.raises((OSError, EOFError)):  # both sides wait for the other's first words
         connect((door.address.host, door.address.port), SECRET, timeout_s=0.2)
     for said in (b"tamias/2" + b"c" * 64, b"c" * 32, bytes(range(256)) * 100):
-        with socket.create_connection((door.address.host, door.address.port), timeout=10) as stranger:
+        with socket.create_connection((door.address.host, door.address.port), timeout=30) as stranger:
             stranger.sendall(said)
             heard = b""
             try:
@@ -243,7 +243,7 @@ def test_a_peer_that_speaks_an_older_tls_is_refused(door: Door) -> None:
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     address = (door.address.host, door.address.port)
-    with socket.create_connection(address, timeout=10) as plain, pytest.raises(ssl.SSLError):
+    with socket.create_connection(address, timeout=30) as plain, pytest.raises(ssl.SSLError):
         context.wrap_socket(plain)
     assert door.links == []
 

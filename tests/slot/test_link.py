@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -50,7 +49,7 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
 
 def raw(door: Door) -> socket.socket:
     sock = socket.socket(socket.AF_UNIX)
-    sock.settimeout(10)
+    sock.settimeout(30)
     sock.connect(door.address)
     return sock
 
@@ -122,21 +121,23 @@ def test_silent_strangers_do_not_block_other_peers(door: Door) -> None:
 def test_a_handshake_has_one_deadline_however_slowly_the_peer_sends() -> None:
     ours, theirs = socket.socketpair()
     ended = threading.Event()
+    words = b"tamias/2" + bytes(32)  # the first words of a handshake
+    sent = 0
 
     def drip() -> None:
+        nonlocal sent
         try:
-            while not ended.wait(0.1):  # each byte comes well within the deadline
-                theirs.sendall(b"x")
+            while sent < len(words) and not ended.wait(0.1):  # each byte comes well within the deadline
+                theirs.sendall(words[sent : sent + 1])
+                sent += 1
         except OSError:
             pass  # the connection was closed, as it should be
 
     threading.Thread(target=drip, daemon=True).start()
-    started = time.monotonic()
     assert accept(ours, SECRET, timeout_s=0.5) is None
-    took_s = time.monotonic() - started
     ended.set()
-    assert took_s < 2.0
     theirs.close()
+    assert sent < len(words), "it was given up in the middle of the words"
 
 
 class Crowded:
@@ -254,7 +255,7 @@ def test_a_message_changed_on_its_way_over_tcp_is_never_returned(what: str) -> N
     until(lambda: links)
     link.send(b"untouched")
     assert links[0].receive() == b"untouched"
-    links[0].settimeout(10)
+    links[0].settimeout(30)
     middle.change = CHANGES[what]
     link.send(b"a message")
     received = []
@@ -271,7 +272,7 @@ def test_a_changed_message_ends_the_connection_for_both_sides() -> None:
     theirs.sendall((3).to_bytes(8, "little") + b"abc" + b"d" * 32)
     with pytest.raises(EOFError, match="changed on its way"):
         link.receive()
-    theirs.settimeout(10)
+    theirs.settimeout(30)
     assert theirs.recv(1) == b""
     theirs.close()
 
@@ -291,7 +292,7 @@ def test_messages_dropped_or_exchanged_on_their_way_over_tcp_are_never_returned(
     middle = Middle(listener.address)
     link = connect(middle.address, SECRET)
     until(lambda: links)
-    links[0].settimeout(10)
+    links[0].settimeout(30)
     middle.seen = b""
     middle.change = lambda data: b""
     link.send(b"first one")
@@ -370,7 +371,7 @@ def test_closing_a_link_ends_a_receive_on_another_thread(both_sides: tuple[Link,
     waiting.join(0.1)
     assert waiting.is_alive()
     link.close()
-    waiting.join(10)
+    waiting.join(60)
     assert len(ended) == 1
 
 
@@ -434,7 +435,7 @@ def test_a_connection_that_proves_nothing_is_closed_at_once() -> None:
     threading.Thread(target=greet, daemon=True).start()
     with pytest.raises(DeploymentError) as refused:
         connect(server.getsockname(), SECRET)
-    peers[0].settimeout(10)
+    peers[0].settimeout(30)
     assert answered(peers[0]) == b""
     with pytest.raises(OSError, match=r"Connection reset|Broken pipe"):  # and not only by its side of the conversation
         for _ in range(1_000):

@@ -32,7 +32,7 @@ def listener(links: list[Link]) -> Iterator[Listener]:
 
 def stranger(listener: Listener) -> socket.socket:
     assert isinstance(listener.address, tuple)
-    return socket.create_connection(listener.address, timeout=10)
+    return socket.create_connection(listener.address, timeout=60)
 
 
 def is_open(sock: socket.socket) -> bool:
@@ -88,7 +88,7 @@ def test_a_failing_accept_is_not_the_end(code: str) -> None:
     acceptor = Acceptor(sock, lambda accepted: heard.set(), "test")
     acceptor.start()
     with socket.create_connection(sock.getsockname()):
-        assert heard.wait(10)
+        assert heard.wait(60)
     acceptor.close()
 
 
@@ -104,13 +104,16 @@ def test_only_an_error_that_does_not_pass_by_itself_is_logged(
     acceptor = Acceptor(sock, lambda accepted: heard.set(), "test")
     acceptor.start()
     with socket.create_connection(sock.getsockname()):
-        assert heard.wait(10)
+        assert heard.wait(60)
     acceptor.close()
     assert caplog.text.count("a connection could not be accepted, the listener goes on") == told
 
 
-def test_a_closed_listener_frees_its_port_and_ends_its_thread(listener: Listener) -> None:
-    threads = [thread for thread in threading.enumerate() if thread.name == "test"]
+def test_a_closed_listener_frees_its_port_and_ends_its_thread(links: list[Link]) -> None:
+    listener = Listener(("127.0.0.1", 0), SECRET, links.append, "a listener that is closed")
+    listener.start()
+    threads = [thread for thread in threading.enumerate() if thread.name == "a listener that is closed"]
+    assert threads
     listener.close()
     until(lambda: not any(thread.is_alive() for thread in threads))
     with pytest.raises(ConnectionRefusedError):

@@ -272,7 +272,7 @@ def test_an_order_is_taken_while_the_code_of_the_user_hangs(slot: Slot, tmp_path
     slot.deploy(hanging)
     carry(slot.attach(SOURCE), slot.attach(SUM))
     until(entered.exists)
-    slot.control.settimeout(5)
+    slot.control.settimeout(30)
     try:
         slot.order(EpochOrder(0))  # else the driver could not be told to cancel the job
         assert not any(isinstance(event, EpochAcknowledged) for event in slot.heard)
@@ -308,7 +308,7 @@ def test_output_of_a_source_with_a_backlog_leaves_after_the_buffer_timeout(slot:
 
     slot.deploy(one_of_many, buffer_timeout_ms=1)
     source = slot.attach(SOURCE)
-    source.settimeout(5)
+    source.settimeout(30)
     assert (RECORDS, [0]) in [frame[:2] for frame in Blob.decode(source.receive()).frames()]
 
 

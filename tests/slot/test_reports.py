@@ -31,7 +31,7 @@ def test_reports_are_full_until_the_driver_has_taken_output() -> None:
     reports.put(ACK)
     reports.put(second)
     assert reports.is_full
-    assert [reports.get(1.0) for _ in range(3)] == [first, ACK, second]
+    assert [reports.get(30.0) for _ in range(3)] == [first, ACK, second]
     assert reports.is_full, "what has been taken may still wait for the connection"
     reports.sent(first)
     reports.sent(ACK)
@@ -51,10 +51,10 @@ def test_output_waits_for_the_loop_and_other_events_do_not() -> None:
     events.put(None)
     waiting.join(0.2)
     assert waiting.is_alive(), "the loop has not taken the first output"
-    assert events.get(1.0) == output(150)
+    assert events.get(30.0) == output(150)
     waiting.join(30)
     assert not waiting.is_alive()
-    assert [events.get(1.0) for _ in range(3)] == [ACK, None, output(10)]
+    assert [events.get(30.0) for _ in range(3)] == [ACK, None, output(10)]
 
 
 def test_nobody_waits_for_a_loop_that_has_ended() -> None:

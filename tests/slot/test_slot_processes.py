@@ -114,7 +114,7 @@ def test_a_job_whose_code_hangs_can_be_cancelled() -> None:
         until(lambda: bool(client.get_progress().slot_pids))
         pids = client.get_progress().slot_pids
         client.cancel().result()
-        until(lambda: client.get_job_status().result() is JobStatus.CANCELED, 30)
+        until(lambda: client.get_job_status().result() is JobStatus.CANCELED)
     until(lambda: not any(is_running(pid) for pid in pids))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import random
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from tamias.slot.spool import Spool, SpoolMemory
 from tamias.slot.waiting_blobs import WaitingBlobs
 from tamias.subtask.wire.frames import RECORDS, Blob, in_order
 from tamias.types.by_value import dumps
+from tests.live_jobs import open_files
 
 
 def memory_of(limit_bytes: int) -> SpoolMemory:
@@ -57,18 +57,14 @@ def test_a_closed_spool_gives_back_exactly_what_it_took(tmp_path: Path) -> None:
 
 
 def test_a_spool_leaves_no_file_behind(tmp_path: Path) -> None:
-    before = open_descriptors()
     spool = Spool(memory_of(0), lambda: str(tmp_path))
     stored = spool.add(b"x" * 10_000)
+    assert len(open_files(tmp_path)) == 1
     assert list(tmp_path.iterdir()) == [], "a killed process leaves nothing either"
     spool.close()
     assert stored.read() == b"x" * 10_000, "a reader that is late still reads"
     del stored
-    assert open_descriptors() == before
-
-
-def open_descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
+    assert open_files(tmp_path) == set()
 
 
 def test_a_folder_that_cannot_be_written_is_an_error_that_says_what_to_do() -> None:

@@ -177,11 +177,17 @@ def test_a_client_learns_why_a_long_body_is_refused(start, token, status):
     assert client.ask("POST", "/things", file=io.BytesIO(bytes(8 << 20))).status == status
 
 
-def test_a_silent_peer_is_sent_away_and_others_are_answered_meanwhile(start):
+def test_others_are_answered_while_peers_are_silent(start):
+    port = start()
+    with socket.create_connection(("127.0.0.1", port)), socket.create_connection(("127.0.0.1", port)) as slow:
+        slow.sendall(b"GET /thi")
+        assert ask(port, "GET", "/things")[0] == 200
+
+
+def test_a_silent_peer_is_sent_away(start):
     port = start(limits=ServerLimits(idle_s=0.2, request_s=0.2))
     with socket.create_connection(("127.0.0.1", port)) as silent, socket.create_connection(("127.0.0.1", port)) as slow:
         slow.sendall(b"GET /thi")
-        assert ask(port, "GET", "/things")[0] == 200
         slow.settimeout(30)
         silent.settimeout(30)
         assert slow.recv(100).startswith(b"HTTP/1.1 408")
@@ -192,7 +198,7 @@ def test_a_request_that_never_ends_is_refused_though_its_bytes_keep_coming(start
     port = start(limits=ServerLimits(request_s=1.0))
     with socket.create_connection(("127.0.0.1", port), timeout=0.1) as slow:
         slow.sendall(b"GET /")
-        for _ in range(60):  # six times as long as the request may take
+        for _ in range(300):  # thirty times as long as the request may take
             slow.sendall(b"a")
             try:
                 assert slow.recv(100).startswith(b"HTTP/1.1 408")
@@ -318,7 +324,7 @@ def test_an_address_in_use_is_named(tmp_path):
 
 def test_a_client_that_waits_for_the_word_to_send_its_body_gets_it_at_once(start):
     head = f"POST /things HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 8\r\n"
-    with socket.create_connection(("127.0.0.1", start()), timeout=5) as link:
+    with socket.create_connection(("127.0.0.1", start()), timeout=30) as link:
         link.sendall(f"{head}Expect: 100-continue\r\nConnection: close\r\n\r\n".encode())
         assert link.recv(65536).startswith(b"HTTP/1.1 100 Continue")
         link.sendall(b'{"a": 1}')
