@@ -193,6 +193,23 @@ def test_savepoint_that_comes_before_the_background_checkpoint_does_not_end_the_
     assert 3 in parallelisms(run).values()
 
 
+@pytest.mark.parametrize("turns", [None, 5], ids=["epochs", "continuous"])
+def test_savepoint_that_takes_longer_than_that_of_the_rescale_is_waited_for(tmp_path, turns):
+    """The job takes no checkpoints, so both are savepoints, in the order in which they were requested."""
+    savepoint, rescale = Ask(tmp_path / "savepoints"), Rescale(3)
+
+    def both(handle):
+        savepoint(handle)
+        rescale(handle)
+
+    script = Script(deeds={2: both}, late_snapshots={1: 9}, late_until_wait=True, turns=turns)
+    run = run_scripted(counted(environment()), script)
+    assert Counter(run.records) == EXPECTED
+    assert savepoint.path
+    assert rescale.path
+    assert 3 in parallelisms(run).values()
+
+
 # ------------------------------------------------------------------------------------------------------- refusals
 
 

@@ -56,6 +56,8 @@ class RescaleSwitch:
         path = self._checkpoint(budget) if in_checkpoints else self._savepoint(budget)
         if path is None:
             return False
+        # A savepoint that a user has requested may have been taken before, and still be written.
+        self._between.wait_until(lambda: not self._checkpoints.pending_ids)
         point("driver-switch")
         raise_failure(self._engine.close_subtasks())
         self._rescaling.begin(path, self._stands_since)
