@@ -127,6 +127,40 @@ def test_elements_without_a_position_stay_in_the_order_of_the_data_frame(tmp_pat
     assert [(row["subtask"], row["element"]) for row in found] == [(1, 5), (1, 4), (1, 3), (1, 2)]
 
 
+@pytest.mark.parametrize(
+    ("places", "says"),
+    [
+        (
+            [{"position": 0}, {"position": 1}, {"position": 0}],
+            "two elements of state 'list' have the position 0, .* keep the column subtask",
+        ),
+        (
+            [{"subtask": 1, "position": 2}, {"subtask": 0, "position": 2}, {"subtask": 1, "position": 2}],
+            "the position 2 of subtask 1, .* number the elements of each subtask anew",
+        ),
+    ],
+)
+def test_elements_whose_positions_do_not_tell_their_order_are_refused(tmp_path, places, says):
+    columns = StructType()
+    for column in places[0]:
+        columns.add(column, LongType())
+    tasks = [[Row(**place, element=n)] for n, place in enumerate(places)]
+    with pytest.raises(StateError, match=says):
+        write_rows(tmp_path / "new", columns.add("element", LongType()), tasks, **NEW_LIST)
+
+
+def test_positions_of_different_subtasks_may_be_the_same_and_may_have_gaps(tmp_path):
+    columns = StructType().add("subtask", IntegerType()).add("position", LongType()).add("element", LongType())
+    places = [(1, 9), (0, 9), (1, 3), (0, -1)]
+    tasks = [[Row(subtask=s, position=p, element=n)] for n, (s, p) in enumerate(places)]
+    write_rows(tmp_path / "new", columns, tasks, **NEW_LIST)
+    _, found = read_rows(tmp_path / "new", **UID, operatorState="list")
+    assert [(row["subtask"], row["position"], row["element"]) for row in found] == [
+        *((0, 0, 3), (0, 1, 1)),
+        *((1, 0, 2), (1, 1, 0)),
+    ]
+
+
 def test_a_keyed_write_keeps_the_operator_state_of_its_operator_at_another_parallelism(path, tmp_path):
     columns = StructType().add("key", LongType()).add("seen", LongType())
     given = {"baseSavepoint": path, "parallelism": "3", **UID}
@@ -214,7 +248,7 @@ ELEMENTS = StructType().add("element", LongType())
 )
 def test_mistakes_of_a_write_are_named(path, tmp_path, columns, options, says):
     with pytest.raises(ConfigurationError, match=says):
-        write_rows(tmp_path / "new", columns, [], baseSavepoint=path, **UID, **options)
+        writer_of(tmp_path / "new", columns, baseSavepoint=path, **UID, **options)
 
 
 def test_mistakes_of_a_read_are_named(path):
@@ -235,8 +269,19 @@ def test_raw_keyed_state_of_key_groups_that_the_operator_does_not_have_is_refuse
         write_rows(tmp_path / "none", columns, [[Row(key_group=-1, element=b"x")]], **options)
     write_rows(tmp_path / "four", columns, [[Row(key_group=3, element=b"x")]], **options)
     keyed = StructType().add("key", LongType()).add("names", ArrayType(StringType()))
+    given = {"baseSavepoint": str(tmp_path / "four"), **UID}
     with pytest.raises(StateError, match=r"raw keyed state of 4 key groups.*set maxParallelism to 4"):
-        write_rows(tmp_path / "more", keyed, [], baseSavepoint=str(tmp_path / "four"), **UID)
+        writer_of(tmp_path / "more", keyed, maxParallelism="8", **given)
+    write_rows(tmp_path / "as before", keyed, [[Row(key=1, names=["a"])]], **given)
+    assert open_savepoint(str(tmp_path / "as before")).operator("keep").metadata.max_parallelism == 4
+
+
+def test_two_rows_of_one_key_group_of_raw_state_are_refused(tmp_path):
+    columns = StructType().add("key_group", IntegerType()).add("element", BinaryType())
+    options = {"operatorState": "_raw/keyed", "operatorStateKind": "raw-keyed", **UID}
+    tasks = [[Row(key_group=3, element=b"x")], [Row(key_group=3, element=b"a")]]
+    with pytest.raises(StateError, match="key group 3 of state '_raw/keyed' has two rows, and the order"):
+        write_rows(tmp_path / "new", columns, tasks, **options)
 
 
 def test_an_aborted_write_leaves_no_files(tmp_path):
@@ -250,15 +295,20 @@ def test_an_aborted_write_leaves_no_files(tmp_path):
     assert not list((tmp_path / "new").iterdir())
 
 
+def writer_of(path, columns, **options):
+    return TamiasStateSource({"path": str(path), **options}).writer(columns, overwrite=False)
+
+
 def writer_of_a_list(path, **options):
-    source = TamiasStateSource({"path": str(path), **NEW_LIST, **options})
-    return source.writer(StructType().add("element", LongType()), overwrite=False)
+    return writer_of(path, StructType().add("element", LongType()), **NEW_LIST | options)
 
 
-def test_a_parallelism_that_is_no_number_is_refused_before_anything_is_written(tmp_path):
+def test_a_parallelism_that_is_none_is_refused_before_anything_is_written(tmp_path):
     for name in ("parallelism", "maxParallelism"):
         with pytest.raises(ConfigurationError, match=f"the option {name} is a number"):
             writer_of_a_list(tmp_path / "new", **{name: "many"})
+    with pytest.raises(ConfigurationError, match="the option parallelism is 9, more than the 8 key groups"):
+        writer_of_a_list(tmp_path / "new", parallelism="9", maxParallelism="8")
 
 
 class Loaded:

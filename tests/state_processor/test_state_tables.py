@@ -1,16 +1,18 @@
 """The data sources of Spark over savepoints, without a session: columns, rows by part, and the files of a writer."""
 
+import datetime
+
 import pytest
 from pyspark.sql import Row
-from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructType
+from pyspark.sql.types import ArrayType, BinaryType, LongType, MapType, StringType, StructType, TimestampType
 
 from tamias.datastream.functions import KeyedProcessFunction
 from tamias.datastream.state import ValueStateDescriptor
-from tamias.errors import CheckpointError, ConfigurationError, StateError
+from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError, StateError
 from tamias.state_processor.key_state_files import KeyStateFiles, StatesByColumn
 from tamias.state_processor.spark.metadata_source import TamiasStateMetadataSource
 from tamias.state_processor.spark.state_source import TamiasStateSource
-from tamias.state_processor.state_rows import rows_by_key, rows_of_state
+from tamias.state_processor.state_rows import key_rows, rows_by_key, rows_of_state
 from tamias.state_processor.stored_savepoint import open_savepoint
 from tamias.storage.file_store import open_files
 from tamias.types.data_types import DataTypes, RowField, RowType
@@ -137,6 +139,76 @@ def test_mistakes_of_a_write_are_refused(tmp_path, path):
         write(path, [], **UID)
     with pytest.raises(ConfigurationError, match="never written over another"):
         TamiasStateSource({"path": path, **UID}).writer(COLUMNS, overwrite=True)
+
+
+NUMBERS = StructType().add("key", LongType()).add("count", LongType())
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "says"),
+    [
+        (NUMBERS, {"operatorUid": ""}, "needs the option operatorUid"),
+        (NUMBERS, {"parallelism": "200"}, "parallelism is 200, more than the 128 key groups"),
+        (StructType().add("key", LongType()), {}, "no column beside the key 'key': every other column is a state"),
+        (
+            StructType().add("key", LongType()).add("_timers/event", LongType()),
+            {},
+            "'_timers/event' cannot be a state: names that begin with '_' are those of the runtime",
+        ),
+        (
+            StructType().add("key", StructType().add("a", MapType(StringType(), LongType()))).add("n", LongType()),
+            {},
+            "the column 'key' has maps, which cannot be keys",
+        ),
+    ],
+)
+def test_mistakes_of_a_write_are_named_at_the_call(tmp_path, columns, options, says):
+    with pytest.raises(ConfigurationError, match=says):
+        TamiasStateSource({"path": str(tmp_path / "new"), **UID, **options}).writer(columns, overwrite=False)
+
+
+def test_a_keyed_write_has_the_key_groups_of_the_operator_that_it_replaces(tmp_path):
+    write(tmp_path / "old", [[row_of(1)]], **UID, maxParallelism="16")
+    write(tmp_path / "new", [[row_of(1)]], **UID, baseSavepoint=str(tmp_path / "old"))
+    assert open_savepoint(str(tmp_path / "new")).operator("every-kind").metadata.max_parallelism == 16
+
+
+MOMENT = datetime.datetime(2024, 1, 31, 12, 30, 1, 999)  # Spark gives it in the time zone of the process
+
+
+@pytest.mark.parametrize(
+    ("data_type", "given", "found"),
+    [
+        (TimestampType(), MOMENT, MOMENT.astimezone(datetime.UTC)),
+        (BinaryType(), bytearray(b"ab"), b"ab"),
+        (StructType().add("a", BinaryType()), Row(a=bytearray(b"x")), {"a": b"x"}),
+        (StructType().add("a", ArrayType(TimestampType())), Row(a=[MOMENT]), {"a": [MOMENT.astimezone(datetime.UTC)]}),
+    ],
+)
+def test_timestamps_and_bytes_are_written_and_read(tmp_path, data_type, given, found):
+    columns = StructType().add("key", data_type).add("v", data_type).add("l", ArrayType(data_type))
+    columns = columns.add("m", MapType(StringType(), data_type))
+    write(tmp_path / "new", [[Row(key=given, v=given, l=[given], m={"a": given})]], columns, **UID)
+    (row,) = rows(str(tmp_path / "new"), **UID)
+    as_key = {f"f{n}": value for n, value in enumerate(found.values())} if isinstance(found, dict) else found
+    assert row == {"key": as_key, "v": found, "l": [found], "m": [("a", found)]}
+
+
+def test_structs_inside_of_keys_are_tuples(tmp_path):
+    inner = StructType().add("b", StringType()).add("c", LongType())
+    columns = StructType().add("key", StructType().add("a", LongType()).add("inner", inner)).add("n", LongType())
+    write(tmp_path / "new", [[Row(key=Row(a=1, inner=Row(b="x", c=2)), n=5)]], columns, **UID)
+    stored = open_savepoint(str(tmp_path / "new")).operator("every-kind")
+    assert [row for part in range(len(stored.parts())) for row in key_rows(stored, part)] == [((1, ("x", 2)), {"n": 5})]
+
+
+def test_digests_of_keys_that_are_not_those_of_a_task_are_refused(tmp_path):
+    writer = TamiasStateSource({"path": str(tmp_path / "new"), **UID}).writer(NUMBERS, overwrite=False)
+    message = writer.write(iter([Row(key=1, count=1)]))
+    (file,) = (tmp_path / "new").glob("keys-*")
+    file.write_bytes(file.read_bytes()[:-16])
+    with pytest.raises(CorruptFileError, match=file.name):
+        writer.commit([message])
 
 
 @pytest.mark.parametrize("value", [1, None])

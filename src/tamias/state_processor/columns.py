@@ -68,6 +68,8 @@ def declared_column(schema: Schema, classes: ClassFields) -> DataType | None:
             return _row([(name, each) for name, each in fields], classes)
         case {"tuple": fields} if fields:
             return _row([(f"f{number}", each) for number, each in enumerate(fields)], classes)
+        case {"primitive-array": "BYTE"}:
+            return DataTypes.BYTES()
         case {"list": each} | {"array": each} | {"primitive-array": each}:
             element = declared_column(each, classes)
             return None if element is None else DataTypes.ARRAY(element)

@@ -17,6 +17,7 @@ from tamias.errors import StateError, preview
 from tamias.keygroups import user_key
 from tamias.state.canonical_format import decode_file
 from tamias.state.snapshots import StateFile
+from tamias.state.state_files import read_state, write_state
 from tamias.state_processor.new_savepoint import new_file_name
 from tamias.storage.file_store import FileStore
 from tamias.types.by_value import dumps
@@ -41,24 +42,24 @@ class KeyDigests:
         """Note a key of a range, in the form of tables."""
         self._by_range.setdefault(number, bytearray()).extend(_digest(stored_key))
 
-    def finish(self) -> dict[int, str]:
+    def finish(self) -> dict[int, StateFile]:
         """Write the digests, and return the files by range."""
         written = {}
         for number, digests in self._by_range.items():
-            written[number] = name = f"keys-{new_file_name()}"
-            self._files.write(name, bytes(digests))
+            written[number] = write_state(self._files, f"keys-{new_file_name()}", bytes(digests), 0)
         self._by_range.clear()
         return written
 
 
-def check_digests(files: FileStore, digest_files: Iterable[str], state_files: Iterable[StateFile]) -> None:
+def check_digests(files: FileStore, digest_files: Iterable[StateFile], state_files: Iterable[StateFile]) -> None:
     """Refuse a range in which a key has two rows; remove the files with its digests if none has.
 
     Raises:
         StateError: A key has two rows.
+        CorruptFileError: A file of digests is not the one that a task wrote.
     """
-    names = list(digest_files)
-    together = b"".join(files.read(name) for name in names)
+    written = list(digest_files)
+    together = b"".join(read_state(files, file) for file in written)
     buffers = [None, pyarrow.py_buffer(together)]
     digests = pyarrow.FixedSizeBinaryArray.from_buffers(pyarrow.binary(_BYTES), len(together) // _BYTES, buffers)
     counts = pyarrow.compute.value_counts(digests)
@@ -69,8 +70,9 @@ def check_digests(files: FileStore, digest_files: Iterable[str], state_files: It
             f"key {shown} has two rows; a savepoint has one value of each state for a key: group the DataFrame by the "
             "key before it is written"
         )
-    for name in names:
-        files.delete(name)
+    for file in written:
+        assert file.path is not None, "digests are never kept inside the metadata"
+        files.delete(file.path)
 
 
 def _more_than_one(counts: Any) -> Any:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import Any, NamedTuple
 
 from tamias.checkpoint.metadata import OperatorMetadata
-from tamias.errors import StateError, preview
+from tamias.errors import ConfigurationError, StateError, preview
 from tamias.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tamias.keygroups import key_group, key_group_range, state_key, subtask_of
 from tamias.state.canonical_format import TableEntries
@@ -21,17 +21,36 @@ from tamias.types.data_type import DataType
 from tamias.types.data_type_info import type_info_of
 from tamias.types.data_types import ArrayType, MapType, RowType
 
-__all__ = ["KeyStateFiles", "StatesByColumn", "WrittenRanges", "operator_metadata"]
+__all__ = ["KeyStateFiles", "StatesByColumn", "WrittenRanges", "check_key_type", "operator_metadata"]
 
 _BUFFERED_ENTRIES = 100_000
 _RECENT_KEYS = 100_000
 
 
 class StatesByColumn:
-    """The states that the columns of a table stand for."""
+    """The states that the columns of a table stand for.
+
+    Raises:
+        ConfigurationError: A column is missing, or cannot be a key or a state.
+    """
 
     def __init__(self, row_type: RowType, key_column: str) -> None:
+        names = row_type.field_names()
+        if key_column not in names:
+            raise ConfigurationError(f"the DataFrame has no column {key_column!r} for the key; it has {names}")
+        check_key_type(key_column, row_type.field_types()[names.index(key_column)])
+        if len(names) == 1:
+            raise ConfigurationError(
+                f"the DataFrame has no column beside the key {key_column!r}: every other column is a state"
+            )
+        for name in names:
+            if name.startswith("_") and name != key_column:
+                raise ConfigurationError(
+                    f"the column {name!r} cannot be a state: names that begin with '_' are those of the runtime; "
+                    "rename the column"
+                )
         self._types = {field.name: field.data_type for field in row_type if field.name != key_column}
+        self.declared()  # refuses columns that no state can be declared for
 
     @property
     def infos(self) -> tuple[StateInfo, ...]:
@@ -41,6 +60,24 @@ class StatesByColumn:
     def declared(self) -> dict[str, Declaration]:
         """Return the declaration of the state of each column."""
         return {name: _declared(name, data_type) for name, data_type in self._types.items()}
+
+
+def check_key_type(column: str, data_type: DataType) -> None:
+    """Refuse the type of a column whose values cannot be keys.
+
+    Raises:
+        ConfigurationError: The type has maps, which have no hash.
+    """
+    match data_type:
+        case MapType():
+            raise ConfigurationError(
+                f"the column {column!r} has maps, which cannot be keys of a stream: use a struct, text or a number"
+            )
+        case ArrayType():
+            check_key_type(column, data_type.element_type)
+        case RowType():
+            for each in data_type.field_types():
+                check_key_type(column, each)
 
 
 def _declared(name: str, data_type: DataType) -> Declaration:
@@ -58,7 +95,7 @@ class WrittenRanges(NamedTuple):
     """The files that one task wrote, by range of key groups: the state, and the digests of the keys."""
 
     files: dict[int, list[StateFile]]
-    digests: dict[int, str]
+    digests: dict[int, StateFile]
 
 
 class KeyStateFiles:

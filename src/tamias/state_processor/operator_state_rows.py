@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
 from tamias.errors import ConfigurationError, StateError, preview
@@ -104,7 +105,8 @@ def _is_of_serializer(schema: Any) -> bool:
 class ElementPlace(NamedTuple):
     """Where an element of a list goes.
 
-    Without a subtask, all elements are divided. Without a position, they stay in the order of the DataFrame.
+    Without a subtask, all elements are divided. Without a position, they stay in the order of the rows that Spark hands
+    to the writer: of its partitions, and of the rows in each of them.
     """
 
     subtask: int | None
@@ -156,6 +158,7 @@ class ElementRows:
         self._as_bytes = stored_form or kind in (RAW_OPERATOR, RAW_KEYED)
         self._known = known
         self._check_columns()
+        self.gather(())  # refuses columns that no state can be declared for
 
     def _check_columns(self) -> None:
         content = ("key", "value") if self.mode == "broadcast" else ("element",)
@@ -247,15 +250,23 @@ def by_subtask(
 ) -> list[list[Any]]:
     """Return the elements of a state that each subtask holds.
 
-    Elements of lists go where their rows say, in the order of their positions, or of the DataFrame without positions.
+    Elements of lists go where their rows say, in the order of their positions, or of the rows without positions.
     Without a subtask, a list is divided evenly, and all of a union list is in the first subtask, as every subtask
-    restores all of it.
+    restores all of it. Raw keyed state is in the order of its key groups.
+
+    Args:
+        rows: What made the elements.
+        gathered: The elements of each task, in the order of the tasks.
+        parallelism: The number of subtasks.
+        max_parallelism: The number of key groups.
 
     Raises:
-        StateError: A subtask or key group is not one of the operator's, or a key of broadcast state has two rows.
+        StateError: A subtask or key group is not one of the operator's, two elements have one position, or two rows
+            are of one key of broadcast state or of one key group.
     """
     together = [(place, each) for part in gathered for place, each in zip(part.places, part.elements, strict=True)]
-    together.sort(key=lambda one: (one[0].subtask or 0, one[0].position or 0))
+    together.sort(key=lambda one: (one[0].subtask or 0, one[0].position or 0))  # stable: see `ElementPlace`
+    _check_positions(rows, [place for place, _ in together])
     elements = [element for _, element in together]
     if rows.mode == "broadcast":
         if len({key for key, _ in elements}) < len(elements):
@@ -263,8 +274,14 @@ def by_subtask(
         return [elements] * parallelism
     found: list[list[Any]] = [[] for _ in range(parallelism)]
     if rows.kind == RAW_KEYED:
-        for element in sorted(elements):
-            group = decode_key_group(element).key_group
+        seen: set[int] = set()
+        for group, element in sorted((decode_key_group(element).key_group, element) for element in elements):
+            if group in seen:
+                raise StateError(
+                    f"key group {group} of state {rows.name!r} has two rows, and the order of their bytes is not "
+                    "known: put the bytes of a key group into one row"
+                )
+            seen.add(group)
             if group >= max_parallelism:
                 raise StateError(f"key group {group} of state {rows.name!r} is not one of {max_parallelism}")
             found[subtask_of(KeyGroup(group), max_parallelism, parallelism)].append(element)
@@ -279,6 +296,22 @@ def by_subtask(
                 raise StateError(f"subtask {place.subtask} of state {rows.name!r} is not one of {parallelism}")
             found[cast(int, place.subtask)].append(element)
     return found
+
+
+def _check_positions(rows: ElementRows, places: Sequence[ElementPlace]) -> None:
+    """Refuse elements whose order their positions do not tell; the places are sorted."""
+    for place, following in pairwise(places):
+        if place.position is not None and place == following:
+            of_subtask = "" if place.subtask is None else f" of subtask {place.subtask}"
+            advice = (
+                "keep the column subtask, in which the positions were counted, or number all elements anew"
+                if place.subtask is None
+                else "number the elements of each subtask anew"
+            )
+            raise StateError(
+                f"two elements of state {rows.name!r} have the position {place.position}{of_subtask}, so their order "
+                f"is not known: {advice}, or leave out the column position to take the rows as they come"
+            )
 
 
 def states_at(old: Sequence[OperatorState | None], parallelism: int) -> list[OperatorState]:

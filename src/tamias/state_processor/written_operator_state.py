@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tamias.checkpoint.metadata import OperatorMetadata
 from tamias.errors import StateError
+from tamias.operators.windows.firing_marks import FIRING_MARKS
 from tamias.state.declared import merged
 from tamias.state.operator_state_files import OperatorState, encode_operator_state
 from tamias.state.snapshots import RAW_KEYED, OperatorSnapshot, StateInfo
@@ -14,7 +15,7 @@ from tamias.state_processor.new_savepoint import NewSavepoint, WrittenFiles
 from tamias.state_processor.operator_state_rows import ElementRows, GatheredElements, by_subtask, states_at
 from tamias.state_processor.stored_savepoint import StoredOperator
 
-__all__ = ["keeping_operator_state", "replacing_operator_state"]
+__all__ = ["check_key_groups", "keeping_operator_state", "replacing_operator_state"]
 
 
 def replacing_operator_state(
@@ -42,20 +43,31 @@ def keeping_operator_state(
 ) -> OperatorMetadata:
     """Return an operator whose keyed state was written anew, with the operator state that it has in another savepoint.
 
-    Raises:
-        StateError: The operator has raw keyed state, which belongs to key groups that the new operator does not have.
+    The operator has passed `check_key_groups`.
     """
     infos = [info for info in operator.metadata.states if info.of_subtask]
     if not infos:
         return written
-    before, now = operator.metadata.max_parallelism, written.max_parallelism
-    if before != now and any(info.kind == RAW_KEYED for info in infos):
-        raise StateError(
-            f"operator {operator.label} has raw keyed state of {before} key groups, and cannot be written with {now}: "
-            f"set maxParallelism to {before}"
-        )
     states = states_at(operator.operator_states(), written.parallelism)
     return _with_operator_state(savepoint, written, states, infos)
+
+
+def check_key_groups(operator: StoredOperator, max_parallelism: int) -> None:
+    """Refuse another number of key groups for an operator whose operator state belongs to key groups.
+
+    Raises:
+        StateError: The operator has raw keyed state, or marks of fired windows, of other key groups.
+    """
+    before = operator.metadata.max_parallelism
+    if before == max_parallelism:
+        return
+    for info in operator.metadata.states:
+        if info.kind == RAW_KEYED or (info.of_subtask and info.name == FIRING_MARKS):
+            what = "raw keyed state" if info.kind == RAW_KEYED else "windows in slices, with marks of what has fired,"
+            raise StateError(
+                f"operator {operator.label} has {what} of {before} key groups, and cannot be written with "
+                f"{max_parallelism}: set maxParallelism to {before}"
+            )
 
 
 def _without_operator_state(metadata: OperatorMetadata) -> OperatorMetadata:

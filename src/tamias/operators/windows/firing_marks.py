@@ -17,6 +17,9 @@ from tamias.keygroups import KeyGroupRange, key_group, user_key
 from tamias.state.operator_state import OperatorStates
 from tamias.types.time_bounds import MIN_TIMESTAMP
 
+FIRING_MARKS = "_window/progress"
+"""The name of the operator state with the marks."""
+
 
 @dataclass(frozen=True, slots=True)
 class FiringMark:
@@ -33,7 +36,7 @@ class FiringMarks:
     """The marks of all subtasks in the restored checkpoint, and this subtask's mark in the next one."""
 
     def __init__(self, states: OperatorStates) -> None:
-        self._state: ListState[Any] = states.get_union_list_state(ListStateDescriptor("_window/progress"))
+        self._state: ListState[Any] = states.get_union_list_state(ListStateDescriptor(FIRING_MARKS))
 
     def of(self, key_groups: KeyGroupRange) -> list[FiringMark]:
         """Return the restored marks that overlap a range of key groups."""

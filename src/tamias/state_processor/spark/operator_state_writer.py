@@ -22,7 +22,7 @@ from tamias.state_processor.new_savepoint import NewSavepoint, new_file_name
 from tamias.state_processor.operator_state_rows import ElementRows, GatheredElements
 from tamias.state_processor.spark.base_savepoint import WrittenSavepoint
 from tamias.state_processor.spark.source_options import SourceOptions
-from tamias.state_processor.spark.spark_values import plain_row
+from tamias.state_processor.spark.spark_values import RowValues
 from tamias.state_processor.stored_savepoint import StoredOperator
 from tamias.state_processor.written_operator_state import replacing_operator_state
 from tamias.types.by_value import dumps
@@ -45,7 +45,7 @@ class OperatorStateWriter(DataSourceWriter):  # type: ignore[misc]
         given.refuse("operatorState", "keyColumn")
         self._operator = given.operator
         self._max_parallelism = given.number("maxParallelism", 128)
-        self._parallelism = min(given.number("parallelism", 8), self._max_parallelism)
+        self._parallelism = given.parallelism(self._max_parallelism)
         self._savepoint = WrittenSavepoint(options)
         self._savepoint.check()
         name, operator = given.text("operatorState"), self._savepoint.base_operator()
@@ -59,11 +59,12 @@ class OperatorStateWriter(DataSourceWriter):  # type: ignore[misc]
                 f"tamias-state needs the option operatorStateKind: no savepoint tells of which kind {name!r} is"
             )
         stored_form = given.flag("storedForm", default=False)
-        self._rows = ElementRows(name, kind, row_type_from_spark(schema), known, stored_form=stored_form)
+        self._row_type = row_type_from_spark(schema)
+        self._rows = ElementRows(name, kind, self._row_type, known, stored_form=stored_form)
 
     def write(self, iterator: Iterator[Any]) -> _Written:
         """Write the rows of a task."""
-        gathered = self._rows.gather(map(plain_row, iterator))
+        gathered = self._rows.gather(map(RowValues(self._row_type), iterator))
         name = f"rows-{new_file_name()}"
         return _Written(write_state(self._savepoint.directory(), name, dumps(gathered), 0, hashed=True))
 

@@ -72,6 +72,20 @@ class SourceOptions:
             raise ConfigurationError(f"the option {name} is a number from 1 to 32768, got {text!r}")
         return int(text)
 
+    def parallelism(self, max_parallelism: int) -> int:
+        """Return the number of parts that are written.
+
+        Raises:
+            ConfigurationError: It is larger than the number of key groups.
+        """
+        wanted = self.number("parallelism", min(8, max_parallelism))
+        if wanted > max_parallelism:
+            raise ConfigurationError(
+                f"the option parallelism is {wanted}, more than the {max_parallelism} key groups of the operator: "
+                "a part has at least one key group; set parallelism lower, or maxParallelism higher"
+            )
+        return wanted
+
     def flag(self, name: str, *, default: bool) -> bool:
         """Return an option that is true or false."""
         text = self.text(name, str(default)).lower()

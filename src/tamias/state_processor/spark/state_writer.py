@@ -14,17 +14,15 @@ from pyspark.sql.datasource import DataSourceWriter, WriterCommitMessage
 
 from tamias.checkpoint.metadata import OperatorMetadata
 from tamias.engine.spark.data_frames.spark_schemas import row_type_from_spark
-from tamias.errors import ConfigurationError
 from tamias.state.snapshots import StateFile
 from tamias.state_processor.key_digests import check_digests
 from tamias.state_processor.key_state_files import KeyStateFiles, StatesByColumn, WrittenRanges, operator_metadata
 from tamias.state_processor.new_savepoint import NewSavepoint
 from tamias.state_processor.spark.base_savepoint import WrittenSavepoint
 from tamias.state_processor.spark.source_options import SourceOptions, configured_key
-from tamias.state_processor.spark.spark_values import plain_row
+from tamias.state_processor.spark.spark_values import RowValues, as_key
 from tamias.state_processor.stored_savepoint import StoredOperator
-from tamias.state_processor.written_operator_state import keeping_operator_state
-from tamias.types.row import Row
+from tamias.state_processor.written_operator_state import check_key_groups, keeping_operator_state
 
 __all__ = ["StateWriter"]
 
@@ -47,18 +45,21 @@ class StateWriter(DataSourceWriter):  # type: ignore[misc]
 
     def __init__(self, options: dict[str, str], schema: Any) -> None:
         given = SourceOptions(options, writing=True)
-        self._options = options
-        self._key_column = given.text("keyColumn", "key")
-        names = [field.name for field in schema.fields]
-        if self._key_column not in names:
-            raise ConfigurationError(f"the DataFrame has no column {self._key_column!r} for the key; it has {names}")
-        self._columns = StatesByColumn(row_type_from_spark(schema), self._key_column)
-        self._max_parallelism = given.number("maxParallelism", 128)
-        self._parallelism = min(given.number("parallelism", 8), self._max_parallelism)
-        self._hashed = configured_key() is not None
         given.refuse("the columns of keyed state", "operatorStateKind", "storedForm")
+        self._operator = given.operator
+        self._key_column = given.text("keyColumn", "key")
+        self._row_type = row_type_from_spark(schema)
+        self._columns = StatesByColumn(self._row_type, self._key_column)
+        self._hashed = configured_key() is not None
         self._savepoint = WrittenSavepoint(options)
         self._savepoint.check()
+        before = self._savepoint.base_operator()
+        self._max_parallelism = given.number(
+            "maxParallelism", 128 if before is None else before.metadata.max_parallelism
+        )
+        self._parallelism = given.parallelism(self._max_parallelism)
+        if before is not None:
+            check_key_groups(before, self._max_parallelism)
 
     def write(self, iterator: Iterator[Any]) -> _Written:
         """Write the rows of a task."""
@@ -69,26 +70,24 @@ class StateWriter(DataSourceWriter):  # type: ignore[misc]
             max_parallelism=self._max_parallelism,
             hashed=self._hashed,
         )
-        for row in iterator:
-            values = plain_row(row)
+        for values in map(RowValues(self._row_type), iterator):
             key = values.pop(self._key_column)
-            target.add(tuple(key) if isinstance(key, Row) else key, values)
+            target.add(as_key(key), values)
         return _Written(target.finish())
 
     def commit(self, messages: list[Any]) -> None:
         """Publish the savepoint: all tasks have succeeded."""
         ranges: dict[int, list[StateFile]] = {}
-        digests: dict[int, list[str]] = {}
+        digests: dict[int, list[StateFile]] = {}
         for message in messages:
             if message is not None:
                 for number, files in message.ranges.files.items():
                     ranges.setdefault(number, []).extend(files)
-                for number, name in message.ranges.digests.items():
-                    digests.setdefault(number, []).append(name)
-        for number, names in digests.items():
-            check_digests(self._savepoint.directory(), names, ranges.get(number, ()))
-        operator = SourceOptions(self._options, writing=True).operator
-        new = operator_metadata(operator, self._columns.infos, ranges, self._parallelism, self._max_parallelism)
+                for number, file in message.ranges.digests.items():
+                    digests.setdefault(number, []).append(file)
+        for number, digest_files in digests.items():
+            check_digests(self._savepoint.directory(), digest_files, ranges.get(number, ()))
+        new = operator_metadata(self._operator, self._columns.infos, ranges, self._parallelism, self._max_parallelism)
 
         def written(savepoint: NewSavepoint, before: StoredOperator | None) -> OperatorMetadata:
             return new if before is None else keeping_operator_state(savepoint, before, new)
