@@ -2,9 +2,11 @@
 
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
+from tamias.clock import ManualClock, SteadyClock
 from tamias.common import Configuration
 from tamias.config.elasticity_settings import (
     AutoscalerSettings,
@@ -12,10 +14,15 @@ from tamias.config.elasticity_settings import (
     ReactiveSettings,
     elasticity_settings,
 )
+from tamias.driver.elasticity import Elasticity
+from tamias.driver.job import Job
+from tamias.driver.job_handle import JobHandle
 from tamias.driver.reactive_mode import ReactiveMode
+from tamias.driver.rescaling import Rescaling
 from tamias.driver.submit import submit
 from tamias.engine.local_engine import LocalEngine
 from tamias.errors import ConfigurationError
+from tamias.testing.drawn_job import drawn_job
 from tests.live_jobs import environment, generated, until
 
 
@@ -84,6 +91,48 @@ def test_job_follows_the_places_within_its_max_parallelism(tmp_path, maximum, mo
         engine.places = 1
         until(lambda: rescales(handle) == [(2, most, None), (most, 1, None)])
         assert handle.statistics.rescales[0].cause == "reactive mode: the cluster has 4 places"
+
+
+def asked_by(load, places=None, maximum=128, **keys):
+    """Return what a job of parallelism 2 asks for by itself within some seconds, without running it."""
+    env = environment(parallelism=2, **keys)
+    env.set_max_parallelism(maximum)
+    generated(env, None, 200.0).key_by(lambda n: n).map(lambda n: n)
+    graph, settings = drawn_job(env)
+    clock, handle = ManualClock(0), JobHandle(settings.job_id, settings.job_name)
+    job = Job.of(graph, settings, handle, clock, SteadyClock(clock))
+    engine, unused = LocalEngine(graph, clock), cast(Any, None)
+    engine.places = places
+    elasticity = Elasticity(job, engine, Rescaling(job, engine, unused, unused))
+    elasticity._utilization = lambda: load  # type: ignore[method-assign]
+    for _ in range(5):
+        clock.advance(1_000)
+        elasticity.attend(has_backlog=False)
+    return [request.parallelism for request in handle.take_rescales()][:1]
+
+
+AUTOSCALER = {
+    "job.autoscaler.enabled": "true",
+    "job.autoscaler.utilization.target": "0.2",
+    "job.autoscaler.stabilization.interval": "0 s",
+    "job.autoscaler.metrics.window": "2 s",
+}
+
+
+def test_busy_job_gets_the_highest_parallelism_that_it_can_have():
+    assert asked_by(1.0, **AUTOSCALER) == [10]
+    assert asked_by(1.0, maximum=5, **AUTOSCALER) == [5]
+    assert asked_by(1.0, **AUTOSCALER, **{"tamias.slots.max": "4"}) == [4]
+    assert asked_by(1.0, places=3, **AUTOSCALER) == [3]
+    assert asked_by(1.0, places=2, **AUTOSCALER) == [], "it has that already"
+    assert asked_by(1.0, places=1, **AUTOSCALER) == [], "a busy job keeps what it has"
+
+
+def test_places_beyond_the_slots_of_the_job_are_not_asked_for():
+    stabilization = "jobmanager.adaptive-scheduler.executing.resource-stabilization-timeout"
+    keys = {"scheduler-mode": "reactive", stabilization: "0 s"}
+    assert asked_by(0.0, places=9, **keys) == [9]
+    assert asked_by(0.0, places=9, **keys, **{"tamias.slots.max": "4"}) == [4]
 
 
 def test_idle_job_is_scaled_down_to_the_lowest_parallelism(tmp_path):

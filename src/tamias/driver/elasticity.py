@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from bisect import bisect_left
 from concurrent.futures import Future
 
 from tamias.driver.autoscaler import Autoscaler, Load
@@ -65,29 +66,39 @@ class Elasticity:
         if places is None:
             return
         if places != self._places:
-            self._places, self._fitting = places, self._fits_in(places)
+            self._places, self._fitting = places, self._highest_possible(places, places)
         wanted = mode.observe(now_ms, fitting=self._fitting, parallelism=self._parallelism)
         if wanted is not None:
             self._ask(wanted, f"reactive mode: the cluster has {places} places")
 
-    def _fits_in(self, places: int) -> int:
-        """Return the highest parallelism whose graph has a place for everything; 0 if there is none."""
-        parallelism = 0
-        while parallelism < places:
-            try:
-                graph = self._rescaling.graph_at(parallelism + 1)
-            except (InvalidProgramError, RescaleError):
-                break
-            if self._engine.needed_places(graph) > places:
-                break
-            parallelism += 1
-        return parallelism
-
     def _follow_load(self, autoscaler: Autoscaler, now_ms: int, *, has_backlog: bool) -> None:
-        load = Load(self._utilization(), has_backlog)
-        decision = autoscaler.observe(now_ms, load, self._parallelism)
-        if decision is not None:
-            self._ask(decision.parallelism, f"autoscaler: {decision.reason}")
+        load, now = Load(self._utilization(), has_backlog), self._parallelism
+        decision = autoscaler.observe(now_ms, load, now)
+        if decision is None:
+            return
+        wanted = decision.parallelism
+        if wanted > now:
+            wanted = self._highest_possible(wanted, self._engine.places, above=now)
+        if wanted != now:
+            self._ask(wanted, f"autoscaler: {decision.reason}")
+
+    def _highest_possible(self, most: int, places: int | None, *, above: int = 0) -> int:
+        """Return the highest parallelism that the job can have, up to `most`; `above` if it can have none above that.
+
+        Args:
+            most: The highest that is wanted.
+            places: The places for everything that runs at the same time; None if that is not known.
+            above: A parallelism that is not looked at, and none below it.
+        """
+        candidates = range(above + 1, most + 1)
+        return above + bisect_left(candidates, True, key=lambda each: not self._is_possible(each, places))
+
+    def _is_possible(self, parallelism: int, places: int | None) -> bool:
+        try:
+            graph = self._rescaling.graph_at(parallelism)
+        except (InvalidProgramError, RescaleError):
+            return False
+        return places is None or self._engine.needed_places(graph) <= places
 
     def _ask(self, parallelism: int, cause: str) -> None:
         _log.info("job %s is to go from %d to %d: %s", self._job.name, self._parallelism, parallelism, cause)

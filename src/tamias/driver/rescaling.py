@@ -116,24 +116,29 @@ class Rescaling:
             raise RescaleError("a parallelism is a number from 1 on")
         if self._checkpoints.refusal is not None:
             raise RescaleError(self._checkpoints.refusal)
-        graph = self.graph_at(request.parallelism)
+        graph = self.graph_at(request.parallelism, request.most_slots)
         if _parallelisms(graph) == _parallelisms(job.graph):
             raise RescaleError("no operator would have another parallelism; operators keep one that the program sets")
-        most = self._most_slots if request.most_slots is None else request.most_slots
-        if most is not None and graph.slot_count > most:
-            raise RescaleError(f"it needs {graph.slot_count} slots, and may take {most} ({MOST_SLOTS.key})")
         return graph
 
-    def graph_at(self, parallelism: int) -> JobGraph:
+    def graph_at(self, parallelism: int, most_slots: int | None = None) -> JobGraph:
         """Return the graph that the running job would have at another parallelism.
 
+        Args:
+            parallelism: The default parallelism.
+            most_slots: The slots that it may take; None for as many as the job may take now.
+
         Raises:
-            RescaleError: It was submitted without what draws it.
+            RescaleError: It was submitted without what draws it, or it needs more slots.
             InvalidProgramError: It cannot run at this parallelism.
         """
         if self._job.settings.graph_at is None:
             raise RescaleError("it was submitted as a graph, without the program that draws it")
-        return carried_over(self._job.settings.graph_at(parallelism), self._job.graph)
+        graph = carried_over(self._job.settings.graph_at(parallelism), self._job.graph)
+        most = self._most_slots if most_slots is None else most_slots
+        if most is not None and graph.slot_count > most:
+            raise RescaleError(f"it needs {graph.slot_count} slots, and may take {most} ({MOST_SLOTS.key})")
+        return graph
 
     @property
     def is_under_way(self) -> bool:
