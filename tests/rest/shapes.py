@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tamias.rest.flink_answers import READING
 from tamias.rest.shapes import Either, Map, Maybe
 
-__all__ = ["READING", "misfits"]
+__all__ = ["READING", "misfits", "names_of"]
+
+
+def names_of(get: Callable[[str], Any], job_id: str) -> dict[str, Any]:
+    """Return what the variable parts of paths are filled with: a job that runs, and parts of it."""
+    vertex = get(f"/jobs/{job_id}")["vertices"][0]["id"]
+    slots = [each["id"] for each in get("/taskmanagers")["taskmanagers"]]
+    return {
+        "jobid": job_id,
+        "vertexid": vertex,
+        "subtaskindex": 0,
+        "attempt": get(f"/jobs/{job_id}/vertices/{vertex}/subtasks/0")["attempt"],
+        "taskmanagerid": next(each for each in slots if each.startswith(job_id)),
+        "checkpointid": get(f"/jobs/{job_id}/checkpoints")["latest"]["completed"]["id"],
+        "rescaleuuid": get(f"/jobs/{job_id}/rescales/history")[0]["rescaleUuid"],
+    }
 
 
 def misfits(shape: Any, value: Any, at: str = "") -> list[str]:

@@ -36,24 +36,24 @@ def until_seen(caller, job_id, vertex, function):
 
     def is_seen():
         found.update(caller.get(f"/jobs/{job_id}/vertices/{vertex}/flamegraph"))
-        return found["root"] is not None and any(function in name for name in names_in(found["root"]))
+        return "data" in found and any(function in name for name in names_in(found["data"]))
 
     until(is_seen)
-    return found["root"]
+    return found["data"]
 
 
 def graph_of(caller, job_id, vertex, more=""):
     """Wait for the graph of a vertex."""
     path = f"/jobs/{job_id}/vertices/{vertex}/flamegraph{more}"
     until(lambda: caller.get(path)["endTimestamp"] > 0)
-    return caller.get(path)["root"]
+    return caller.get(path)["data"]
 
 
 def test_a_flame_graph_shows_the_functions_of_a_vertex_in_flinks_form(caller, run):
     handle = run(function=slowly, **ANEW)
     first, second = [each["id"] for each in caller.get(f"/jobs/{handle.job_id}")["vertices"]]
     waiting = caller.get(f"/jobs/{handle.job_id}/vertices/{first}/flamegraph")
-    assert waiting == {"endTimestamp": -3, "root": None}, "Flink: the first request starts the samples"
+    assert waiting == {"endTimestamp": -3}, "Flink: the first request starts the samples"
     root = until_seen(caller, handle.job_id, first, "test_inspection.slowly:")
     assert not misfits(FRAME, root) and root["name"] == "root"
     assert root["value"] == 40, "twenty samples of each of two slots"
@@ -90,10 +90,10 @@ def test_there_is_no_graph_when_it_is_switched_off_or_the_job_is_over(caller, ru
     handle = run(rest__flamegraph__enabled="false")
     vertex = caller.get(f"/jobs/{handle.job_id}")["vertices"][0]["id"]
     path = f"/jobs/{handle.job_id}/vertices/{vertex}/flamegraph"
-    assert caller.get(path) == {"endTimestamp": -2, "root": None}
+    assert caller.get(path) == {"endTimestamp": -2}
     handle.cancel()
     handle.wait_for_end(30)
-    assert caller.get(path) == {"endTimestamp": -1, "root": None}
+    assert caller.get(path) == {"endTimestamp": -1}
 
 
 def test_the_driver_of_a_job_is_shown_with_its_settings_and_logs(caller, run, tmp_path):

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from tamias.common import JobStatus
+from tamias.errors import RescaleError
+from tamias.rest.answer_shapes import ANSWERS
 from tests.imports import SOURCE
 from tests.live_jobs import until
-from tests.rest.shapes import READING, misfits
+from tests.rest.shapes import READING, misfits, names_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -17,14 +19,70 @@ def test_every_answer_has_the_shape_of_flinks(caller, run, tmp_path):
     handle = run(tmp_path)
     until(lambda: handle.progress().checkpoints_completed > 1)
     until(lambda: handle.request_savepoint(str(tmp_path / "saved")).result(30))
-    job = caller.get(f"/jobs/{handle.job_id}")
-    vertex = job["vertices"][0]["id"]
-    checkpoint = caller.get(f"/jobs/{handle.job_id}/checkpoints")["latest"]["completed"]["id"]
-    slot = caller.get("/taskmanagers")["taskmanagers"][0]["id"]
-    names = {"jobid": handle.job_id, "vertexid": vertex, "subtaskindex": 0, "attempt": 0, "taskmanagerid": slot}
+    handle.request_rescale(1).result(30)
+    until(lambda: handle.progress().checkpoints_completed > 2)
+    names = names_of(caller.get, str(handle.job_id))
     for path, shape in READING.items():
-        answer = caller.get(path.format(**names, checkpointid=checkpoint))
-        assert not misfits(shape, answer), path
+        assert not misfits(shape, caller.get(path.format(**names))), path
+    for path in ("rescales", "time-line", "metric-history"):
+        answer = caller.get(f"/jobs/{handle.job_id}/{path}")
+        assert not misfits(ANSWERS[f"GET /jobs/{{jobid}}/{path}"], answer), path
+
+
+def test_the_result_of_a_job_is_told_when_it_has_ended(caller, run):
+    path = "/jobs/{jobid}/execution-result"
+    handle = run()
+    at = path.format(jobid=handle.job_id)
+    assert caller.get(at) == {"status": {"id": "IN_PROGRESS"}}
+    handle.cancel()
+    handle.wait_for_end(30)
+    result = caller.get(at)["job-execution-result"]
+    assert (result["id"], result["application-status"]) == (str(handle.job_id), "CANCELED")
+
+    def failing(n):
+        raise LookupError("no such shop")
+
+    failed = run(function=failing)
+    failed.wait_for_end(30)
+    answer = caller.get(path.format(jobid=failed.job_id))
+    assert not misfits(READING[path], answer)
+    result = answer["job-execution-result"]
+    assert (result["application-status"], result["failure-cause"]["class"]) == ("FAILED", "LookupError")
+
+
+def test_rescales_are_counted_by_their_outcome(caller, run, tmp_path):
+    handle = run(tmp_path)
+    until(lambda: handle.progress().checkpoints_completed > 0)
+    handle.request_rescale(1).result(30)
+    with pytest.raises(RescaleError):
+        handle.request_rescale(1).result(30)
+    at = f"/jobs/{handle.job_id}/rescales"
+    found = caller.get(f"{at}/overview")
+    assert found["rescalesCounts"] == {"completed": 1, "ignored": 1, "failed": 0, "inProgress": 0}
+    done = found["latest"]["completed"]
+    assert {(each["preRescaleParallelism"], each["postRescaleParallelism"]) for each in done["vertices"].values()} == {
+        (2, 1)
+    }
+    (slots,) = done["slots"].values()
+    assert (slots["preRescaleSlots"], slots["postRescaleSlots"]) == (2, 1)
+    ignored = found["latest"]["ignored"]
+    assert "no operator would have another parallelism" in ignored["schedulerStates"][0]["stringifiedException"]
+    assert [each["rescaleAttemptId"] for each in caller.get(f"{at}/history")] == [2, 1]
+    assert caller.get(f"{at}/details/{done['rescaleUuid']}") == done
+    assert caller.ask("GET", f"{at}/details/none")[0] == 404
+    assert caller.get(f"{at}/summary")["completedRescalesDurationStatsInMillis"]["p50"] >= 0
+    assert caller.get(f"{at}/config")["schedulerExecutionMode"] is None
+
+
+def test_failures_are_chosen_by_labels_which_none_has(caller, run):
+    def failing(n):
+        raise LookupError("no such shop")
+
+    handle = run(function=failing)
+    handle.wait_for_end(30)
+    at = f"/jobs/{handle.job_id}/exceptions"
+    assert len(caller.get(at)["exceptionHistory"]["entries"]) == 1
+    assert caller.get(f"{at}?failureLabelFilter=team:shop")["exceptionHistory"]["entries"] == []
 
 
 def test_the_job_is_shown_as_it_runs(caller, run):

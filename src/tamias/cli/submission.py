@@ -7,14 +7,19 @@ import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 from tamias.cli.run_command import run_program
 from tamias.config import options
 from tamias.config.configuration import Configuration
+from tamias.config.job_settings import JobSettings
 from tamias.driver.job_outcome import JobOutcome, note_outcomes_with
+from tamias.driver.submit import jobs_submitted_by
 from tamias.errors import ConfigurationError, JobHasFinished, JobWasCancelled, TamiasError
 from tamias.functions.job_status import JobStatus
+from tamias.graph.job_graph import JobGraph
 from tamias.rest.driver_web import WEB
+from tamias.rest.job_answers import drawn_plan
 from tamias.service.job_store import write_private
 from tamias.service.leash import Leash, end_this_process
 from tamias.service.service_client import ServiceClient
@@ -32,9 +37,12 @@ def run_submission(file: str) -> int:
         found = json.loads(Path(file).read_bytes())
         script, arguments, settings = found["script"], found["arguments"], found["settings"]
         answers = Path(found["answers"])
+        plan = found.get("plan")
         leash = None if found.get("leash") is None else Leash(found["leash"], end_this_process)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigurationError(f"{file!r} holds no submission of a service: {error}") from error
+    if plan is not None:
+        return _write_plan(script, arguments, Configuration.from_dict(settings), Path(plan))
     code = 1
     if leash is not None:
         leash.start()
@@ -57,6 +65,18 @@ def run_submission(file: str) -> int:
             leash.close()
             note_outcomes_with(None)
     return code
+
+
+def _write_plan(script: str, arguments: Sequence[str], configuration: Configuration, file: Path) -> int:
+    """Run a program up to the start of its first job, and write the plan of the job to a file."""
+
+    def write(graph: JobGraph, settings: JobSettings) -> NoReturn:
+        found = {"plan": drawn_plan(graph, str(settings.job_id), settings.job_name)}
+        write_private(file, json.dumps(found, default=str).encode())
+        raise SystemExit(0)
+
+    with jobs_submitted_by(write):
+        return run_program(script, arguments, configuration)
 
 
 def _wait_for_jobs() -> None:

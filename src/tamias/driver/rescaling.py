@@ -20,6 +20,7 @@ from tamias.driver.job import Job
 from tamias.driver.job_checkpoints import JobCheckpoints
 from tamias.driver.job_output import JobOutput
 from tamias.driver.rescale_requests import RescaleRequest
+from tamias.driver.statistics.job_statistics import VertexChange
 from tamias.engine.protocol import Engine
 from tamias.errors import RescaleError, TamiasError
 from tamias.functions.job_status import JobStatus
@@ -45,6 +46,7 @@ class _Change:
 
     Attributes:
         newest_id: The newest checkpoint that was begun before the rescale was accepted.
+        began_ms: When it was accepted, in milliseconds since 1970.
         background: The checkpoint that is taken while records flow.
         before: The graph before the switch; None until the switch.
         path: The checkpoint of the switch.
@@ -54,6 +56,7 @@ class _Change:
     request: RescaleRequest
     graph: JobGraph
     newest_id: int
+    began_ms: int
     background: CheckpointRequest = field(default_factory=CheckpointRequest)
     preparation: _Preparation = field(default_factory=_Preparation)
     before: JobGraph | None = None
@@ -92,13 +95,16 @@ class Rescaling:
                 raise RescaleError("the job is being stopped with a savepoint")
             graph = self._graph_for(request)
         except TamiasError as error:
-            self._job.statistics.rescaled(self.parallelism, request.parallelism, request.cause, str(error))
+            now_ms = self._job.clock.now_ms()
+            self._job.statistics.rescaled(
+                self.parallelism, request.parallelism, request.cause, str(error), began_ms=now_ms
+            )
             _log.info(
                 "job %s stays as it is: a rescale to %d is refused: %s", self._job.name, request.parallelism, error
             )
             request.refuse(str(error))
             return
-        self._change = change = _Change(request, graph, self._checkpoints.newest_id)
+        self._change = change = _Change(request, graph, self._checkpoints.newest_id, self._job.clock.now_ms())
         if self._engine.in_process:
             self._prepare(change)  # there are no processes to start
         else:
@@ -271,7 +277,15 @@ class Rescaling:
             change.request.refuse(f"the job is over ({status.name})")
 
     def _note(self, change: _Change, refusal: str | None) -> None:
-        self._job.statistics.rescaled(self.parallelism, change.request.parallelism, change.request.cause, refusal)
+        request = change.request
+        self._job.statistics.rescaled(
+            self.parallelism,
+            request.parallelism,
+            request.cause,
+            refusal,
+            began_ms=change.began_ms,
+            vertices=_changes(change.before or self._job.graph, change.graph),
+        )
 
     def _take(self, graph: JobGraph) -> None:
         self._job.change_graph(graph)
@@ -281,6 +295,16 @@ class Rescaling:
         handle = self._job.handle
         handle.update(replace(handle.progress(), status=JobStatus.RESTARTING))
         self._job.statistics.enter(JobStatus.RESTARTING)
+
+
+def _changes(before: JobGraph, wanted: JobGraph) -> tuple[VertexChange, ...]:
+    """Return what a rescale changes. A chain that the graph before did not have counts as the one of its operator."""
+    had = _parallelisms(before)
+    return tuple(
+        VertexChange(first.id, vertex.name, vertex.slot_group, had.get(first.id, 0), vertex.parallelism)
+        for vertex in wanted.vertices
+        for first in vertex.operators[:1]
+    )
 
 
 def _parallelisms(graph: JobGraph) -> dict[str, int]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tamias.rest.flink_answers import LOGS, READING, VERTEX
+from tamias.rest.flink_answers import FAILURE, JOB_STATUS, LOGS, READING
 from tamias.rest.shapes import Map, Maybe, fields
 
 __all__ = ["ANSWERS", "TEXT"]
@@ -39,10 +39,21 @@ OWN_READING: dict[str, Any] = {
     "/jobs/{jobid}/jobmanager/environment": READING["/jobmanager/environment"],
     "/jobs/{jobid}/jobmanager/logs": LOGS,
     "/jobs/{jobid}/jobmanager/logs/{name}": TEXT,
-    f"{VERTEX}/flamegraph": {"endTimestamp": int, "root": Maybe(dict)},
-    "/jobs/{jobid}/rescales": {"rescales": [Any]},
-    "/jobs/{jobid}/time-line": Any,
-    "/jobs/{jobid}/metric-history": Any,
+    "/jobs/{jobid}/rescales": {
+        "rescales": [
+            {**fields(int, "timestamp", "parallelism", "wanted"), "cause": str, "refusal": Maybe(str)},
+        ]
+    },
+    "/jobs/{jobid}/time-line": {"changes": [{"status": JOB_STATUS, "timestamp": int}]},
+    "/jobs/{jobid}/metric-history": {
+        "points": [
+            {
+                **fields(int, "timestamp", "restarts"),
+                **fields(float, "recordsPerSecond", "latency", "busyRatio", "backPressuredRatio"),
+                **fields(Maybe(int), "stateSize", "checkpointDuration"),
+            }
+        ]
+    },
     "/jobs/{jobid}/state": Any,
     "/jobs/{jobid}/state/{name}": Any,
     "/jobs/{jobid}/{rest}": Any,
@@ -52,7 +63,7 @@ OWN_READING: dict[str, Any] = {
 
 # --------------------------------------------------------------------------------------------- operations and programs
 
-FAILURE = fields(str, "class", "stack-trace", "serialized-throwable")
+
 TRIGGERED = {"request-id": str}
 
 
@@ -92,8 +103,11 @@ CHANGING: dict[str, Any] = {
     "PATCH /jobs/{jobid}/rescaling": TRIGGERED,
     "PATCH /jobs/{jobid}/{rest}": Any,
     "POST /savepoint-disposal": TRIGGERED,
-    "POST /jars/upload": fields(str, "filename", "status"),
-    "POST /jars/{jarid}/run": {"jobid": str},
+    "POST /jars/upload": {"filename": str, "status": frozenset({"success"})},
+    "POST /jars/{jarid}/run": fields(str, "jobid", "applicationId"),
+    "POST /jars/{jarid}/run-application": {"applicationid": str},
+    "POST /jars/{jarid}/plan": READING["/jobs/{jobid}/plan"],
+    "POST /applications/{applicationid}/cancel": {},
     "DELETE /jars/{jarid}": {},
 }
 ANSWERS: dict[str, Any] = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tamias.web.http_messages import Request, not_found
-from tamias.web.routes import Routes
+from tamias.web.http_messages import Request, Response, not_found
+from tamias.web.routes import Handler, Routes
 
 __all__ = ["add_application_routes"]
 
@@ -38,12 +38,29 @@ def add_application_routes(routes: Routes, overviews: Overviews, exceptions: Exc
         shown = [{**{name: each[name] for name in _SHOWN}, "jobId": job_id} for each in entries]
         return {"exceptionHistory": {"entries": shown}}
 
+    def of_job(method: str, path: str) -> Handler:
+        """Return the handler that lets the route of the job answer."""
+
+        def answer(request: Request) -> Response | dict[str, Any] | list[Any]:
+            parts = path.format(job=find(request)["jid"]).split("/")[1:]
+            found = routes.find(method, parts)
+            return found.route.handler(Request(method, "/" + "/".join(parts), found.parameters))
+
+        return answer
+
     def overview(request: Request) -> dict[str, Any]:
         return {"applications": [_application(job) | {"jobs": {job["state"]: 1}} for job in overviews()]}
 
     routes.add("GET", "/applications/overview", overview, "All jobs, each as an application")
     routes.add("GET", "/applications/:applicationid", details, "A job as an application")
     routes.add("GET", "/applications/:applicationid/exceptions", failures, "The failures of an application")
+    routes.add(
+        "GET",
+        "/applications/:applicationid/jobmanager/config",
+        of_job("GET", "/jobs/{job}/jobmanager/config"),
+        "The configuration of an application",
+    )
+    routes.add("POST", "/applications/:applicationid/cancel", of_job("PATCH", "/jobs/{job}"), "Cancel an application")
 
 
 _SHOWN = ("exceptionName", "stacktrace", "timestamp")

@@ -7,6 +7,7 @@ from typing import Any
 
 from tamias.rest.known_jobs import KnownJobs, flink_id
 from tamias.rest.operations import Operations, checkpoint_scope
+from tamias.rest.rescale_answers import rescale_ids
 from tamias.web.http_messages import HttpError, Request
 from tamias.web.routes import Routes
 
@@ -28,6 +29,7 @@ def last_answers(routes: Routes, known: KnownJobs, operations: Operations) -> di
             {"jobid": job.job_id, "checkpointid": str(record.checkpoint_id)}
             for record in job.statistics.checkpoints.records()
         ]
+        names += [{"jobid": job.job_id, "rescaleuuid": rescale} for rescale in rescale_ids(job)]
         done = operations.done(job.job_id) + operations.done(checkpoint_scope(job.job_id))
         names += [{"jobid": job.job_id, "triggerid": trigger_id} for trigger_id in done]
     for route in routes:

@@ -10,6 +10,7 @@ from tamias.rest import checkpoint_answers as checkpoints
 from tamias.rest import job_answers as jobs
 from tamias.rest import metric_answers as metrics
 from tamias.rest import process_answers as processes
+from tamias.rest import rescale_answers as rescales
 from tamias.rest import state_answers as state
 from tamias.rest import vertex_answers as vertices
 from tamias.rest.flame_graphs import FlameGraphs
@@ -27,6 +28,7 @@ def add_reading_routes(routes: Routes, known: KnownJobs, *, read_only: bool) -> 
     """Add the routes that show something."""
     _add_overview(routes, known, read_only=read_only)
     _add_jobs(routes, known)
+    _add_rescales(routes, known)
     _add_drivers(routes, known)
     _add_vertices(routes, known)
     _add_checkpoints(routes, known)
@@ -53,13 +55,14 @@ def _add_jobs(routes: Routes, known: KnownJobs) -> None:
     get("/jobs/:jobid/status", of_job(lambda job: {"status": job.status.name}), "The status of a job")
     get("/jobs/:jobid/plan", of_job(lambda job: {"plan": jobs.plan(job)}), "The plan of a job")
     get("/jobs/:jobid/time-line", of_job(jobs.time_line), "The states that a job was in; not in Flink's API")
-    get("/jobs/:jobid/rescales", of_job(jobs.rescales), "The changes of a job's parallelism; not in Flink's API")
+    get("/jobs/:jobid/execution-result", of_job(jobs.execution_result), "How a job ended")
     get("/jobs/:jobid/config", of_job(jobs.job_config), "The configuration of a job")
     get("/jobs/:jobid/resource-requirements", of_job(jobs.resource_requirements), "The parallelism of every vertex")
     get("/jobs/:jobid/accumulators", of_job(jobs.accumulators), "The accumulators of a job")
 
     def exceptions(request: Request) -> Answer:
-        return jobs.exceptions(known.find(request.parameters["jobid"]), request.number("maxExceptions", 1))
+        labels = request.many("failureLabelFilter") or ()
+        return jobs.exceptions(known.find(request.parameters["jobid"]), request.number("maxExceptions", 1), labels)
 
     def history(request: Request) -> Answer:
         since_ms = request.number("since")
@@ -72,6 +75,23 @@ def _add_jobs(routes: Routes, known: KnownJobs) -> None:
     get("/jobs/:jobid/exceptions", exceptions, "The failures of a job")
     get("/jobs/:jobid/metrics", of_job_metrics, "The metrics of a job")
     get("/jobs/:jobid/metric-history", history, "Figures of the last hours, after the time `since`; not in Flink's API")
+
+
+def _add_rescales(routes: Routes, known: KnownJobs) -> None:
+    get = _Getting(routes, "/jobs/:jobid/rescales")
+
+    def of_job(answer: Callable[[KnownJob], Answer]) -> Handler:
+        return lambda request: answer(known.find(request.parameters["jobid"]))
+
+    def one(request: Request) -> Answer:
+        return rescales.details(known.find(request.parameters["jobid"]), request.parameters["rescaleuuid"])
+
+    get("", of_job(rescales.rescales), "The changes of a job's parallelism; not in Flink's API")
+    get("/overview", of_job(rescales.overview), "How many rescales there were, and the latest ones")
+    get("/history", of_job(rescales.history), "The latest rescales")
+    get("/summary", of_job(rescales.summaries), "How long rescales took")
+    get("/config", of_job(rescales.configuration), "When a job is rescaled by itself")
+    get("/details/:rescaleuuid", one, "A rescale")
 
 
 def _add_drivers(routes: Routes, known: KnownJobs) -> None:
@@ -223,6 +243,7 @@ def _add_processes(routes: Routes, known: KnownJobs) -> None:
         return processes.slot_log(known, request.parameters["taskmanagerid"], name, request)
 
     get("", lambda request: processes.slots(known), "The slots of all running jobs")
+    get("/metrics", lambda request: processes.over_slots(known, request), "Metrics over all slots")
     get("/:taskmanagerid", lambda r: processes.slot_details(known, r.parameters["taskmanagerid"]), "A slot")
     get("/:taskmanagerid/metrics", slot_metrics, "The metrics of a slot's process")
     get(

@@ -79,7 +79,7 @@ class FlameGraphs:
         found = self._latest(job)
         if found is None:
             return _none(_WAITING)
-        return {"endTimestamp": found.at_ms, "root": _tree(_stacks(job, vertex, indices, found, kind))}
+        return {"endTimestamp": found.at_ms, "data": _tree(_stacks(job, vertex, indices, found, kind))}
 
     def _latest(self, job: KnownJob) -> _Sampled | None:
         """Return the latest samples of a job; let new ones be taken if they are old, or if there are none."""
@@ -110,7 +110,7 @@ def _kind(request: Request) -> Kind:
 
 
 def _none(why: int) -> dict[str, Any]:
-    return {"endTimestamp": why, "root": None}
+    return {"endTimestamp": why}  # Flink: without the field, not with null in it
 
 
 def _sampled(job: KnownJob) -> _Sampled:

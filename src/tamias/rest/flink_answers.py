@@ -6,7 +6,7 @@ from typing import Any
 
 from tamias.rest.shapes import Either, Map, Maybe, fields
 
-__all__ = ["LOGS", "READING", "VERTEX"]
+__all__ = ["FAILURE", "JOB_STATUS", "LOGS", "READING"]
 
 JOB_STATUS = frozenset(
     [
@@ -215,6 +215,40 @@ EXCEPTION = {
     "failureLabels": Map(str),
     **fields(Maybe(str), "taskName", "endpoint", "taskManagerId"),
 }
+FAILURE = fields(str, "class", "stack-trace", "serialized-throwable")
+RESCALE_OUTCOME = frozenset({"COMPLETED", "FAILED", "IGNORED"})
+RESCALE = {
+    **fields(str, "rescaleUuid", "resourceRequirementsUuid"),
+    "rescaleAttemptId": int,
+    "vertices": Map(
+        {
+            **fields(str, "jobVertexId", "jobVertexName", "slotSharingGroupId", "slotSharingGroupName"),
+            **fields(int, "desiredParallelism", "sufficientParallelism"),
+            **fields(int, "preRescaleParallelism", "postRescaleParallelism"),
+        }
+    ),
+    "slots": Map(
+        {
+            **fields(str, "slotSharingGroupId", "slotSharingGroupName"),
+            **fields(RESOURCE, "requestResourceProfile", "acquiredResourceProfile"),
+            **fields(int, "desiredSlots", "minimalRequiredSlots", "preRescaleSlots", "postRescaleSlots"),
+        }
+    ),
+    "schedulerStates": [
+        {
+            "state": str,
+            **fields(int, "enterTimestampInMillis", "leaveTimestampInMillis", "durationInMillis"),
+            "stringifiedException": Maybe(str),
+        }
+    ],
+    **fields(int, "startTimestampInMillis", "endTimestampInMillis"),
+    "terminalState": RESCALE_OUTCOME,
+    "triggerCause": frozenset(
+        {"INITIAL_SCHEDULE", "UPDATE_REQUIREMENT", "NEW_RESOURCE_AVAILABLE", "RECOVERABLE_FAILOVER"}
+    ),
+    "terminatedReason": frozenset({"SUCCEEDED", "EXCEPTION_OCCURRED", "NO_RESOURCES_OR_PARALLELISMS_CHANGE"}),
+}
+RESCALE_COUNTS = fields(int, "ignored", "inProgress", "completed", "failed")
 LOGS = {"logs": [{"name": str, "size": int, "mtime": int}]}
 VERTEX = "/jobs/{jobid}/vertices/{vertexid}"
 
@@ -251,6 +285,39 @@ READING: dict[str, Any] = {
             "truncated": bool,
         }
     },
+    "/jobs/{jobid}/execution-result": {
+        "status": {"id": frozenset({"IN_PROGRESS", "COMPLETED"})},
+        "job-execution-result?": {
+            **fields(str, "id", "name", "application-id"),
+            "application-status": frozenset({"SUCCEEDED", "FAILED", "CANCELED", "UNKNOWN"}),
+            "accumulator-results": Map(str),
+            **fields(int, "net-runtime", "start-time", "end-time"),
+            "failure-cause?": FAILURE,
+        },
+    },
+    "/jobs/{jobid}/rescales/overview": {
+        "rescalesCounts": RESCALE_COUNTS,
+        "latest": fields(Maybe(RESCALE), "completed", "failed", "ignored"),
+    },
+    "/jobs/{jobid}/rescales/history": [RESCALE],
+    "/jobs/{jobid}/rescales/details/{rescaleuuid}": RESCALE,
+    "/jobs/{jobid}/rescales/summary": {
+        "rescalesCounts": RESCALE_COUNTS,
+        **fields(
+            SUMMARY,
+            "rescalesDurationStatsInMillis",
+            "completedRescalesDurationStatsInMillis",
+            "ignoredRescalesDurationStatsInMillis",
+            "failedRescalesDurationStatsInMillis",
+        ),
+    },
+    "/jobs/{jobid}/rescales/config": {
+        **fields(int, "rescaleHistoryMax", "rescaleOnFailedCheckpointCount", "slotIdleTimeoutInMillis"),
+        "schedulerExecutionMode": Maybe(frozenset({"REACTIVE"})),
+        **fields(int, "submissionResourceWaitTimeoutInMillis", "submissionResourceStabilizationTimeoutInMillis"),
+        **fields(int, "executingCooldownTimeoutInMillis", "executingResourceStabilizationTimeoutInMillis"),
+        "maximumDelayForTriggeringRescaleInMillis": int,
+    },
     "/jobs/{jobid}/resource-requirements": Map({"parallelism": fields(int, "lowerBound", "upperBound")}),
     "/applications/overview": {
         "applications": [{**fields(str, "id", "name", "status"), **TIMES, "jobs": Map(int)}],
@@ -261,6 +328,7 @@ READING: dict[str, Any] = {
         "jobs": [JOB_OVERVIEW],
         "timestamps": Map(int),
     },
+    "/applications/{jobid}/jobmanager/config": [fields(str, "key", "value")],
     "/applications/{jobid}/exceptions": {
         "exceptionHistory": {"entries": [{**fields(str, "exceptionName", "stacktrace", "jobId"), "timestamp": int}]}
     },
@@ -281,6 +349,7 @@ READING: dict[str, Any] = {
         "subtasks": [SUBTASK],
         "aggregated": AGGREGATED,
     },
+    f"{VERTEX}/flamegraph": {"endTimestamp": int, "data?": {"name": str, "value": int, "children": list}},
     f"{VERTEX}/metrics": METRICS,
     f"{VERTEX}/metrics?get=0.numRecordsIn": METRICS,
     f"{VERTEX}/jm-operator-metrics": METRICS,
@@ -327,10 +396,19 @@ READING: dict[str, Any] = {
     "/jobmanager/metrics": METRICS,
     "/jobmanager/thread-dump": {"threadInfos": [fields(str, "threadName", "stringifiedThreadInfo")]},
     "/taskmanagers": {"taskmanagers": [TASK_MANAGER]},
+    "/taskmanagers/metrics": AGGREGATED_METRICS,
+    "/taskmanagers/metrics?get=Status.JVM.Threads.Count&agg=sum": AGGREGATED_METRICS,
     "/taskmanagers/{taskmanagerid}": {
         **TASK_MANAGER,
         "allocatedSlots": [{"jobId": str, "resource": RESOURCE, "assignedTasks": int}],
-        "metrics": dict,
+        "metrics": {
+            **fields(int, *(f"{kind}{what}" for kind in ("heap", "nonHeap") for what in ("Used", "Committed", "Max"))),
+            **fields(int, *(f"{kind}{what}" for kind in ("direct", "mapped") for what in ("Count", "Used", "Max"))),
+            **fields(int, "memorySegmentsAvailable", "memorySegmentsTotal"),
+            **fields(int, *(f"nettyShuffleMemorySegments{what}" for what in ("Available", "Used", "Total"))),
+            **fields(int, *(f"nettyShuffleMemory{what}" for what in ("Available", "Used", "Total"))),
+            "garbageCollectors": [{"name": str, **fields(int, "count", "time")}],
+        },
     },
     "/taskmanagers/{taskmanagerid}/metrics": METRICS,
     "/taskmanagers/{taskmanagerid}/logs": LOGS,

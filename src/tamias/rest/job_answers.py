@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import platform
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tamias
 from tamias.config.configuration import masked
 from tamias.functions.job_status import JobStatus
-from tamias.graph.job_graph import Vertex
+from tamias.graph.job_graph import JobGraph, Vertex
 from tamias.graph.plan import key_text
 from tamias.graph.specs import Hash
 from tamias.rest.known_jobs import KnownJob, KnownJobs, flink_id
+from tamias.rest.rescale_answers import slot_group_id
 from tamias.rest.subtask_answers import HOST, STATES, counts, io_metrics, lives_of, state_of, times, totals_of
 
 _RUNNING = (JobStatus.CREATED, JobStatus.RUNNING, JobStatus.RESTARTING, JobStatus.FAILING, JobStatus.CANCELLING)
@@ -119,7 +119,7 @@ def _vertex(job: KnownJob, vertex: Vertex, now_ms: int) -> dict[str, Any]:
     lives = lives_of(job, vertex)
     return {
         "id": flink_id(vertex),
-        "slotSharingGroupId": hashlib.blake2s(vertex.slot_group.encode(), digest_size=16).hexdigest(),
+        "slotSharingGroupId": slot_group_id(vertex.slot_group),
         "name": vertex.name,
         "maxParallelism": vertex.max_parallelism,
         "parallelism": vertex.parallelism,
@@ -143,16 +143,20 @@ def _type(job: KnownJob) -> str:
 
 def plan(job: KnownJob) -> dict[str, Any]:
     """Return the plan of a job: a node for each vertex."""
+    return drawn_plan(job.statistics.graph, job.job_id, job.handle.job_name)
+
+
+def drawn_plan(graph: JobGraph, job_id: str, job_name: str) -> dict[str, Any]:
+    """Return the plan of a job graph: a node for each vertex."""
     return {
-        "jid": job.job_id,
-        "name": job.handle.job_name,
-        "type": _type(job),
-        "nodes": [_node(job, vertex) for vertex in job.vertices],
+        "jid": job_id,
+        "name": job_name,
+        "type": "BATCH" if graph.settings.batch else "STREAMING",
+        "nodes": [_node(graph, vertex) for vertex in graph.vertices],
     }
 
 
-def _node(job: KnownJob, vertex: Vertex) -> dict[str, Any]:
-    graph = job.statistics.graph
+def _node(graph: JobGraph, vertex: Vertex) -> dict[str, Any]:
     inputs = [
         {
             "num": number,
@@ -201,28 +205,21 @@ def resource_requirements(job: KnownJob) -> dict[str, Any]:
     }
 
 
-def rescales(job: KnownJob) -> dict[str, Any]:
-    """Answer `/jobs/:jobid/rescales`: the latest changes of the parallelism, the newest first."""
-    found = [
-        {
-            "timestamp": each.at_ms,
-            "parallelism": each.before,
-            "wanted": each.wanted,
-            "cause": each.cause,
-            "refusal": each.refusal,
-        }
-        for each in reversed(job.statistics.rescales)
-    ]
-    return {"rescales": found}
-
-
 def configuration(values: Mapping[str, Any]) -> list[dict[str, str]]:
     """Answer `/jobmanager/config`: keys and values, secrets masked."""
     return [{"key": key, "value": str(masked(key, value))} for key, value in sorted(values.items())]
 
 
-def exceptions(job: KnownJob, most: int | None) -> dict[str, Any]:
-    """Answer `/jobs/:jobid/exceptions`: the latest failures, the newest first."""
+def exceptions(job: KnownJob, most: int | None, labels: Sequence[str] = ()) -> dict[str, Any]:
+    """Answer `/jobs/:jobid/exceptions`: the latest failures, the newest first.
+
+    Args:
+        job: The job.
+        most: How many failures are shown; None for the usual number.
+        labels: Labels, each with its value, that the failures must have. No failure has a label here.
+    """
+    if labels:
+        return {"exceptionHistory": {"entries": [], "truncated": False}}
     history = job.statistics.failures
     most = _MOST_EXCEPTIONS if most is None else most
     entries: list[dict[str, Any]] = [
@@ -239,6 +236,39 @@ def exceptions(job: KnownJob, most: int | None) -> dict[str, Any]:
         for failure in history.failures[:most]
     ]
     return {"exceptionHistory": {"entries": entries, "truncated": history.count > len(entries)}}
+
+
+def execution_result(job: KnownJob) -> dict[str, Any]:
+    """Answer `/jobs/:jobid/execution-result`: how a job ended, once it has.
+
+    Values of accumulators are objects of Java in Flink's answer; `/jobs/:jobid/accumulators` shows them as text.
+    """
+    if not job.status.is_terminal_state():
+        return {"status": {"id": "IN_PROGRESS"}}
+    statistics, failures = job.statistics, job.statistics.failures.failures
+    ended = _end(job)
+    result: dict[str, Any] = {
+        "id": job.job_id,
+        "name": job.handle.job_name,
+        "application-status": _APPLICATION_STATUS.get(job.status, "UNKNOWN"),
+        "accumulator-results": {},
+        "net-runtime": ended["duration"],
+        "application-id": job.job_id,
+        "start-time": statistics.started_ms,
+        "end-time": ended["end-time"],
+    }
+    if job.status is JobStatus.FAILED and failures:
+        cause = {"class": failures[0].name, "stack-trace": failures[0].trace, "serialized-throwable": ""}
+        result["failure-cause"] = cause
+    return {"status": {"id": "COMPLETED"}, "job-execution-result": result}
+
+
+# Flink: the status of an application is named otherwise than that of its job.
+_APPLICATION_STATUS = {
+    JobStatus.FINISHED: "SUCCEEDED",
+    JobStatus.FAILED: "FAILED",
+    JobStatus.CANCELED: "CANCELED",
+}
 
 
 def time_line(job: KnownJob) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from tamias.errors import SlotLostError
 from tamias.rest.known_jobs import KnownJob, KnownJobs
+from tamias.rest.metric_answers import aggregated
 from tamias.rest.subtask_answers import HOST
 from tamias.slot.recent_log import SlotLogs
 from tamias.slot.thread_stacks import ThreadStack
@@ -77,6 +78,14 @@ def find_slot(jobs: KnownJobs, slot_id: str) -> tuple[KnownJob, int]:
 def slot_metrics(jobs: KnownJobs, slot_id: str) -> dict[str, Any]:
     """Return the metrics of a slot's process, under Flink's names."""
     return _process_metrics(_pid(*find_slot(jobs, slot_id)))
+
+
+def over_slots(jobs: KnownJobs, request: Request) -> list[dict[str, Any]]:
+    """Answer `/taskmanagers/metrics`: metrics combined over slots."""
+    wanted = request.many("taskmanagers")
+    found = [(job, slot) for job in jobs.running() for slot in range(_count(job))]
+    chosen = [each for each in found if wanted is None or each[0].slot_id(each[1]) in wanted]
+    return aggregated([_process_metrics(_pid(*each)) for each in chosen], request)
 
 
 def _slot(job: KnownJob, slot: int) -> dict[str, Any]:

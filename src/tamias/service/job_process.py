@@ -23,6 +23,7 @@ __all__ = [
     "end_process",
     "found_driver",
     "is_alive",
+    "plan_command",
     "start_driver",
 ]
 
@@ -118,6 +119,15 @@ def check_command(script: Path, arguments: Sequence[str], settings: Mapping[str,
     return _command(folder / "submission.json")
 
 
+def plan_command(
+    script: Path, arguments: Sequence[str], settings: Mapping[str, str], folder: Path, plan: Path
+) -> list[str]:
+    """Return the command that writes the plan of a program's first job to a file, and runs no job."""
+    file, answers = folder / "submission.json", folder / "answers.json"
+    _write_submission(file, script, arguments, settings, answers=answers, plan=plan)
+    return _command(file)
+
+
 def _write_submission(
     file: Path,
     script: Path,
@@ -126,9 +136,10 @@ def _write_submission(
     *,
     answers: Path,
     leash: Mapping[str, Any] | None = None,
+    plan: Path | None = None,
 ) -> None:
     found: dict[str, Any] = {"script": str(script), "arguments": list(arguments), "settings": dict(settings)}
-    found |= {"answers": str(answers), "leash": leash}
+    found |= {"answers": str(answers), "leash": leash, "plan": None if plan is None else str(plan)}
     write_private(file, json.dumps(found).encode())
 
 

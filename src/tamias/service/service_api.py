@@ -19,10 +19,12 @@ from tamias.rest.changing_api import add_disposal_routes, wanted_parallelism
 from tamias.rest.openapi import add_description
 from tamias.rest.operations import Operations, in_background
 from tamias.rest.subtask_answers import STATES
+from tamias.service.combined_metrics import Asked, combined
 from tamias.service.job_changes import check_program, rescaled, upgraded
 from tamias.service.job_record import JobPlan, JobRecord
 from tamias.service.job_service import JobService
 from tamias.service.job_submission import Submission
+from tamias.service.program_plans import plan_of_program
 from tamias.service.starting_again import started_again
 from tamias.slot.thread_stacks import thread_stacks
 from tamias.web.http_client import ServerGone
@@ -43,6 +45,7 @@ def service_routes(service: JobService) -> Routes:
         ("/overview", api.overview, "How many jobs and slots there are"),
         ("/jobs", api.job_list, "The ids of all jobs"),
         ("/jobs/overview", api.jobs_overview, "All jobs"),
+        ("/jobs/metrics", api.metrics_over_jobs, "Metrics over all jobs"),
         ("/jobs/:jobid/status", api.job_status, "The status of a job"),
         ("/jobs/:jobid/log", api.job_log, "The log of a job's driver, from the byte `offset` on"),
         ("/jobs/:jobid/jobmanager/logs", api.driver_logs, "The log files of a job's driver"),
@@ -50,6 +53,7 @@ def service_routes(service: JobService) -> Routes:
         ("/jobs/:jobid", api.pass_on, "The details of a job"),
         ("/jobs/:jobid/*", api.pass_on, "Anything else about a job, from its driver"),
         ("/taskmanagers", api.slots, "The slots of all jobs"),
+        ("/taskmanagers/metrics", api.metrics_over_slots, "Metrics over all slots"),
         ("/taskmanagers/:taskmanagerid", api.pass_on_to_slot, "A slot"),
         ("/taskmanagers/:taskmanagerid/*", api.pass_on_to_slot, "Anything else about a slot"),
         ("/service/jobs", api.records, "All jobs, with the reasons for which they wait, and how they ended"),
@@ -58,6 +62,7 @@ def service_routes(service: JobService) -> Routes:
         ("/jobmanager/environment", lambda request: job_answers.environment(), "Its interpreter"),
         ("/jobmanager/logs", lambda request: process_answers.log_list(api.logs()), "Its log files"),
         ("/jobmanager/log", lambda request: process_answers.log_file(api.logs(), None, request), "Its log"),
+        ("/jobmanager/stdout", lambda request: process_answers.log_file(api.logs(), None, request), "Its log"),
         ("/jobmanager/logs/:name", api.own_log, "One of its log files"),
         ("/jobmanager/thread-dump", lambda request: process_answers.threads(thread_stacks()), "Its threads"),
         (
@@ -91,6 +96,8 @@ def service_routes(service: JobService) -> Routes:
         to_file=True,
     )
     routes.add("POST", "/jars/:jarid/run", api.run, "Run a program")
+    routes.add("POST", "/jars/:jarid/run-application", api.run_application, "Run a program, as an application")
+    routes.add("POST", "/jars/:jarid/plan", api.program_plan, "The plan of a program")
     routes.add("DELETE", "/jars/:jarid", api.delete_program, "Delete a program")
     add_disposal_routes(routes, Operations(), lambda: None)
     add_application_routes(routes, lambda: api.jobs_overview(Request("GET", ""))["jobs"], api.exceptions)
@@ -165,9 +172,29 @@ class _ServiceApi:
         }
 
     def slots(self, request: Request) -> dict[str, Any]:
+        return {"taskmanagers": self._slots()}
+
+    def _slots(self) -> list[dict[str, Any]]:
         started = [record for record in self._service.jobs() if record.phase == "STARTED"]
         answers = self._service.slots_of_drivers.answers(started)
-        return {"taskmanagers": [slot for found in answers.values() if found for slot in found["taskmanagers"]]}
+        return [slot for found in answers.values() if found for slot in found["taskmanagers"]]
+
+    def metrics_over_jobs(self, request: Request) -> list[Any]:
+        wanted, records = request.many("jobs"), [each for each in self._service.jobs() if each.phase == "STARTED"]
+        said = self._service.overviews.said_by_drivers(records)
+        found = [(record, str(job["jid"])) for record in records for job in said[record.job_id].jobs]
+        chosen = [each for each in found if wanted is None or each[1] in wanted]
+        return combined([Asked(record, f"/jobs/{job_id}/metrics") for record, job_id in chosen], request)
+
+    def metrics_over_slots(self, request: Request) -> list[Any]:
+        wanted, ids = request.many("taskmanagers"), [str(slot["id"]) for slot in self._slots()]
+        owners = {each: self._service.owner_of(each.partition("-")[0]) for each in ids}
+        asked = [
+            Asked(record, f"/taskmanagers/{slot_id}/metrics")
+            for slot_id, record in owners.items()
+            if record is not None and (wanted is None or slot_id in wanted)
+        ]
+        return combined(asked, request)
 
     # ----------------------------------------------------------------------------------------------------- one job
 
@@ -371,10 +398,23 @@ class _ServiceApi:
         return {}
 
     def run(self, request: Request) -> dict[str, Any]:
+        job_id = self._run(request)
+        return {"jobid": job_id, "applicationId": job_id}
+
+    def run_application(self, request: Request) -> Response:
+        return Response({"applicationid": self._run(request)}, 202)
+
+    def _run(self, request: Request) -> str:
+        self._check_program(request)
+        return self._service.submit(_submission(request)).job_id
+
+    def program_plan(self, request: Request) -> dict[str, Any]:
+        self._check_program(request)
+        return plan_of_program(self._service, _submission(request))
+
+    def _check_program(self, request: Request) -> None:
         if self._service.store.program(request.parameters["jarid"]) is None:
             not_found(f"there is no program {request.parameters['jarid'][:100]!r}")
-        record = self._service.submit(_submission(request))
-        return {"jobid": record.job_id}
 
     def own_settings(self, request: Request) -> list[Any]:
         return job_answers.configuration(self._service.settings.configuration)
@@ -394,7 +434,8 @@ def _submission(request: Request) -> Submission:
     Raises:
         HttpError: A field is wrong.
     """
-    fields = request.json_object()
+    # Flink: what the body does not say may stand in the query.
+    fields = {**_query_fields(request), **request.json_object()}
     if _field(fields, "entryClass", str):
         raise HttpError(400, "the field 'entryClass' names a class of a jar; a program here is started by its script")
     settings = _texts(fields, "flinkConfiguration")
@@ -403,7 +444,7 @@ def _submission(request: Request) -> Submission:
         settings[options.RESTORE_PATH.key] = savepoint
     if _field(fields, "allowNonRestoredState", bool):
         settings[options.RESTORE_IGNORE_UNCLAIMED.key] = "true"
-    claim = _field(fields, "claimMode", str)
+    claim = _field(fields, "claimMode", str) or _field(fields, "restoreMode", str)  # Flink: the name before 2.0
     if claim is not None:
         settings[options.RESTORE_CLAIM_MODE.key] = claim
     arguments = fields.get("programArgsList") or []
@@ -420,6 +461,21 @@ def _submission(request: Request) -> Submission:
         job_id=_field(fields, "jobId", str),
         submission_id=_field(fields, "submissionId", str) or "",
     )
+
+
+def _query_fields(request: Request) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "entryClass": request.one("entry-class"),
+        "savepointPath": request.one("savepointPath"),
+        "parallelism": request.number("parallelism", 1),
+        "programArgsList": request.many("programArg"),
+    }
+    ignores = request.one("allowNonRestoredState")
+    if ignores is not None:
+        if ignores.lower() not in ("true", "false"):
+            raise HttpError(400, f"the query parameter 'allowNonRestoredState' is {ignores[:40]!r}, not true or false")
+        found["allowNonRestoredState"] = ignores.lower() == "true"
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _field(fields: dict[str, Any], name: str, kind: type) -> Any:

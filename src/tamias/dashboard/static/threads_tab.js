@@ -21,8 +21,8 @@ function choice(label, options, chosen, choose) {
 }
 
 async function graph(job, vertex, kind, view) {
-  const { endTimestamp, root } = await get(`jobs/${job.jid}/vertices/${vertex}/flamegraph?type=${kind}`);
-  if (root === null) return [el("p", { class: "quiet" }, WHY_NOT.get(endTimestamp) ?? "There is no graph.")];
+  const { endTimestamp, data: root } = await get(`jobs/${job.jid}/vertices/${vertex}/flamegraph?type=${kind}`);
+  if (!root) return [el("p", { class: "quiet" }, WHY_NOT.get(endTimestamp) ?? "There is no graph.")];
   if (root.value === 0) return [el("p", { class: "quiet" }, "No sample is of this kind.")];
   const zoom = (path) => {
     view.zoom = path;

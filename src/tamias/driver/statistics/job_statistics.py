@@ -25,10 +25,10 @@ from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph, Vertex
 from tamias.operators.epoch import Ack
 
-__all__ = ["JobStatistics", "RescaleRecord", "StatusChange"]
+__all__ = ["MOST_RESCALES", "JobStatistics", "RescaleRecord", "StatusChange", "VertexChange"]
 
 _LONGEST_TIME_LINE = 1000
-_MOST_RESCALES = 100
+MOST_RESCALES = 100
 
 
 class StatusChange(NamedTuple):
@@ -45,19 +45,39 @@ class _Shares(NamedTuple):
     blocked: float
 
 
+class VertexChange(NamedTuple):
+    """The part of a vertex in a change of the job's parallelism.
+
+    Attributes:
+        operator_id: The id of the first operator of its chain.
+    """
+
+    operator_id: str
+    name: str
+    slot_group: str
+    before: int
+    wanted: int
+
+
 class RescaleRecord(NamedTuple):
     """A change of the job's parallelism, or the reason why there was none.
 
     Attributes:
-        at_ms: When it had ended, in milliseconds since 1970.
+        number: Its place among the rescales of the job, from 1 on.
+        began_ms: When it was asked for, in milliseconds since 1970.
+        at_ms: When it had ended.
         refusal: Why the job goes on as it was; None if it has the new parallelism.
+        vertices: What it was to change; empty if it was refused before anything was begun.
     """
 
+    number: int
+    began_ms: int
     at_ms: int
     before: int
     wanted: int
     cause: str
     refusal: str | None
+    vertices: tuple[VertexChange, ...]
 
 
 class JobStatistics:
@@ -105,10 +125,21 @@ class JobStatistics:
         if self.facts is not None:
             self.facts = replace(self.facts, parallelism=max(vertex.parallelism for vertex in graph.vertices))
 
-    def rescaled(self, before: int, wanted: int, cause: str, refusal: str | None) -> None:
+    def rescaled(
+        self,
+        before: int,
+        wanted: int,
+        cause: str,
+        refusal: str | None,
+        *,
+        began_ms: int,
+        vertices: tuple[VertexChange, ...] = (),
+    ) -> None:
         """Note the end of a rescale."""
-        record = RescaleRecord(self.clock.now_ms(), before, wanted, cause, refusal)
-        self.rescales = (*self.rescales[1 - _MOST_RESCALES :], record)
+        number = self.rescales[-1].number + 1 if self.rescales else 1
+        now_ms = self.clock.now_ms()
+        record = RescaleRecord(number, began_ms, now_ms, before, wanted, cause, refusal, vertices)
+        self.rescales = (*self.rescales[1 - MOST_RESCALES :], record)
 
     def deploy(self, subtasks: Iterable[SubtaskId], attempt: int) -> None:
         """Note that an attempt begins."""
