@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from tamias.datastream.functions import MapFunction
-from tamias.errors import JobExecutionError
-from tamias.testing.scripted import Crash, Script, run_scripted, start_scripted
+from tamias.engine.protocol import Failure
+from tamias.errors import JobExecutionError, SlotLostError
+from tamias.testing.scripted import Crash, Script, ScriptedEngine, run_scripted, start_scripted
 from tests.driver.savepoint_programs import EXPECTED, counting, environment, numbers
 
 
@@ -99,3 +100,27 @@ def test_if_no_other_checkpoint_is_retained_the_job_fails_with_the_file(program,
     run = start_scripted(program(deed, retained=1), Script(crashes=[Crash("in-epoch", 9)]))
     with pytest.raises(JobExecutionError, match=r"none of the checkpoints in .* can be read, and starting empty"):
         run.handle.wait(0)
+
+
+def test_damage_that_one_slot_finds_counts_although_another_slot_has_failed_for_another_reason(
+    program, tmp_path, monkeypatch
+):
+    deploy, damaged = ScriptedEngine.deploy, []
+
+    def failing_twice(engine, deployment):
+        failure = deploy(engine, deployment)
+        if failure is None:
+            return None
+        for path in damaged:
+            flip(path)  # the driver, which verifies the files itself before each attempt, finds nothing
+        return Failure(SlotLostError(1, "it was killed"), 1, others=(failure,))
+
+    def deed():
+        damaged.extend(newest_state_files(tmp_path))
+        for path in damaged:
+            flip(path)
+
+    monkeypatch.setattr(ScriptedEngine, "deploy", failing_twice)
+    run = run_scripted(program(deed), Script(crashes=[Crash("in-epoch", 9)]))
+    _, newest, older = run.engine.restored_ids
+    assert older is not None and newest is not None and older < newest

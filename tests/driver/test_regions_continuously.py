@@ -12,10 +12,21 @@ import pytest
 from tamias.common import Configuration, RestartStrategies, WatermarkStrategy
 from tamias.datastream import DataStream, StreamExecutionEnvironment
 from tamias.datastream.functions import MapFunction
+from tamias.engine.protocol import EpochResult
+from tamias.functions.checkpointed import CheckpointListener
 from tamias.functions.sink_contract import SinkFunction, TwoPhaseCommitSinkFunction
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.regions import regions
-from tamias.testing.scripted import Crash, Run, Script, ScriptedSource, run_scripted, split_evenly
+from tamias.operators.epoch import EpochOrder
+from tamias.testing.scripted import (
+    ContinuousScriptedEngine,
+    Crash,
+    Run,
+    Script,
+    ScriptedSource,
+    run_scripted,
+    split_evenly,
+)
 from tests.driver.savepoint_programs import Count
 
 NAMES = ("a", "b", "c")
@@ -26,6 +37,7 @@ EXPECTED = Counter((n % MODULUS, n // MODULUS + 1) for n in RECORDS)
 SEEN: list[tuple[str, Any]] = []  # what sinks without transactions were given, over all attempts
 COMMITTED: dict[int, tuple[str, list[Any]]] = {}  # by transaction
 AHEAD: dict[str, set[Any]] = {}  # the records at which each pipeline still fails
+HEARD: list[tuple[str, int, int]] = []  # pipeline, attempt, aborted checkpoint
 NUMBERS = itertools.count()
 
 
@@ -35,6 +47,7 @@ def a_new_world(caplog: pytest.LogCaptureFixture) -> None:
     SEEN.clear()
     COMMITTED.clear()
     AHEAD.clear()
+    HEARD.clear()
 
 
 class Note(SinkFunction):
@@ -243,6 +256,61 @@ def test_the_records_that_the_other_regions_have_read_stay_counted(turns: int) -
     AHEAD["a"] = {23}
     run = run_scripted(env, Script(checkpoints=[False] * 9 + [True], turns=turns))
     assert run.handle.progress().records_read == len(NAMES) * len(RECORDS)
+
+
+class Hears(MapFunction, CheckpointListener):
+    """Notes of which aborted checkpoints it hears, and in which attempt."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def open(self, runtime_context):
+        self.attempt = runtime_context.get_attempt_number()
+
+    def map(self, value):
+        return value
+
+    def notify_checkpoint_complete(self, checkpoint_id):
+        pass
+
+    def notify_checkpoint_aborted(self, checkpoint_id):
+        HEARD.append((self.name, self.attempt, checkpoint_id))
+
+
+@pytest.mark.parametrize("turns", [None, 0, 1], ids=["epochs", "continuous", "in another order"])
+@pytest.mark.parametrize("delay_ms", [0, 50])
+def test_the_regions_that_go_on_hear_of_the_checkpoint_that_the_failure_has_aborted(
+    turns: int | None, delay_ms: int
+) -> None:
+    for nth in (4, 5, 6):  # of the slots that take part in the second epoch, which carries the first checkpoint
+        HEARD.clear()
+        env = environment(delay_ms=delay_ms, parallelism=1)
+        for name in NAMES:
+            source = ScriptedSource([RECORDS], (2,))
+            numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), f"source {name}")
+            numbers.slot_sharing_group(name).map(Hears(name)).add_sink(Note(name))
+        script = Script(checkpoints=[False, True], crashes=[Crash("in-epoch", nth)], kills_one_slot=True, turns=turns)
+        run = run_scripted(env, script)
+        assert run.handle.progress().checkpoints_failed == 1
+        assert sorted(HEARD) == [(name, 0, 1) for name in NAMES if name not in restarted(run)]
+
+
+def test_the_restart_does_not_wait_for_marks_that_do_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited_ms: list[float] = []
+
+    def back_pressured(engine: ContinuousScriptedEngine, order: EpochOrder, within_s: float) -> EpochResult | None:
+        waited_ms.append(within_s * 1000)
+        engine._clock.advance(round(within_s * 1000))
+        return None
+
+    monkeypatch.setattr(ContinuousScriptedEngine, "run_others", back_pressured)
+    env = environment(delay_ms=100)
+    pipelines(env)
+    AHEAD["a"] = {8}
+    run = run_scripted(env, Script(checkpoints=[False] * 9 + [True], turns=1))
+    assert waited_ms == [100], "the delay, and not longer"
+    assert restarted(run) == {"a"}
+    assert_exact(once={"b", "c"})
 
 
 def test_with_full_failover_everything_goes_back() -> None:

@@ -276,6 +276,15 @@ def test_a_host_without_a_folder_makes_one_and_removes_it():
     assert not os.path.exists(folder) and not os.path.exists(f"{folder}.lock")
 
 
+def test_subtasks_that_have_failed_do_not_hear_of_an_aborted_checkpoint(host, monkeypatch):
+    heard = []
+    for subtask in (SOURCE, SUM):
+        monkeypatch.setattr(host.subtasks[subtask], "checkpoint_aborted", lambda n, of=subtask: heard.append((of, n)))
+    host.checkpoint_aborted(2, failed={SOURCE})
+    host.checkpoint_aborted(3)
+    assert heard == [(SUM, 2), (SUM, 3), (SOURCE, 3)]
+
+
 def test_the_attempt_is_the_last_one_that_was_deployed(tmp_path):
     host = SlotHost(0, SystemClock(), lambda event: None, str(tmp_path / "slot"))
     assert (host.attempt, host.local_copies) == (None, None)

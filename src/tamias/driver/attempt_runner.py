@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
+from tamias.checkpoint.restore_point import RestorePoint
 from tamias.driver.between_epochs import BetweenEpochs
 from tamias.driver.elasticity import Elasticity
 from tamias.driver.epoch_runner import EpochRunner
@@ -20,7 +21,7 @@ from tamias.driver.rescale_switch import RescaleSwitch
 from tamias.driver.rescaling import Rescaling
 from tamias.driver.retained_checkpoints import RetainedCheckpoints
 from tamias.driver.savepoint_stop import SavepointStop
-from tamias.engine.protocol import Engine, SetsAside
+from tamias.engine.protocol import Engine, Failure, SetsAside
 from tamias.faults import point
 from tamias.functions.job_status import JobStatus
 from tamias.graph.addresses import SubtaskId
@@ -117,15 +118,19 @@ class AttemptRunner:
             Cancelled: The job was cancelled meanwhile.
         """
         region, steady = self.epochs.failed_region, self.job.steady
+        until_ms = steady.now_ms() + delay_ms
         if region is None or not isinstance(self.engine, SetsAside):
+            if region is not None:
+                self.checkpoints.tell_aborted(region)
             if self.job.handle.wait_for_cancel(delay_ms / 1000):
                 raise Cancelled
             return
-        until_ms = steady.now_ms() + delay_ms
         self.engine.set_aside(region)
+        self.checkpoints.tell_aborted(region)
         budget = EpochPacer(self._pacing()).pace.budget
         while (left_ms := until_ms - steady.now_ms()) > 0:
-            self.epochs.run_others(budget, holds_sources=self.between.reader_is_behind)
+            self.epochs.run_others(budget, holds_sources=self.between.reader_is_behind, within_ms=left_ms)
+            left_ms = until_ms - steady.now_ms()
             self.between.rest(min(left_ms, self.engine.mark_interval_ms or 1))
 
     def _deploy(self, attempt: int, region: frozenset[SubtaskId] | None) -> None:
@@ -138,7 +143,7 @@ class AttemptRunner:
         point("driver-deploy")
         failure = self.engine.deploy(self._deployment(attempt, plan, region))
         if failure is not None:
-            if origin is not None and self.recovery.refuse(origin, failure.error):
+            if origin is not None and self._refuses(origin, failure):
                 self.retained.forget(origin.metadata.checkpoint_id)
                 failure = replace(failure, subtasks=frozenset())  # all regions go back to the checkpoint before
             raise AttemptFailed(failure)
@@ -153,6 +158,10 @@ class AttemptRunner:
                 origin.metadata.checkpoint_id, origin.path, is_savepoint=is_savepoint
             )
         self.checkpoints.begin_attempt(attempt, plan)
+
+    def _refuses(self, origin: RestorePoint, failure: Failure) -> bool:
+        """Exclude a checkpoint that is damaged, as one of the slots has found; return whether it is."""
+        return any(self.recovery.refuse(origin, each.error) for each in (failure, *failure.others))
 
     def _deployment(self, attempt: int, plan: RestorePlan | None, region: frozenset[SubtaskId] | None) -> Deployment:
         settings = self.job.settings

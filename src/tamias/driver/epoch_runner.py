@@ -11,7 +11,7 @@ from tamias.driver.job import Job
 from tamias.driver.job_checkpoints import DueCheckpoint, JobCheckpoints
 from tamias.driver.job_output import JobOutput
 from tamias.driver.pacing import EpochBudget, EpochReport
-from tamias.engine.protocol import Engine, Failure, OrdersAhead
+from tamias.engine.protocol import Engine, EpochResult, Failure, OrdersAhead, SetsAside
 from tamias.faults import point
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.regions import in_regions_of
@@ -170,15 +170,24 @@ class EpochRunner:
         """Run one epoch in which the sources end, although there is more to read. It carries no checkpoint."""
         return self._run(replace(self._order(budget), drain=True, holds_sources=False))
 
-    def run_others(self, budget: EpochBudget, *, holds_sources: bool) -> None:
-        """Run one epoch of the regions that have not failed. It carries no checkpoint.
+    def run_others(self, budget: EpochBudget, *, holds_sources: bool, within_ms: int) -> None:
+        """Run one epoch of the regions that have not failed, for so long at most. It carries no checkpoint.
+
+        The restart of a region must not wait for the marks of others: under back-pressure they take their time.
 
         Raises:
             AttemptFailed: Another subtask or slot failed.
             Cancelled: The job was cancelled while the epoch ran.
         """
         self._holds_sources = holds_sources or self._crowded
-        self._run(self._without_checkpoint(budget))
+        assert isinstance(self._engine, SetsAside), "regions run apart there"
+        order, started = self._without_checkpoint(budget), self._job.clock.monotonic()
+        point("driver-epoch")
+        result = self._engine.run_others(order, within_ms / 1000)
+        if result is None:
+            check_cancelled(self._job.handle)
+            return
+        self._end(order, result, started)
 
     def _order(self, budget: EpochBudget) -> EpochOrder:
         order = EpochOrder(
@@ -196,7 +205,9 @@ class EpochRunner:
     def _run(self, order: EpochOrder) -> Epoch:
         started = self._job.clock.monotonic()
         point("driver-epoch")
-        result = self._engine.run_epoch(order)
+        return self._end(order, self._engine.run_epoch(order), started)
+
+    def _end(self, order: EpochOrder, result: EpochResult, started: float) -> Epoch:
         check_cancelled(self._job.handle)
         if result.failure is not None:
             if self.fail(result.failure) is not None and result.acks:

@@ -17,6 +17,7 @@ from tamias.config.checkpoint_settings import KEEP_ALL_FAILURES, CheckpointSetti
 from tamias.driver.checkpoint_actions import CheckpointActions
 from tamias.driver.checkpoint_requests import CheckpointRequest, CheckpointRequests
 from tamias.driver.cuts import Cut, Cuts
+from tamias.driver.interrupts import raise_failure
 from tamias.driver.job import Job
 from tamias.driver.job_output import JobOutput
 from tamias.driver.job_recovery import JobRecovery
@@ -76,6 +77,7 @@ class JobCheckpoints:
         self._attempt: int | None = None
         self._under_way: set[int] = set()  # checkpoints whose epochs have not ended
         self._early: list[SlotEvent] = []  # what slots have reported of these
+        self._untold: list[int] = []  # aborted checkpoints of which subtasks that go on have not heard
         self._first_id = recovery.highest_id() + 1
         self._coordinator = CheckpointCoordinator(
             job.subtasks, _coordinator_settings(job.settings.checkpoints), first_id=self._first_id
@@ -109,6 +111,7 @@ class JobCheckpoints:
         self._attempt = attempt
         self._under_way.clear()
         self._early.clear()
+        self._untold.clear()
         finished = settled_subtasks(plan) if plan is not None else frozenset()
         restored_id = plan.checkpoint_id if plan is not None else None
         cut = self._cuts.of_savepoint(restored_id)
@@ -117,9 +120,20 @@ class JobCheckpoints:
         self._handle(events.JobStarted(self._job.steady.now_ms(), restored_id, finished, self._job.subtasks))
 
     def end_attempt(self, why: str) -> None:
-        """Abort the checkpoints in flight of an attempt that has failed. The slots are not told."""
-        event = events.JobFailed(self._job.steady.now_ms(), why)
-        self._actions.perform(self._coordinator.handle(event), failing=True)
+        """Abort the checkpoints in flight of an attempt that has failed. `tell_aborted` tells the slots."""
+        actions = self._coordinator.handle(events.JobFailed(self._job.steady.now_ms(), why))
+        self._untold += [action.checkpoint_id for action in actions if isinstance(action, events.NotifyAborted)]
+        self._actions.perform(actions, failing=True)
+
+    def tell_aborted(self, failed: frozenset[SubtaskId]) -> None:
+        """Tell the subtasks that have not failed which checkpoints the failure of others has aborted.
+
+        Raises:
+            AttemptFailed: A subtask could not be told.
+        """
+        # Flink: all tasks that run are told.
+        while self._untold:
+            raise_failure(self._engine.notify_aborted(self._untold.pop(0), failed))
 
     # ------------------------------------------------------------------------------------------------ while it runs
 

@@ -95,6 +95,9 @@ class ContinuousLocalEngine(LocalEngine):
             with host.turn:
                 host.discard(subtasks)
 
+    def run_others(self, order: EpochOrder, within_s: float) -> EpochResult | None:
+        return self.run_epoch(order)  # nothing keeps a mark from coming
+
     def run_epoch(self, order: EpochOrder) -> EpochResult:
         step = self._take_turns if self._chance is None else self._take_turns_by_chance
         for subtask_id, subtask in self._running.items():
@@ -201,10 +204,10 @@ class ContinuousLocalEngine(LocalEngine):
     def notify_completed(self, checkpoint_id: int) -> Failure | None:
         return self._confined(super().notify_completed(checkpoint_id))
 
-    def notify_aborted(self, checkpoint_id: int) -> Failure | None:
+    def notify_aborted(self, checkpoint_id: int, failed: frozenset[SubtaskId] = frozenset()) -> Failure | None:
         for subtask in self._running.values():
             subtask.abandon(checkpoint_id)
-        return self._confined(super().notify_aborted(checkpoint_id))
+        return self._confined(super().notify_aborted(checkpoint_id, failed))
 
     def _confined(self, failure: Failure | None) -> Failure | None:
         """Name the subtasks of slots that are gone: all other slots have been notified."""

@@ -209,8 +209,8 @@ class LocalEngine:
     def notify_completed(self, checkpoint_id: int) -> Failure | None:
         return self._each(lambda host: host.checkpoint_completed(checkpoint_id))
 
-    def notify_aborted(self, checkpoint_id: int) -> Failure | None:
-        return self._each(lambda host: host.checkpoint_aborted(checkpoint_id))
+    def notify_aborted(self, checkpoint_id: int, failed: frozenset[SubtaskId] = frozenset()) -> Failure | None:
+        return self._each(lambda host: host.checkpoint_aborted(checkpoint_id, failed))
 
     def close_subtasks(self) -> Failure | None:
         return self._each(lambda host: host.close_subtasks())

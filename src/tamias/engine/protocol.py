@@ -26,11 +26,13 @@ class Failure:
         error: What was raised.
         slot: The slot that failed, if one did.
         subtasks: The subtasks that failed. Empty: the state of every subtask is unknown.
+        others: What other slots raised at the same time.
     """
 
     error: BaseException
     slot: int | None = None
     subtasks: frozenset[SubtaskId] = frozenset()
+    others: tuple[Failure, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,14 @@ class SetsAside(Protocol):
 
     def set_aside(self, subtasks: frozenset[SubtaskId]) -> None:
         """End the subtasks of regions that have failed. Epochs are those of the others until the next `deploy`."""
+
+    def run_others(self, order: EpochOrder, within_s: float) -> EpochResult | None:
+        """Run an epoch of the subtasks that were not set aside, for so long at most.
+
+        Returns:
+            The result; None if the time is up and the marks of the epoch are still on their way. They go on, and what
+            subtasks acknowledge of the epoch comes with their next acknowledgements.
+        """
 
 
 class Engine(Protocol):
@@ -165,8 +175,8 @@ class Engine(Protocol):
     def notify_completed(self, checkpoint_id: int) -> Failure | None:
         """Tell all subtasks that a checkpoint is completed."""
 
-    def notify_aborted(self, checkpoint_id: int) -> Failure | None:
-        """Tell all subtasks that a checkpoint was aborted."""
+    def notify_aborted(self, checkpoint_id: int, failed: frozenset[SubtaskId] = frozenset()) -> Failure | None:
+        """Tell all subtasks that a checkpoint was aborted, except for those that have failed."""
 
     def queryable_states(self) -> tuple[QueryableState, ...]:
         """Return the queryable states that functions asked for when they were opened. Thread-safe."""

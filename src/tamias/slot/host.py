@@ -11,6 +11,7 @@ import os
 import shutil
 import tempfile
 import threading
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -49,6 +50,8 @@ from tamias.subtask.wire.frames import ReceivedBlob
 
 _log = logging.getLogger(__name__)
 
+_ABORTED = 128  # Flink: so many aborted checkpoints are remembered until their marks come
+
 
 class SlotHost:
     """The subtasks of one slot in one attempt."""
@@ -71,6 +74,7 @@ class SlotHost:
         self._writer = SnapshotWriter(report)
         self._local_copies: LocalCopies | None = None
         self._savepoints: dict[int, SavepointOrder] = {}  # by checkpoint id: the last one that the driver began
+        self._aborted: deque[int] = deque(maxlen=_ABORTED)  # the last checkpoints that were
         self._spool_memory = SpoolMemory()
         self._checkpoint_states = CheckpointStates(clock)
         self.running: SubtaskId | None = None  # with `thread`, for samples of stacks
@@ -225,6 +229,8 @@ class SlotHost:
         Raises:
             SlotLostError: The slot was not told where a savepoint goes.
         """
+        if order.checkpoint_id in self._aborted:
+            return None  # the driver does not wait for it, and the place of a savepoint is forgotten
         return self._capture(subtask_id, order, self._savepoint_of(order))
 
     def _capture(
@@ -265,10 +271,15 @@ class SlotHost:
         for subtask in reversed(self._subtasks.values()):
             subtask.checkpoint_completed(checkpoint_id)
 
-    def checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """Tell the subtasks that a checkpoint was aborted."""
-        for subtask in reversed(self._subtasks.values()):
-            subtask.checkpoint_aborted(checkpoint_id)
+    def checkpoint_aborted(self, checkpoint_id: int, failed: Collection[SubtaskId] = ()) -> None:
+        """Tell the subtasks that a checkpoint was aborted, except for those that have failed.
+
+        Its marks may still be on their way: they pass, and no snapshot is taken.
+        """
+        self._aborted.append(checkpoint_id)
+        for subtask_id, subtask in reversed(self._subtasks.items()):
+            if subtask_id not in failed:
+                subtask.checkpoint_aborted(checkpoint_id)
 
     def queryable_states(self) -> tuple[QueryableState, ...]:
         """Return the queryable states of the subtasks. Called in the turn."""
@@ -365,6 +376,7 @@ class SlotHost:
         self._feedback_queues.clear()
         self._dirty.clear()
         self._savepoints = {}
+        self._aborted.clear()
         self._checkpoint_states.clear()
 
     def shutdown(self) -> None:

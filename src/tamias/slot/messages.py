@@ -96,9 +96,10 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class Aborted:
-    """From the driver: a checkpoint was aborted."""
+    """From the driver: a checkpoint was aborted. Subtasks that have failed are not told."""
 
     checkpoint_id: int
+    failed: frozenset[SubtaskId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -240,9 +240,9 @@ class SlotServer:
                         self._host.begin_savepoint(checkpoint_id, savepoint)
                     case Completed(checkpoint_id):
                         self._host.checkpoint_completed(checkpoint_id)
-                    case Aborted(checkpoint_id):
+                    case Aborted(checkpoint_id, failed):
                         self._mailbox.abandon(checkpoint_id)
-                        self._host.checkpoint_aborted(checkpoint_id)
+                        self._host.checkpoint_aborted(checkpoint_id, failed)
                     case CloseSubtasks():
                         self._mailbox.end(in_order=True)
                         self._host.close_subtasks()

@@ -80,7 +80,8 @@ class ContinuousSlotEngine(SlotEngine):
             self._forget_all()
         else:
             self.set_aside(deployment.only)
-        failure = self._lost_running() or super().deploy(replace(deployment, continuous=True))
+        failure = self._lost_running() or self._unreadable_of_running()
+        failure = failure or super().deploy(replace(deployment, continuous=True))
         if failure is not None:
             return failure if deployment.only is None else self._of_region(failure, deployment.only)
         started = frozenset(self._regions) if deployment.only is None else deployment.only
@@ -89,18 +90,31 @@ class ContinuousSlotEngine(SlotEngine):
             self._start_flow(region, deployment.attempt)
         return None
 
-    def _of_region(self, failure: Failure, restarting: frozenset[SubtaskId]) -> Failure:
-        """Return the failure of a region's deployment: it is that of the region, if all others go on as they were.
+    def _unreadable_of_running(self) -> Failure | None:
+        """Return the failure to read what a slot reported, if a subtask of the slot goes on: its output may be lost."""
+        failure = self._unreadable
+        goes_on = failure is not None and any(self._slot_of(subtask) == failure.slot for subtask in self._attempts)
+        return failure if goes_on else None
 
-        A function of the user that cannot be opened leaves the other subtasks of its slot alone. Other errors may not.
-        """
+    def _of_region(self, failure: Failure, restarting: frozenset[SubtaskId]) -> Failure:
+        """Return the failure of a region's deployment: it is that of the region, if all others go on as they were."""
+        if not all(self._leaves_others_alone(each.error) for each in (failure, *failure.others)):
+            return failure
         lost = self._lost_running()
         if lost is not None:
-            return replace(lost, subtasks=lost.subtasks | restarting)
-        is_gone = isinstance(failure.error, SlotLostError) and not self.pool.slots[failure.error.slot].process.alive
-        if is_gone or isinstance(failure.error, UserFunctionError):
-            return replace(failure, subtasks=restarting)
-        return failure
+            others = tuple(each for each in (replace(failure, others=()), *failure.others) if each.slot != lost.slot)
+            return replace(lost, subtasks=lost.subtasks | restarting, others=others)
+        return replace(failure, subtasks=restarting)
+
+    def _leaves_others_alone(self, error: BaseException) -> bool:
+        """Return whether an error of a slot says nothing about the subtasks that go on, in whichever slot they are.
+
+        A function of the user that cannot be opened leaves the other subtasks of its slot alone, and a slot that is
+        gone those of all other slots. Other errors may not.
+        """
+        if isinstance(error, SlotLostError):
+            return not self.pool.slots[error.slot].process.alive
+        return isinstance(error, UserFunctionError)
 
     def _forget_all(self) -> None:
         self._attempts.clear()
@@ -125,11 +139,28 @@ class ContinuousSlotEngine(SlotEngine):
 
     def _run_levels(self, order: EpochOrder) -> EpochResult:
         """Order the mark of an epoch, and wait until it has passed through every subtask that runs."""
+        result = self._run_until(order, None)
+        assert result is not None, "the time is not limited"
+        return result
+
+    def run_others(self, order: EpochOrder, within_s: float) -> EpochResult | None:
+        self._watch.begin(order.number, {self._slot_of(subtask) for subtask in self._attempts}, time.monotonic())
+        result = self._run_until(order, time.monotonic() + within_s)
+        stalled = self._watch.end() and result is not None and result.failure is not None
+        if stalled and self._lost_running() is None:
+            return EpochResult(failure=Failure(self._stall_error(order.number)))
+        return result
+
+    def _run_until(self, order: EpochOrder, until_s: float | None) -> EpochResult | None:
+        """Order the mark of an epoch, and wait until all have it; return None if the time is up before."""
         assert self._deployment is not None, "deploy comes before the first epoch"
         failure = self.lost() or (self._send(order) if order.number > self._ordered else None)
         holds = False
         while failure is None and not self._acks.are_complete(order.number, self._attempts):
-            self.wait(_POLL_S)
+            left_s = _POLL_S if until_s is None else until_s - time.monotonic()
+            if left_s <= 0:
+                return None
+            self.wait(min(left_s, _POLL_S))
             failure = self.lost() or self._send_next()
             if failure is None and self._output_bytes >= _OUTPUT_BYTES and not holds:
                 holds, failure = True, self._ask_running(HoldSources(self._deployment.attempt))
@@ -163,8 +194,8 @@ class ContinuousSlotEngine(SlotEngine):
     def notify_completed(self, checkpoint_id: int) -> Failure | None:
         return self._confined(super().notify_completed(checkpoint_id))
 
-    def notify_aborted(self, checkpoint_id: int) -> Failure | None:
-        return self._confined(super().notify_aborted(checkpoint_id))
+    def notify_aborted(self, checkpoint_id: int, failed: frozenset[SubtaskId] = frozenset()) -> Failure | None:
+        return self._confined(super().notify_aborted(checkpoint_id, failed))
 
     def lost(self) -> Failure | None:
         failure = self._failures.failure

@@ -195,13 +195,18 @@ class SlotEngine(ABC):
             failure = self._send_files(started, deployment)
             if failure is not None:
                 return failure
-        by_slot: dict[int, list[SubtaskId]] = {slot.number: [] for slot in self.pool.slots}
-        for vertex in deployment.graph.vertices:
-            for index in range(vertex.parallelism):
-                by_slot[deployment.graph.slot_of(vertex, index)].append(SubtaskId(vertex.id, index))
+        by_slot = self._by_slot(deployment.graph)
         self._deployment = deployment
         failure = self._ask_all({number: Deploy(data, subtasks) for number, subtasks in by_slot.items()})
         return failure or self._check_queryable_names()
+
+    def _by_slot(self, graph: JobGraph) -> dict[int, list[SubtaskId]]:
+        """Return the subtasks that each slot hosts."""
+        by_slot: dict[int, list[SubtaskId]] = {slot.number: [] for slot in self.pool.slots}
+        for vertex in graph.vertices:
+            for index in range(vertex.parallelism):
+                by_slot[graph.slot_of(vertex, index)].append(SubtaskId(vertex.id, index))
+        return by_slot
 
     def _slot_hosts(self) -> tuple[str, ...]:
         """Return the address of each slot's host; nothing if all are on one."""
@@ -251,8 +256,9 @@ class SlotEngine(ABC):
     def notify_completed(self, checkpoint_id: int) -> Failure | None:
         return self._ask_each(Completed(checkpoint_id))
 
-    def notify_aborted(self, checkpoint_id: int) -> Failure | None:
-        return self._ask_each(Aborted(checkpoint_id))
+    def notify_aborted(self, checkpoint_id: int, failed: frozenset[SubtaskId] = frozenset()) -> Failure | None:
+        request, hosted = Aborted(checkpoint_id, failed), self._by_slot(self._graph)
+        return self._ask_all({n: request for n, of in hosted.items() if not failed or not failed.issuperset(of)})
 
     def close_subtasks(self) -> Failure | None:
         return self._ask_each(CloseSubtasks())
@@ -265,7 +271,7 @@ class SlotEngine(ABC):
         return self._ask_all({slot.number: request for slot in self.pool.slots}, timeout_s)
 
     def _ask_all(self, requests: dict[int, Request], timeout_s: float | None = None) -> Failure | None:
-        """Send a request to each slot, wait for all answers, and return the most telling failure, or None.
+        """Send a request to each slot, wait for all answers, and return the failures, the most telling first; or None.
 
         A slot performs most requests when no user code runs. A job that is cancelled does not wait for that, unless
         the time is limited anyway.
@@ -276,7 +282,8 @@ class SlotEngine(ABC):
         answers = [(number, self.pool.slots[number].answer(timeout_s, given_up)) for number in requests]
         # The user's own error says more than the loss of a slot that followed from it.
         answers.sort(key=lambda answer: isinstance(answer[1], SlotLostError))
-        return next((Failure(error, number) for number, error in answers if error is not None), None)
+        failures = [Failure(error, number) for number, error in answers if error is not None]
+        return replace(failures[0], others=tuple(failures[1:])) if failures else None
 
     # ------------------------------------------------------------------------------------------------ outcomes
 
