@@ -1,21 +1,29 @@
 """The life of a job on the local engine: restarts, cancelling, retained checkpoints, and what a job starts from."""
 
+import gc
 import threading
+import weakref
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from tamias import faults
 from tamias.checkpoint.file_names import created_for
+from tamias.clock import SystemClock
 from tamias.common import Configuration, JobStatus, RestartStrategies, WatermarkStrategy
 from tamias.common.accumulators import Accumulator, IntCounter
 from tamias.common.job_id import JobID
 from tamias.datastream import ExternalizedCheckpointRetention, RuntimeExecutionMode, StreamExecutionEnvironment
 from tamias.datastream.functions import KeyedProcessFunction, MapFunction
 from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from tamias.driver.job_handle import JobHandle
+from tamias.driver.job_loop import JobLoop
+from tamias.engine.local_engine import LocalEngine
 from tamias.errors import CheckpointError, JobCancelledError, JobExecutionError, RestoreError, TamiasError
 from tamias.functions.checkpointed import CheckpointedFunction, CheckpointListener
 from tamias.functions.source_contract import SourceFunction
+from tamias.testing.drawn_job import drawn_job
 from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
 from tests.driver.submitted_jobs import start_locally
 
@@ -200,6 +208,29 @@ def test_a_file_that_user_code_misses_costs_no_checkpoint(tmp_path):
     run = run_scripted(counting(numbers(env).map(Missing())), Script(crashes=[Crash("after-epoch", 5)]))
     assert run.records == EXPECTED
     assert run.handle.progress().restarts == 2
+
+
+def test_what_cannot_be_released_at_the_end_does_not_keep_the_end_from_the_program(tmp_path, monkeypatch, caplog):
+    def fails(checkpoints, status):
+        raise RuntimeError("a client of the storage, and no OSError")
+
+    monkeypatch.setattr("tamias.driver.job_checkpoints.JobCheckpoints.job_ended", fails)
+    run = run_scripted(counting(numbers(environment(tmp_path))))
+    assert (run.handle.status(), run.records) == (JobStatus.FINISHED, EXPECTED)
+    assert "a client of the storage" in caplog.text
+
+
+def test_handle_of_an_ended_job_keeps_neither_its_engine_nor_its_loop(tmp_path):
+    graph, chosen = drawn_job(counting(numbers(environment(tmp_path))))
+    handle = JobHandle(chosen.job_id, chosen.job_name)
+    loop = JobLoop(graph, chosen, handle, LocalEngine, clock=SystemClock(), chance=Random(0))
+    engine = loop._engine
+    loop.run()
+    kept = [weakref.ref(loop), weakref.ref(engine)]
+    del loop, engine
+    gc.collect()
+    assert [reference() for reference in kept] == [None, None]
+    assert (handle.thread_stacks(0), handle.slot_log(0)) == ([], None)
 
 
 def test_state_declared_otherwise_than_restored_is_not_retried(tmp_path):

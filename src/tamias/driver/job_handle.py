@@ -57,16 +57,16 @@ class JobHandle:
     _accumulators: dict[str, Any] = field(default_factory=dict)
     _result: JobExecutionResult | None = None
     _error: BaseException | None = None
-    _on_cancel: Callable[[], None] | None = None
+    _on_cancel: Callable[[], None] = lambda: None
     _metrics: Callable[[], dict[str, Any]] | None = None
     _requests: list[SavepointRequest] = field(default_factory=list)
     _rescales: list[RescaleRequest] = field(default_factory=list)
     _checkpoint_requests: list[CheckpointRequest] = field(default_factory=list)
     _requests_lock: threading.Lock = field(default_factory=threading.Lock)
-    _on_request: Callable[[], None] | None = None
-    _stacks: Callable[[int], list[ThreadStack]] | None = None
-    _samples: Callable[[int, SamplingPlan], list[StackSample]] | None = None
-    _slot_log: Callable[[int], SlotLogs | None] | None = None
+    _on_request: Callable[[], None] = lambda: None
+    _stacks: Callable[[int], list[ThreadStack]] = lambda slot: []
+    _samples: Callable[[int, SamplingPlan], list[StackSample]] = lambda slot, plan: []
+    _slot_log: Callable[[int], SlotLogs | None] = lambda slot: None
     _before_end: Callable[[], None] | None = None
     _after_end: Callable[[], None] | None = None
     is_in_foreground: bool = False  # the program waits for the job, and writes nothing meanwhile
@@ -83,8 +83,7 @@ class JobHandle:
     def cancel(self) -> None:
         """Cancel the job and return at once. `wait` returns when the job is over."""
         self._cancel.set()
-        if self._on_cancel is not None:
-            self._on_cancel()
+        self._on_cancel()
 
     def suspend(self) -> None:
         """End the job as `cancel` does, but keep its checkpoints, whatever their retention: it is to be resumed."""
@@ -140,7 +139,7 @@ class JobHandle:
                 request.job_ended(self.status())
             else:
                 self._requests.append(request)
-        self._call_on_request()
+        self._on_request()
         return request.future
 
     def request_checkpoint(self) -> Future[int]:
@@ -151,12 +150,8 @@ class JobHandle:
                 request.fail(f"the job is over ({self.status().name})")
             else:
                 self._checkpoint_requests.append(request)
-        self._call_on_request()
+        self._on_request()
         return request.future
-
-    def _call_on_request(self) -> None:
-        if self._on_request is not None:
-            self._on_request()
 
     def request_rescale(
         self,
@@ -172,7 +167,7 @@ class JobHandle:
             parallelism: The default parallelism. Operators whose parallelism the program sets keep it.
             directory: Go on from a savepoint in this directory; None for a checkpoint, if the job takes any.
             most_slots: The slots that the job may take from now on; None for as many as before.
-            cause: Who wants it, and why.
+            cause: The reason, for people to read.
 
         Returns:
             A future of the checkpoint or savepoint that the job went on from, done when it runs with the new
@@ -184,8 +179,7 @@ class JobHandle:
                 request.refuse(f"the job is over ({self.status().name})")
             else:
                 self._rescales.append(request)
-        if self._on_request is not None:
-            self._on_request()
+        self._on_request()
         return request.future
 
     def accumulators(self) -> dict[str, Any]:
@@ -198,7 +192,7 @@ class JobHandle:
         Raises:
             SlotLostError: The slot does not answer.
         """
-        return [] if self._stacks is None else self._stacks(slot)
+        return self._stacks(slot)
 
     def sample_stacks(self, slot: int, plan: SamplingPlan) -> list[StackSample]:
         """Sample the stacks of a slot's subtasks, which lasts as long as the plan says; none if the job has no slots.
@@ -206,7 +200,7 @@ class JobHandle:
         Raises:
             SlotLostError: The slot does not answer.
         """
-        return [] if self._samples is None else self._samples(slot, plan)
+        return self._samples(slot, plan)
 
     def slot_log(self, slot: int) -> SlotLogs | None:
         """Return the last lines of a slot's log; None if the slot has no log of its own.
@@ -214,7 +208,7 @@ class JobHandle:
         Raises:
             SlotLostError: The slot does not answer.
         """
-        return None if self._slot_log is None else self._slot_log(slot)
+        return self._slot_log(slot)
 
     def merged_accumulators(self) -> dict[str, Any]:
         """Return the accumulators as of the last epoch, each merged over all subtasks."""
@@ -339,7 +333,7 @@ class JobHandle:
         self._progress = replace(self._progress, status=status)
         self._result, self._error = result, error
         self._collected.end()
-        self.state_reader = None  # a handle of an ended job must not keep its engine
+        self._forget_engine()
         with self._requests_lock:
             self._ended.set()
         self._call_at_end(status)  # what was added since
@@ -349,6 +343,14 @@ class JobHandle:
             rescale.refuse(f"the job is over ({status.name})")
         for wanted in self.take_checkpoint_requests():
             wanted.fail(f"the job is over ({status.name})")
+
+    def _forget_engine(self) -> None:
+        """Drop everything that leads to the engine and the loop: programs and pages keep the handles of ended jobs."""
+        self.state_reader = None
+        self._on_cancel = self._on_request = lambda: None
+        self._stacks = lambda slot: []
+        self._samples = lambda slot, plan: []
+        self._slot_log = lambda slot: None
 
     def _call_at_end(self, status: JobStatus) -> None:
         with self._requests_lock:

@@ -194,7 +194,7 @@ class JobLoop:
             self._job.statistics.fail(Failure(unexpected))
             error = self._job_error(unexpected)
         finally:
-            self._release(status)
+            self._release_all(status)
             result, runtime_ms = None, self._steady.now_ms() - self._started_ms
             if error is None:
                 try:
@@ -270,8 +270,6 @@ class JobLoop:
             raise AttemptFailed(failure) from error
         more = self._repeats.advice_after(error) or (traceback and f"\n{traceback}")  # the log has the traceback once
         _log.warning("job %s restarts in %d ms: %s%s", self._settings.job_name, decision.delay_ms, what, more)
-        for other in failure.others:
-            _log.warning("job %s, slot %s failed at the same time: %s", self._handle.job_name, other.slot, other.error)
         progress = self._handle.progress()
         self._handle.update(
             replace(
@@ -298,21 +296,29 @@ class JobLoop:
         self._engine.cancel_epoch()
         self._engine.wake()
 
-    def _release(self, status: JobStatus) -> None:
-        """Release the engine, and keep or delete the checkpoints."""
-        if status is JobStatus.CANCELED:
-            self._checkpoints.job_cancelled()
+    def _release_all(self, status: JobStatus) -> None:
+        """Release the engine, and keep or delete the checkpoints. Never raises: the program must learn of the end."""
+        for release in (self._release_engine, self._release_checkpoints):
+            try:
+                release(status)
+            except Exception:  # the job's outcome stands; what could not be released is in the log
+                _log.exception("job %s could not be shut down in order", self._settings.job_name)
+
+    def _release_engine(self, status: JobStatus) -> None:
         try:
+            if status is JobStatus.CANCELED:
+                self._checkpoints.job_cancelled()
+        finally:
             self._engine.shutdown()
-        except Exception:  # the job's outcome stands; what could not be released is in the log
-            _log.exception("job %s could not be shut down in order", self._settings.job_name)
+
+    def _release_checkpoints(self, status: JobStatus) -> None:
         self._switch.close()
         if status.is_globally_terminal_state() and not self._note_outcome(status):
-            status = JobStatus.SUSPENDED  # who does not know that the job has ended may need its checkpoints
+            status = JobStatus.SUSPENDED  # a service that does not know of the end starts the job again from them
         self._checkpoints.job_ended(status)
 
     def _note_outcome(self, status: JobStatus) -> bool:
-        """Note how the job ended, for those who must not start it again; return False if that cannot be done."""
+        """Note how the job ended, so that no service starts it again; return False if that cannot be done."""
         if not outcomes_are_noted():
             return True
         try:

@@ -18,7 +18,7 @@ class RescaleRequest:
         parallelism: The default parallelism that is wanted.
         most_slots: The slots that the job may take from then on; None for as many as before.
         directory: Where the job goes on from a savepoint; None for a checkpoint, if it takes any.
-        cause: Who wants it, and why.
+        cause: The reason, for people to read.
         future: Has the path of the checkpoint that the job went on from, or the reason why it goes on as it was.
     """
 
