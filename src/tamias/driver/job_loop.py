@@ -270,6 +270,8 @@ class JobLoop:
             raise AttemptFailed(failure) from error
         more = self._repeats.advice_after(error) or (traceback and f"\n{traceback}")  # the log has the traceback once
         _log.warning("job %s restarts in %d ms: %s%s", self._settings.job_name, decision.delay_ms, what, more)
+        for other in failure.others:
+            _log.warning("job %s, slot %s failed at the same time: %s", self._handle.job_name, other.slot, other.error)
         progress = self._handle.progress()
         self._handle.update(
             replace(
