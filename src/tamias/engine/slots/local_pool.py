@@ -55,39 +55,50 @@ class LocalSlotPool:
         self._generations = itertools.count(1)
         self.slots: list[SlotHandle] = []
         self._spare = SpareSlots()
-        self._starting: list[ChildSlotProcess] | None = None
+        self._starting: dict[int, ChildSlotProcess] = {}  # by the number of the slot, before the first `ensure`
 
     def begin_start(self) -> None:
         """Start all processes without waiting for them, so that Spark can start meanwhile."""
-        self._starting = [self._start(number) for number in range(self._count)]
+        for number in range(self._count):
+            self._starting[number] = self._start(number)
 
     def ensure(self) -> list[int]:
-        if not self.slots:
-            processes = self._starting or [self._start(number) for number in range(self._count)]
-            self._starting = None
-            self.slots = [self._connected(number, process) for number, process in enumerate(processes)]
-            return list(range(self._count))
-        replaced: list[int] = []
-        for slot in list(self.slots):
-            if not slot.process.alive:
-                slot.close()
-                _log.info("slot %d is replaced: %s", slot.number, slot.process.wait_for_end())
-                self.slots[slot.number] = self._connected(slot.number, self._start(slot.number))
-                replaced.append(slot.number)
-        added = {number: self._start(number) for number in range(len(self.slots), self._count)}
-        self.slots = [*self.slots, *(self._connected(number, process) for number, process in added.items())]
-        return [*replaced, *added]
+        gone = [slot for slot in self.slots if not slot.process.alive]
+        for slot in gone:
+            slot.close()
+            _log.info("slot %d is replaced: %s", slot.number, slot.process.wait_for_end())
+        present = {slot.number: slot for slot in self.slots if slot not in gone}
+        missing = [number for number in range(self._count) if number not in present]
+        starting, self._starting = self._starting, {}
+        present |= self._started(missing, starting)
+        self.slots = [present[number] for number in range(self._count)]
+        return missing
 
     def prepare(self, count: int) -> None:
-        in_use = len(self.slots)
-        processes = {number: self._start(number) for number in self._spare.missing(in_use, count)}
+        for slot in self._started(self._spare.missing(len(self.slots), count), {}).values():
+            self._spare.add(slot)
+
+    def _started(self, numbers: list[int], starting: dict[int, ChildSlotProcess]) -> dict[int, SlotHandle]:
+        """Start slots and connect to them. If one of them cannot be started, all of them end.
+
+        Args:
+            numbers: The slots.
+            starting: Processes that were started already.
+        """
+        processes, slots = dict(starting), dict[int, SlotHandle]()
         try:
-            for number in list(processes):
-                self._spare.add(self._connected(number, processes[number]))
-                del processes[number]
-        finally:
-            for process in processes.values():  # one before them did not start
+            for number in numbers:
+                if number not in processes:
+                    processes[number] = self._start(number)
+            for number in numbers:
+                slots[number] = self._connected(number, processes[number])
+        except BaseException:
+            for slot in slots.values():
+                slot.close()
+            for process in processes.values():
                 process.end()
+            raise
+        return slots
 
     def resize(self, count: int) -> None:
         self._count = count
@@ -117,7 +128,7 @@ class LocalSlotPool:
 
     def _lost(self, number: int) -> None:
         if number < len(self.slots):  # else the slot is spare, and nothing runs in it
-            self.on_lost(number)  # who is told may change while the slots live
+            self.on_lost(number)  # read when it is called: idle slots change their owner
 
     def shutdown(self) -> None:
         """Make all processes end and remove the folder."""
@@ -127,9 +138,9 @@ class LocalSlotPool:
             slot.tell(Exit())
         for slot in self.slots:
             slot.close()
-        for process in self._starting or ():
+        for process in self._starting.values():
             process.end()
-        self.slots, self._starting = [], None
+        self.slots, self._starting = [], {}
         self._scratch.close()
 
 
