@@ -97,7 +97,7 @@ def asked_by(load, places=None, maximum=128, **keys):
     """Return what a job of parallelism 2 asks for by itself within some seconds, without running it."""
     env = environment(parallelism=2, **keys)
     env.set_max_parallelism(maximum)
-    generated(env, None, 200.0).key_by(lambda n: n).map(lambda n: n)
+    generated(env, 1000, 200.0).key_by(lambda n: n).map(lambda n: n)
     graph, settings = drawn_job(env)
     clock, handle = ManualClock(0), JobHandle(settings.job_id, settings.job_name)
     job = Job.of(graph, settings, handle, clock, SteadyClock(clock))
@@ -133,6 +133,11 @@ def test_places_beyond_the_slots_of_the_job_are_not_asked_for():
     keys = {"scheduler-mode": "reactive", stabilization: "0 s"}
     assert asked_by(0.0, places=9, **keys) == [9]
     assert asked_by(0.0, places=9, **keys, **{"tamias.slots.max": "4"}) == [4]
+
+
+def test_job_in_batch_mode_keeps_its_parallelism_and_says_so(caplog):
+    assert asked_by(1.0, **AUTOSCALER, **{"execution.runtime-mode": "BATCH"}) == []
+    assert "keeps its parallelism: in BATCH mode" in caplog.text
 
 
 def test_idle_job_is_scaled_down_to_the_lowest_parallelism(tmp_path):

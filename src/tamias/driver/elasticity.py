@@ -33,6 +33,9 @@ class Elasticity:
         self._reactive = None if settings.reactive is None else ReactiveMode(settings.reactive, now_ms)
         self._autoscaler = None if settings.autoscaler is None else Autoscaler(settings.autoscaler, now_ms)
         self._is_on = self._reactive is not None or self._autoscaler is not None
+        if self._is_on and job.graph.settings.batch:
+            self._is_on = False
+            _log.warning("job %s keeps its parallelism: in BATCH mode it has no checkpoints to go on from", job.name)
         self._observed_ms = now_ms
         self._parallelism = rescaling.parallelism  # when the job was observed last
         self._asked: Future[str] | None = None

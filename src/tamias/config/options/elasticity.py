@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from tamias.config.option import ConfigOption
-from tamias.config.options.kinds import at_least, choice, count, flag, millis, within
+from tamias.config.options.kinds import choice, count, flag, millis, within
 
 SCHEDULER_MODE: ConfigOption[Literal["default", "reactive"]] = choice(
     "scheduler-mode",
@@ -52,10 +52,9 @@ AUTOSCALER_WINDOW = millis(
 AUTOSCALER_MIN_PARALLELISM = count(
     "job.autoscaler.vertex.min-parallelism", 1, "The lowest parallelism that the autoscaler chooses.", least=1
 )
-AUTOSCALER_MAX_PARALLELISM = ConfigOption[int](
+AUTOSCALER_MAX_PARALLELISM = count(
     "job.autoscaler.vertex.max-parallelism",
-    int,
     200,
-    sentence="The highest parallelism that the autoscaler chooses, within the max parallelism of the job.",
-    check=at_least(1),
+    "The highest parallelism that the autoscaler chooses, within the max parallelism of the job.",
+    least=1,
 )
