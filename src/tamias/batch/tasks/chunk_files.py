@@ -17,7 +17,7 @@ __all__ = ["ChunkFile", "HashedFiles"]
 
 _FILES = 64
 _PENDING = 2048  # records of a part, before they are written
-_SIZE = struct.Struct("<I")
+_SIZE = struct.Struct("<Q")  # a chunk of large records may be larger than 4 GiB
 
 
 class ChunkFile:
