@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tamias.clock import Clock
 from tamias.common import Configuration, RestartStrategies, Types, WatermarkStrategy
 from tamias.datastream import (
     DataStream,
@@ -17,7 +18,7 @@ from tamias.datastream import (
     KeyedProcessFunction,
     StreamExecutionEnvironment,
 )
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiter, RateLimiterStrategy
 from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tamias.driver.submit import jobs_submitted_by, submit
 from tamias.graph.job_graph import JobGraph
@@ -60,9 +61,47 @@ def environment(
     return env
 
 
-def generated(env: StreamExecutionEnvironment, records: int | None, per_second: float = 1e9) -> DataStream:
+class Held(RateLimiterStrategy):
+    """Lets a source read a part of its records, and the others once they are let go: its job does not end before.
+
+    Args:
+        folder: Where a file is made when the others are let go.
+        records: How many records are read before, by all readers together; as many again after each restart.
+        per_second: The rate of those records. The others have none.
+    """
+
+    def __init__(self, folder: Path, records: int, per_second: float = 1e9) -> None:
+        self._let_go, self._records = folder / "let-go", records
+        self._rate = RateLimiterStrategy.per_second(per_second)
+
+    def let_go(self) -> None:
+        self._let_go.touch()
+
+    def create_rate_limiter(self, share_count: int, clock: Clock) -> RateLimiter:
+        rate = self._rate.create_rate_limiter(share_count, clock)
+        assert rate is not None
+        return _HeldLimiter(self._let_go, self._records // share_count, rate)
+
+
+class _HeldLimiter(RateLimiter):
+    def __init__(self, let_go: Path, records: int, rate: RateLimiter) -> None:
+        self._let_go, self._left, self._rate = let_go, records, rate
+
+    def take(self, wanted: int) -> int:
+        if self._let_go.exists():
+            return wanted
+        taken = self._rate.take(min(wanted, self._left))
+        self._left -= taken
+        return taken
+
+
+def limited(per_second: float | Held) -> RateLimiterStrategy:
+    return per_second if isinstance(per_second, Held) else RateLimiterStrategy.per_second(per_second)
+
+
+def generated(env: StreamExecutionEnvironment, records: int | None, per_second: float | Held = 1e9) -> DataStream:
     """Return the stream 0, 1, 2, ... at a rate. One subtask reads it, so that the numbers have one order."""
-    source = DataGeneratorSource(lambda n: n, records, RateLimiterStrategy.per_second(per_second))
+    source = DataGeneratorSource(lambda n: n, records, limited(per_second))
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", Types.LONG())
     return numbers.uid("numbers").set_parallelism(1)
 

@@ -65,7 +65,7 @@ def test_a_job_that_is_cancelled_leaves_a_server_that_is_silent():
     with serving([b"a\n"], left=left) as port, on_local_engine():
         with lines(port).execute_and_collect() as records:
             assert next(records) == "a"
-        assert left.wait(10)
+        assert left.wait(60)
 
 
 def test_a_server_that_is_not_there_is_named():

@@ -7,7 +7,7 @@ import pytest
 from tamias.common import JobStatus
 from tamias.driver.job_outcome import note_outcomes_with
 from tests.driver.submitted_jobs import start_locally
-from tests.live_jobs import environment, generated, tallied, until
+from tests.live_jobs import Held, environment, generated, tallied, until
 
 
 @pytest.fixture
@@ -19,9 +19,9 @@ def noted(tmp_path):
     note_outcomes_with(None)
 
 
-def bounded(tmp_path, records=500, per_second=2000):
+def bounded(tmp_path, per_second=2000):
     env = environment(tmp_path / "checkpoints")
-    tallied(generated(env, records, per_second), 5)
+    tallied(generated(env, 500, per_second), 5)
     return start_locally(env)
 
 
@@ -35,9 +35,11 @@ def test_the_outcome_is_noted_while_the_checkpoints_exist(noted, tmp_path):
 
 @pytest.mark.parametrize("then", ["go on", "stop"])
 def test_the_outcome_has_the_savepoint_that_the_job_stopped_with_and_no_earlier_one(noted, tmp_path, then):
-    handle = bounded(tmp_path, 2000, 1000)
+    held = Held(tmp_path, 250)
+    handle = bounded(tmp_path, held)
     until(lambda: handle.progress().checkpoints_completed > 0)
     path = handle.request_savepoint(str(tmp_path / "saved"), then=then).result(60)
+    held.let_go()
     assert handle.wait_for_end(60) and handle.status() is JobStatus.FINISHED
     ((outcome, _),) = noted
     assert outcome.savepoint == (path if then == "stop" else None)

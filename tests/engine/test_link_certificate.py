@@ -18,7 +18,7 @@ from tamias.graph.job_graph import JobGraph
 from tamias.slot.encryption import CalledSide, EncryptedAddress
 from tamias.testing.process_engine import ProcessEngine, on_process_engine
 from tamias.testing.slot_processes import slot_processes
-from tests.live_jobs import engines, environment, expected_tally, generated, tallied
+from tests.live_jobs import Held, engines, environment, expected_tally, generated, tallied
 
 ELSEWHERE = "192.0.2.7"
 
@@ -108,7 +108,8 @@ def test_it_is_known_whether_spark_encrypts_its_own_connections() -> None:
 @pytest.mark.heavy
 def test_a_job_runs_over_encrypted_links_alone_and_survives_the_loss_of_a_slot(tmp_path: Path) -> None:
     env = environment(tmp_path, parallelism=2, restarts=3)
-    stream = tallied(generated(env, 3_000, per_second=3_000), 7)
+    held = Held(tmp_path, 600)
+    stream = tallied(generated(env, 3_000, held), 7)
     rows = []
 
     def encrypted(graph: JobGraph) -> ProcessEngine:
@@ -123,6 +124,7 @@ def test_a_job_runs_over_encrypted_links_alone_and_survives_the_loss_of_a_slot(t
                 addresses = [pool.address, *(slot.address for slot in pool.slots)]
                 assert all(isinstance(address, EncryptedAddress) for address in addresses)
                 os.kill(made[0].slot_pids[0], signal.SIGKILL)
+                held.let_go()
     assert sorted(rows) == sorted(expected_tally(3_000, 7))
 
 

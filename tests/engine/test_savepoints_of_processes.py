@@ -4,11 +4,11 @@ import os
 import signal
 
 from tamias.common import Encoder, JobStatus, WatermarkStrategy
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from tamias.datastream.connectors.datagen import DataGeneratorSource
 from tamias.datastream.connectors.file_system import FileSink, RollingPolicy
 from tamias.testing.process_engine import on_process_engine
 from tests import live_jobs
-from tests.live_jobs import WAIT_S, until
+from tests.live_jobs import WAIT_S, Held, limited, until
 
 
 def environment(tmp_path, parallelism, **keys):
@@ -17,9 +17,9 @@ def environment(tmp_path, parallelism, **keys):
     return env
 
 
-def counts(env, directory, records, per_second=1000.0):
+def counts(env, directory, records, per_second):
     """Write the running count of each of seven keys to files."""
-    source = DataGeneratorSource(lambda n: n, records, RateLimiterStrategy.per_second(per_second))
+    source = DataGeneratorSource(lambda n: n, records, limited(per_second))
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
     counted = stream.map(lambda n: (n % 7, 1)).key_by(lambda v: v[0]).reduce(lambda a, b: (a[0], a[1] + b[1]))
     sink = FileSink.for_row_format(str(directory), Encoder.simple_string_encoder())
@@ -44,7 +44,7 @@ def test_a_job_stopped_under_load_goes_on_at_another_parallelism(tmp_path):
     records, before, after = 700, 2, 3
     with on_process_engine():
         env = environment(tmp_path, before)
-        counts(env, tmp_path / "out", records)
+        counts(env, tmp_path / "out", records, Held(tmp_path, 200, per_second=1_000))
         client = env.execute_async()
         until(lambda: client.get_progress().records_read > 100)
         between = client.trigger_savepoint().result(WAIT_S)
@@ -70,11 +70,13 @@ def test_a_killed_slot_finds_its_local_copies_and_nothing_is_lost(tmp_path):
     }
     with on_process_engine():
         env = environment(tmp_path, 2, **keys)
-        counts(env, tmp_path / "out", records)
+        held = Held(tmp_path, 100)
+        counts(env, tmp_path / "out", records, held)
         client = env.execute_async()
         until(lambda: client.get_progress().checkpoints_completed >= 2)
         assert [path for path in local.rglob("*") if path.is_file()]
         os.kill(client.get_progress().slot_pids[0], signal.SIGKILL)
+        held.let_go()
         client.get_job_execution_result().result(WAIT_S)
         assert client.get_progress().restarts >= 1
     assert written(tmp_path / "out") == expected(records)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import pickle
 import shutil
@@ -13,7 +14,9 @@ import pytest
 
 from tamias.slot.slot_config import DriverContact
 
-HERE, THERE = "10.213.7.1", "10.213.7.2"
+# Tests run in several processes at a time: the link of each has a network of its own, of four addresses.
+_NETWORK = ipaddress.ip_network("10.213.0.0/16")[4 * (os.getpid() % (1 << 14))]
+HERE, THERE = str(_NETWORK + 1), str(_NETWORK + 2)
 NOBODY = "02:00:00:00:00:99"  # a hardware address that no host of the link has
 
 LAUNCH = """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -70,10 +69,10 @@ def running(tmp_path: Path, where: str, restarts: int = 10_000):
 def test_a_job_with_a_broken_sink_can_be_cancelled(where: str, tmp_path: Path) -> None:
     with on_local_engine():
         client, _ = running(tmp_path, where)
-        started = time.monotonic()
         client.cancel().result()
-        until(lambda: client.get_job_status().result() is JobStatus.CANCELED, within_s=30)
-    assert time.monotonic() - started < 10  # a documented limit, not a measurement
+        restarts = client.get_progress().restarts
+        until(lambda: client.get_job_status().result() is JobStatus.CANCELED)
+    assert client.get_progress().restarts <= restarts + 1, "it is not tried again and again"
 
 
 @pytest.mark.parametrize("drain", [False, True], ids=["stop", "drain"])

@@ -14,7 +14,7 @@ from tamias.graph.job_graph import JobGraph
 from tamias.operators.epoch import EpochOrder
 from tamias.testing.process_engine import ProcessEngine, on_process_engine
 from tamias.testing.slot_processes import slot_processes
-from tests.live_jobs import engines, environment, expected_tally, generated, tallied
+from tests.live_jobs import Held, engines, environment, expected_tally, generated, tallied
 
 KEYS = 7
 
@@ -22,10 +22,10 @@ KEYS = 7
 class Cut(ProcessEngine):
     """Cuts connections between driver and slots in the middle of some epochs."""
 
-    def __init__(self, graph: JobGraph, what: str, epochs: set[int]) -> None:
+    def __init__(self, graph: JobGraph, what: str, epochs: set[int], held: Held) -> None:
         super().__init__(graph, slot_processes(graph.slot_count, Heartbeat(0.1, 1.5), registering=True))
         self._what, self._epochs_to_cut, self.cuts = what, epochs, 0
-        self._run_number = 0
+        self._run_number, self._last_records = 0, held
 
     def run_epoch(self, order: EpochOrder) -> Any:
         self._run_number += 1
@@ -48,6 +48,7 @@ class Cut(ProcessEngine):
                 lost = [slot.process.lifeline for slot in half]  # type: ignore[attr-defined]  # they registered
         for link in lost:
             link.shut_down()
+        self._last_records.let_go()
 
 
 @pytest.mark.parametrize("what", ["data", "requests", "events", "lifeline"])
@@ -55,8 +56,9 @@ def test_connections_lost_to_half_of_the_slots_cost_a_restart_and_no_record(what
     """Cut connections for blobs, for requests, for events, and the lifeline of a slot."""
     env = environment(tmp_path / "checkpoints", parallelism=2, restarts=20)
     records = 1_200
-    stream = tallied(generated(env, records, per_second=1_000), KEYS)
-    with engines(lambda graph: Cut(graph, what, {4})) as made:
+    held = Held(tmp_path, records // 8)
+    stream = tallied(generated(env, records, held), KEYS)
+    with engines(lambda graph: Cut(graph, what, {4}, held)) as made:
         collected = stream.execute_and_collect()
         found = list(collected)
     progress = collected.job_client.get_progress()

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tamias.testing.process_engine import ProcessEngine
 from tamias.testing.slot_processes import slot_processes
-from tests.live_jobs import PickleBomb, doors, engines, environment, expected_tally, generated, tallied, until
+from tests.live_jobs import Held, PickleBomb, doors, engines, environment, expected_tally, generated, tallied, until
 
 KEYS = 7
 
@@ -43,7 +43,8 @@ def visit(address: tuple[str, int], say: Callable[[bytes], bytes]) -> bytes:
 def test_a_running_job_ignores_strangers_at_all_its_ports(tmp_path: Path) -> None:
     env = environment(tmp_path / "checkpoints", parallelism=2, restarts=3)
     records = 1_500
-    stream = tallied(generated(env, records, per_second=1_000), KEYS)
+    held = Held(tmp_path, records // 3, per_second=1_000)
+    stream = tallied(generated(env, records, held), KEYS)
     mark = tmp_path / "exploded"
     bomb = pickle.dumps(PickleBomb(mark))
     framed = len(bomb).to_bytes(8, "little") + bomb
@@ -63,6 +64,7 @@ def test_a_running_job_ignores_strangers_at_all_its_ports(tmp_path: Path) -> Non
             assert len(visit(door, lambda greeting: greeting[8:] + greeting[8:] + framed)) <= 72, "sent back"
         crowd = [socket.create_connection(chance.choice(doors(made[0]))) for _ in range(400)]
         read = client.get_progress().records_read
+        held.let_go()
         until(lambda: client.get_progress().records_read > read + 50)  # the job does not wait for the strangers
         for one in crowd:
             one.close()
@@ -76,15 +78,19 @@ DRIVER = """
 import resource
 import sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
+from pathlib import Path
 from tamias.testing.process_engine import ProcessEngine
 from tamias.testing.slot_processes import slot_processes
-from tests.live_jobs import doors, engines, environment, expected_tally, generated, tallied
+from tests.live_jobs import Held, doors, engines, environment, expected_tally, generated, tallied
 env = environment(sys.argv[1], parallelism=2, restarts=10)
-stream = tallied(generated(env, 2_000, per_second=250), 7)
+held = Held(Path(sys.argv[1]), 250)
+stream = tallied(generated(env, 2_000, held), 7)
 with engines(lambda graph: ProcessEngine(graph, slot_processes(graph.slot_count, registering=True))) as made:
     rows = stream.execute_and_collect()
     found = [next(rows)]
     print([doors(made[0]), made[0].slot_pids], flush=True)
+    sys.stdin.readline()
+    held.let_go()
     found += rows
 assert sorted(found) == sorted(expected_tally(2_000, 7))
 print("EXACT", rows.job_client.get_progress().restarts, flush=True)
@@ -96,6 +102,7 @@ def test_a_job_crowded_by_silent_strangers_still_replaces_a_lost_slot(tmp_path: 
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard := resource.getrlimit(resource.RLIMIT_NOFILE)[1]), hard))
     driver = subprocess.Popen(
         [sys.executable, "-c", DRIVER, str(tmp_path)],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
@@ -105,9 +112,9 @@ def test_a_job_crowded_by_silent_strangers_still_replaces_a_lost_slot(tmp_path: 
         assert driver.stdout is not None
         addresses, slots = ast.literal_eval(driver.stdout.readline())
         for number in range(1_300):
-            crowd.append(socket.create_connection(addresses[number % len(addresses)], timeout=20))
+            crowd.append(socket.create_connection(addresses[number % len(addresses)], timeout=60))
         os.kill(slots[0], signal.SIGKILL)
-        output, _ = driver.communicate(timeout=60)
+        output, _ = driver.communicate("\n", timeout=120)
         assert output.startswith("EXACT ") and int(output.split()[1]) >= 1, output
     finally:
         driver.kill()

@@ -19,7 +19,7 @@ from tamias.engine.spark.task_side.launch_slots import launch_slots
 from tamias.graph.job_graph import JobGraph
 from tamias.slot.slot_config import DriverContact
 from tamias.testing.process_engine import ProcessEngine
-from tests.live_jobs import engines, environment, expected_tally, generated, is_running, tallied, until
+from tests.live_jobs import Held, engines, environment, expected_tally, generated, is_running, tallied, until
 from tests.reliability.other_host import HERE, OtherHost, other_host  # noqa: F401
 
 KEYS = 7
@@ -49,8 +49,9 @@ def test_a_job_whose_slots_vanish_with_their_host_is_exact_and_the_slots_end(
     tmp_path: Path,
 ) -> None:
     env = environment(tmp_path / "checkpoints", parallelism=2, restarts=20)
-    stream = tallied(generated(env, RECORDS, per_second=500), KEYS)
-    with engines(lambda graph: Split(graph, other_host, timeout_s=3.0)) as made:
+    held = Held(tmp_path, RECORDS // 8, per_second=500)
+    stream = tallied(generated(env, RECORDS, held), KEYS)
+    with engines(lambda graph: Split(graph, other_host, timeout_s=8.0)) as made:
         collected = stream.execute_and_collect()
         client = collected.job_client
         until(lambda: client.get_progress().checkpoints_completed > 1)
@@ -58,8 +59,9 @@ def test_a_job_whose_slots_vanish_with_their_host_is_exact_and_the_slots_end(
         try:
             assert is_running(lost)
             other_host.vanish()
+            held.let_go()
             found = list(collected)
-            until(lambda: not is_running(lost), 20)  # nobody can tell it to end
+            until(lambda: not is_running(lost))  # nobody can tell it to end
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(lost, signal.SIGKILL)
@@ -81,7 +83,8 @@ def test_packets_lost_for_a_second_cost_no_restart_and_no_record(
 ) -> None:
     """What is sent meanwhile is lost, and TCP sends it again: driver and slot hear each other within the timeout."""
     env = environment(tmp_path / "checkpoints", parallelism=2)  # and no restart
-    stream = tallied(generated(env, RECORDS, per_second=500), KEYS)
+    held = Held(tmp_path, RECORDS - 1, per_second=500)
+    stream = tallied(generated(env, RECORDS, held), KEYS)
     with engines(lambda graph: Split(graph, other_host, timeout_s=30.0)) as made:
         collected = stream.execute_and_collect()
         client = collected.job_client
@@ -90,6 +93,7 @@ def test_packets_lost_for_a_second_cost_no_restart_and_no_record(
             other_host.vanish()
             time.sleep(1.0)  # the length of the fault
             other_host.come_back()
+        held.let_go()
         found = list(collected)
     assert sorted(found) == sorted(expected_tally(RECORDS, KEYS))
     assert isinstance(made[0], Split) and made[0].starts == [[0, 1]]

@@ -1,6 +1,5 @@
 """A running job continues with another parallelism or another program; on failure it goes on as before."""
 
-import socket
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -11,6 +10,7 @@ from tamias.errors import ConfigurationError, RescaleError
 from tamias.service.job_changes import check_program, upgraded
 from tamias.web.http_client import RefusedRequest
 from tests.live_jobs import until
+from tests.services.ports import free_ports
 
 
 @pytest.fixture
@@ -124,8 +124,7 @@ def test_a_job_that_is_cancelled_during_a_change_does_not_go_on_as_before(client
 
 
 def test_an_upgrade_needs_no_second_port_and_leaves_one_savepoint(client, named, programs, tmp_path, capsys):
-    with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
-        web, prometheus = first.getsockname()[1], second.getsockname()[1]
+    web, prometheus = free_ports(2)
     factory = "org.apache.flink.metrics.prometheus.PrometheusReporterFactory"
     given = {
         "tamias.web": str(web),

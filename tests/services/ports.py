@@ -1,4 +1,4 @@
-"""Ports for services that are stopped and started again on the same port."""
+"""Ports for services that listen on them later, or are stopped and started again on the same port."""
 
 from __future__ import annotations
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from tamias.common import Types, WatermarkStrategy
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from tamias.datastream.connectors.datagen import DataGeneratorSource
 from tests import live_jobs
 
 RECORDS = 2_000
 
 
-def environment(parallelism: int = 2, *, heartbeat_ms: int = 100, timeout_ms: int = 1_500) -> Any:
+def environment(parallelism: int = 2, *, heartbeat_ms: int = 100, timeout_ms: int = 3_000) -> Any:
     heartbeat: dict[str, Any] = {"heartbeat__interval": f"{heartbeat_ms} ms", "heartbeat__timeout": f"{timeout_ms} ms"}
     return live_jobs.environment(parallelism=parallelism, restarts=10, **heartbeat)
 
 
-def sums(env: Any, per_second: float = 1e9):
+def sums(env: Any, per_second: float | live_jobs.Held = 1e9):
     """Sum numbers by key. All results differ, and the last result of a key depends on all its records."""
-    source = DataGeneratorSource(lambda n: n, RECORDS, RateLimiterStrategy.per_second(per_second))
+    source = DataGeneratorSource(lambda n: n, RECORDS, live_jobs.limited(per_second))
     return (
         env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", Types.LONG())
         .map(lambda n: (n % 7, n))

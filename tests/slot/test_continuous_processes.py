@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from tamias.datastream.functions import KeyedProcessFunction
 from tamias.errors import JobExecutionError
 from tamias.testing.process_engine import on_process_engine
 from tests import live_jobs
-from tests.live_jobs import Tracks, comes_to_rest, until
+from tests.live_jobs import Held, Tracks, comes_to_rest, until
 from tests.slot.summing_job import EXPECTED_TOTALS, RECORDS, environment, sums, totals
 from tests.spark import every_kind, slow_sink, tally
 
@@ -25,14 +24,15 @@ pytestmark = pytest.mark.long
 
 
 @pytest.mark.parametrize("registering", [False, True], ids=["children", "registering"])
-def test_a_killed_slot_is_replaced_and_nothing_is_doubled(registering: bool) -> None:
-    env = environment()
+def test_a_killed_slot_is_replaced_and_nothing_is_doubled(registering: bool, tmp_path: Path) -> None:
+    env, held = environment(), Held(tmp_path, RECORDS // 8)
     env.enable_checkpointing(50)
     with on_process_engine(registering=registering, continuous=True):
-        records = sums(env, per_second=2_000).execute_and_collect()
+        records = sums(env, held).execute_and_collect()
         client = records.job_client
         until(lambda: client.get_progress().checkpoints_completed > 1)
         os.kill(client.get_progress().slot_pids[1], signal.SIGKILL)
+        held.let_go()
         found = list(records)
     progress = client.get_progress()
     assert progress.status is JobStatus.FINISHED
@@ -50,7 +50,7 @@ def test_every_kind_of_operator_gives_the_results_of_epochs(tmp_path: Path) -> N
 
 def test_a_savepoint_of_a_continuous_job_continues_in_epochs_at_another_parallelism(tmp_path: Path) -> None:
     with on_process_engine(continuous=True):
-        client = tally.build(6_000, 3_000, tmp_path, parallelism=2).execute_async()
+        client = tally.build(6_000, 1_000, tmp_path, parallelism=2).execute_async()
         until(lambda: client.get_progress().records_read > 500)
         path = client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result()
         assert client.get_job_status().result() is JobStatus.FINISHED
@@ -61,7 +61,7 @@ def test_a_savepoint_of_a_continuous_job_continues_in_epochs_at_another_parallel
 
 def test_a_savepoint_of_epochs_continues_continuously(tmp_path: Path) -> None:
     with on_process_engine():
-        client = tally.build(6_000, 3_000, tmp_path, parallelism=3).execute_async()
+        client = tally.build(6_000, 1_000, tmp_path, parallelism=3).execute_async()
         until(lambda: client.get_progress().records_read > 500)
         path = client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result()
     with on_process_engine(continuous=True):
@@ -108,14 +108,16 @@ class Alarm(KeyedProcessFunction):
         yield "alarm"
 
 
-def test_a_processing_time_timer_fires_though_no_record_comes() -> None:
-    env = environment()
-    source = DataGeneratorSource(lambda n: n, RECORDS, RateLimiterStrategy.per_second(800))
+def test_a_processing_time_timer_fires_though_no_record_comes(tmp_path: Path) -> None:
+    env, held = environment(), Held(tmp_path, RECORDS // 8)
+    source = DataGeneratorSource(lambda n: n, RECORDS, held)
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
     # One record of all, whichever subtask is first: the first sum of a key depends on that.
     alarms = numbers.filter(lambda n: n == 0).key_by(lambda n: n).process(Alarm())
     with on_process_engine(continuous=True), alarms.execute_and_collect() as records:
-        assert Counter(records) == {"record": 1, "alarm": 1}
+        assert [next(records), next(records)] == ["record", "alarm"]
+        held.let_go()
+        assert list(records) == []
 
 
 def test_a_slow_operator_stops_the_source(tmp_path: Path) -> None:

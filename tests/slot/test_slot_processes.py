@@ -17,7 +17,7 @@ from tamias.common.job_status import JobStatus
 from tamias.errors import ConfigurationError
 from tamias.testing.local_run import on_local_engine
 from tamias.testing.process_engine import on_process_engine
-from tests.live_jobs import is_running, until
+from tests.live_jobs import Held, is_running, until
 from tests.slot.summing_job import EXPECTED_TOTALS, RECORDS, environment, sums, totals
 
 
@@ -42,15 +42,16 @@ def test_results_are_those_of_the_local_engine(parallelism: int, registering: bo
 
 @pytest.mark.parametrize("registering", [False, True], ids=["children", "registering"])
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-def test_a_slot_that_is_killed_or_stopped_is_replaced(blow: signal.Signals, registering: bool) -> None:
-    env = environment()
+def test_a_slot_that_is_killed_or_stopped_is_replaced(blow: signal.Signals, registering: bool, tmp_path: Path) -> None:
+    env, held = environment(), Held(tmp_path, RECORDS // 8)
     env.enable_checkpointing(50)
     with on_process_engine(registering=registering):
-        records = sums(env, per_second=2_000).execute_and_collect()
+        records = sums(env, held).execute_and_collect()
         client = records.job_client
         until(lambda: client.get_progress().checkpoints_completed > 1)
         victim = client.get_progress().slot_pids[1]
         os.kill(victim, blow)
+        held.let_go()
         found = list(records)
     try:
         progress = client.get_progress()

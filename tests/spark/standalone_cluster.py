@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
+
+from tests.services.ports import free_ports
 
 
 class Cluster:
@@ -37,7 +38,7 @@ class Cluster:
         self.scratch = folder / "tmp"
         self.scratch.mkdir(exist_ok=True)
         self._processes: list[subprocess.Popen[bytes]] = []
-        port = free_port()
+        (port,) = free_ports(1)
         self.master = f"spark://127.0.0.1:{port}"
         self._start(
             "master", "org.apache.spark.deploy.master.Master", "-h", "127.0.0.1", "-p", str(port), "--webui-port", "0"
@@ -65,7 +66,7 @@ class Cluster:
             )
 
     def _await(self, name: str, pattern: str) -> None:
-        limit = time.monotonic() + 90
+        limit = time.monotonic() + 150
         log = self._folder / f"{name}.log"
         while not re.search(pattern, log.read_text()):
             assert time.monotonic() < limit, log.read_text()[-2000:]
@@ -86,10 +87,3 @@ class Cluster:
             process.terminate()
         for process in self._processes:
             process.wait(30)
-
-
-def free_port() -> int:
-    """Return a port of loopback on which nobody listens."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])

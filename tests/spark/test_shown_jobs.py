@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from tests import live_jobs
 from tests.live_jobs import until
 from tests.rest.conftest import Caller
 from tests.rest.shapes import READING, misfits
+from tests.services.ports import free_ports
 
 COUNT = ValueStateDescriptor("count", Types.LONG())
 COUNT.set_queryable("count")
@@ -36,18 +36,12 @@ class SlowCount(KeyedProcessFunction):
         return ()
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
 def names_in(node: dict[str, Any]) -> list[str]:
     return [node["name"], *(name for child in node["children"] for name in names_in(child))]
 
 
 def test_the_web_server_and_the_reporters_show_a_job_and_its_slots(tmp_path, desk_folder):
-    port = free_port()
+    (port,) = free_ports(1)
     env = live_jobs.environment(
         tmp_path / "checkpoints",
         interval_ms=300,

@@ -45,7 +45,7 @@ class Cluster:
         admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
 
         def found() -> Broker | None:
-            node = admin.list_topics(topic, timeout=10).topics[topic].partitions[partition].leader
+            node = admin.list_topics(topic, timeout=60).topics[topic].partitions[partition].leader
             return self.brokers[node - 1] if node > 0 else None
 
         return self._wait_for(found)
@@ -55,7 +55,7 @@ class Cluster:
         admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
 
         def in_sync() -> bool:
-            found = [admin.list_topics(topic, timeout=10).topics[topic].partitions for topic in topics]
+            found = [admin.list_topics(topic, timeout=60).topics[topic].partitions for topic in topics]
             return all(len(each.isrs) == self.replicas for partitions in found for each in partitions.values())
 
         self._wait_for(in_sync)

@@ -65,7 +65,7 @@ def lines_by_partition(servers: str, topic: str) -> list[list[str]]:
     return list(by_partition.values())
 
 
-def wait_until_nothing_is_open(servers: str, topic: str, within_s: float = 30.0) -> None:
+def wait_until_nothing_is_open(servers: str, topic: str, within_s: float = 60.0) -> None:
     """Wait until all transactions of a topic have ended. A commit is answered before its records are visible."""
     deadline = time.monotonic() + within_s
     while _ends(servers, topic, "read_committed") != _ends(servers, topic, "read_uncommitted"):
@@ -73,7 +73,7 @@ def wait_until_nothing_is_open(servers: str, topic: str, within_s: float = 30.0)
         time.sleep(0.05)
 
 
-def wait_until_the_first_transaction_is_aborted(servers: str, topic: str, within_s: float = 30.0) -> None:
+def wait_until_the_first_transaction_is_aborted(servers: str, topic: str, within_s: float = 60.0) -> None:
     """Wait until the broker has aborted the transaction that holds the first record of a topic."""
     deadline = time.monotonic() + within_s
     while not any(_ends(servers, topic, "read_committed")):  # an open transaction holds the readers back at offset 0
@@ -83,8 +83,8 @@ def wait_until_the_first_transaction_is_aborted(servers: str, topic: str, within
 
 def _ends(servers: str, topic: str, isolation: str) -> list[int]:
     consumer = Consumer({"bootstrap.servers": servers, "group.id": uuid.uuid4().hex, "isolation.level": isolation})
-    partitions = sorted(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
-    ends = [consumer.get_watermark_offsets(TopicPartition(topic, each), timeout=10)[1] for each in partitions]
+    partitions = sorted(consumer.list_topics(topic, timeout=60).topics[topic].partitions)
+    ends = [consumer.get_watermark_offsets(TopicPartition(topic, each), timeout=60)[1] for each in partitions]
     consumer.close()
     return ends
 
@@ -99,11 +99,11 @@ def _consume(servers: str, topic: str, isolation: str) -> list[Any]:
             "fetch.wait.max.ms": 10,
         }
     )
-    left = set(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
+    left = set(consumer.list_topics(topic, timeout=60).topics[topic].partitions)
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in left])
     messages = []
     while left:
-        message = consumer.poll(10)
+        message = consumer.poll(60)
         assert message is not None, f"partitions {left} of {topic} do not come to their ends"
         if message.error() is None:
             messages.append(message)
@@ -122,7 +122,7 @@ def values(kafka: Broker | Cluster, topic: str, isolation: str = "read_committed
 def committed_offset(kafka: Broker | Cluster, group: str, topic: str, partition: int = 0) -> int:
     """Return the offset that a group committed; -1001 if none."""
     consumer = Consumer({"bootstrap.servers": kafka.servers, "group.id": group})
-    (place,) = consumer.committed([TopicPartition(topic, partition)], timeout=10)
+    (place,) = consumer.committed([TopicPartition(topic, partition)], timeout=60)
     consumer.close()
     return place.offset
 

@@ -141,7 +141,7 @@ def test_a_commit_waits_for_a_broker_that_is_away(kafka):
         commit.start()
         commit.join(0.5)
         assert commit.is_alive()
-    commit.join(30)
+    commit.join(60)
     assert values(kafka, topic) == ["a"]
 
 

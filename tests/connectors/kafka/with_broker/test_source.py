@@ -143,7 +143,7 @@ def test_partitions_that_stop_early_leave_the_others_of_their_consumer_alone(kaf
 
 
 def read_until(readers, count):
-    records, deadline = [], time.monotonic() + 30
+    records, deadline = [], time.monotonic() + 60
     while len(records) < count:
         records += [value for reader in readers for value in reader.read(100).values]
         assert time.monotonic() < deadline, records
@@ -317,7 +317,7 @@ def test_offsets_are_committed_to_the_group_only_after_a_checkpoint(kafka):
 
 
 def wait_until(condition):
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -377,7 +377,7 @@ def test_a_job_reads_a_partition_that_is_added_while_it_runs_from_its_first_reco
         assert next(records) == "tick"
         add_partitions(kafka, topic, 2)
         produce(kafka, topic, ["first", "second"], 1)
-        seen, deadline = [], time.monotonic() + 30
+        seen, deadline = [], time.monotonic() + 60
         while "second" not in seen:
             assert time.monotonic() < deadline, "the new partition is not read"
             seen.append(next(records))
@@ -405,7 +405,7 @@ def test_the_slowest_partition_holds_the_watermark_back_until_it_is_idle(kafka):
         produce(kafka, topic, ["later"], timestamp=200_000)
         assert next(records) == ("later", 9)
     with on_local_engine(), results(strategy.with_idleness(Duration.of_millis(50))) as records:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while next(records)[1] < 199_999:  # partition 1 has nothing more, and is left out after a while
             assert time.monotonic() < deadline
             time.sleep(0.05)
@@ -426,11 +426,12 @@ def test_a_topic_that_is_ahead_of_its_alignment_group_waits_for_the_others(kafka
     with on_local_engine(), first.union(second).execute_and_collect() as records:
         assert {next(records) for _ in range(300)} >= {"slow", "0"}
         progress = records.job_client.get_progress
+        wait_until(lambda: progress().records_read >= 500)
         before = -1
         while progress().records_read != before:  # until the fast topic waits
             before = progress().records_read
             time.sleep(0.5)
-        assert 500 <= before < 15_000
+        assert before < 15_000
         produce(kafka, slow, ["slow"], timestamp=1_000_000)
         while next(records) != "19999":
             pass
