@@ -1,14 +1,20 @@
 """Resuming a job: the newest checkpoint of the same name decides which job it is."""
 
+import os
 from dataclasses import replace
 
 import pytest
 
+from tamias.checkpoint.driver_process import Driver
 from tamias.checkpoint.metadata import CheckpointMetadata
 from tamias.checkpoint.metadata_file import encode_metadata
+from tamias.checkpoint.ownership import claim
+from tamias.clock import SystemClock
+from tamias.config.job_id import JobID
 from tamias.config.options import JOB_ID
 from tamias.driver.resume import resumed
 from tamias.errors import ConfigurationError
+from tamias.storage.file_store import open_files
 from tests.driver.savepoint_programs import environment
 
 A, B, C = (letter * 32 for letter in "abc")
@@ -78,3 +84,31 @@ def test_a_job_without_a_checkpoint_directory_or_with_a_path_is_not_resumed(tmp_
             resumed(settings)
     with pytest.raises(ConfigurationError, match="choose one"):
         resumed(replace(to_resume(tmp_path), restore_path="/somewhere"))
+
+
+def of_service(directory):
+    """The settings of a job that a service has given an id."""
+    settings = to_resume(directory)
+    given = {**settings.configuration, JOB_ID.key: A}
+    return replace(settings, job_id=JobID(A), executions="many", configuration=given)
+
+
+def test_a_job_of_a_service_keeps_its_id_and_starts_from_the_newest_checkpoint(tmp_path):
+    leave(tmp_path, B, 3, timestamp_ms=3_000)
+    settings = resumed(of_service(tmp_path))
+    assert (str(settings.job_id), settings.restore_path) == (A, str(tmp_path / B / "chk-3"))
+    assert resumed(settings) is settings, "a source beside the job has asked before"
+
+
+def test_a_job_of_a_service_that_has_a_checkpoint_of_its_own_continues_from_it(tmp_path):
+    leave(tmp_path, A, 3, timestamp_ms=3_000)
+    leave(tmp_path, B, 3, timestamp_ms=2_000)
+    settings = resumed(of_service(tmp_path))
+    assert (str(settings.job_id), settings.restore_path) == (A, None)
+
+
+def test_a_job_of_a_service_does_not_resume_a_job_that_runs(tmp_path):
+    leave(tmp_path, B, 3, timestamp_ms=3_000)
+    claim(open_files(str(tmp_path / B)), Driver.this_process(), SystemClock().now_ms())
+    with pytest.raises(ConfigurationError, match=rf"to be resumed, and it runs: job {B}, process {os.getpid()}"):
+        resumed(of_service(tmp_path))

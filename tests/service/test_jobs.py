@@ -173,19 +173,35 @@ def test_a_job_is_cancelled_whose_program_has_not_come_to_it(client, programs):
     assert job.get_job_status().result() is JobStatus.CANCELED
 
 
-def test_a_killed_driver_is_a_failed_job(client, programs):
+def test_a_job_whose_driver_was_killed_and_that_has_no_checkpoint_fails(client, running, programs):
     job = client.submit(programs / "endless.py")
     until(lambda: is_running(job))
     os.kill(client.jobs()[0]["pid"], signal.SIGKILL)
-    until(lambda: job.get_job_status().result() is JobStatus.FAILED)
-    assert "ended without a word" in client.jobs()[0]["why"]
+    until(lambda: client.jobs()[0]["phase"] == "ENDED")
+    assert job.get_job_status().result() is JobStatus.FAILED
+    assert "has no checkpoint to continue from" in log_of(running, job)
+    assert client.jobs()[0]["why"] == "its driver was lost, and the next one could not go on; its log says more"
 
 
-def test_the_next_service_finds_the_jobs_of_the_one_before(settings, programs):
+def checkpoints_in(folder):
+    return {"execution.checkpointing.interval": "50ms", "execution.checkpointing.dir": (folder / "kept").as_uri()}
+
+
+def completed(client, job):
+    return client.web.get(f"/jobs/{job.get_job_id()}/checkpoints")["counts"]["completed"]
+
+
+def restored_by(client, job):
+    restored = client.web.get(f"/jobs/{job.get_job_id()}/checkpoints")["latest"]["restored"]
+    return restored and restored["external_path"]
+
+
+def test_the_next_service_finds_the_jobs_of_the_one_before(settings, programs, tmp_path):
     first = StandingService(settings)
     client = client_of(first)
-    kept, ended = (client.submit(programs / "endless.py") for _ in range(2))
-    until(lambda: is_running(kept) and is_running(ended))
+    kept = client.submit(programs / "endless.py")
+    ended = client.submit(programs / "endless.py", settings=checkpoints_in(tmp_path))
+    until(lambda: is_running(kept) and is_running(ended) and completed(client, ended) > 0)
     pids = {job["id"]: job["pid"] for job in client.jobs()}
     first.close()
     os.kill(pids[str(ended.get_job_id())], signal.SIGKILL)
@@ -194,7 +210,9 @@ def test_the_next_service_finds_the_jobs_of_the_one_before(settings, programs):
         client = client_of(second)
         found = client.job(str(kept.get_job_id()))
         assert is_running(found)
-        until(lambda: client.job(str(ended.get_job_id())).get_job_status().result() is JobStatus.FAILED)
+        again = client.job(str(ended.get_job_id()))
+        until(lambda: is_running(again) and client.jobs()[1]["pid"] != pids[str(ended.get_job_id())])
+        assert restored_by(client, again)
         found.cancel().result(60)
     finally:
         second.close()
@@ -221,18 +239,37 @@ def test_a_driver_that_a_killed_service_started_and_did_not_write_down_is_not_st
         kill_drivers(second)
 
 
-def test_a_job_whose_driver_was_killed_continues_under_its_id(client, programs, tmp_path):
-    keep = {"execution.checkpointing.interval": "50ms", "execution.checkpointing.dir": (tmp_path / "kept").as_uri()}
-    job = client.submit(programs / "endless.py", settings=keep)
-    job_id = str(job.get_job_id())
-    until(lambda: is_running(job) and client.web.get(f"/jobs/{job_id}/checkpoints")["counts"]["completed"] > 1)
-    os.kill(client.jobs()[0]["pid"], signal.SIGKILL)
+def test_a_driver_that_was_killed_is_started_again_and_continues_from_the_last_checkpoint(client, programs, tmp_path):
+    job = client.submit(programs / "endless.py", settings=checkpoints_in(tmp_path))
+    until(lambda: is_running(job) and completed(client, job) > 1)
+    pid = client.jobs()[0]["pid"]
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: client.jobs()[0]["pid"] not in (0, pid) and is_running(job))
+    assert f"{job.get_job_id()}/chk-" in restored_by(client, job)
+
+
+def test_a_failed_job_is_resumed_under_its_id(client, programs, tmp_path):
+    once = tmp_path / "once"
+    (programs / "steps.py").write_text(
+        f"import os\ndef remainder(n):\n    assert n < 400 or os.path.exists({str(once)!r})\n    return n % 5\n"
+    )
+    settings = {**checkpoints_in(tmp_path), "restart-strategy.type": "none"}
+    settings["execution.checkpointing.externalized-checkpoint-retention"] = "RETAIN_ON_CANCELLATION"
+    job = client.submit(programs / "endless.py", settings=settings)
     until(lambda: client.jobs()[0]["phase"] == "ENDED")
-    again = client.submit(programs / "endless.py", settings={**keep, "$internal.pipeline.job-id": job_id})
+    assert client.jobs()[0]["state"] == "FAILED"
+    once.touch()
+    resuming = {**settings, "tamias.resume": "true"}
+    other = client.submit(programs / "endless.py", arguments=["other"])
+    until(lambda: is_running(other))
+    again = client.submit(programs / "endless.py", settings=resuming)
     assert again.get_job_id() == job.get_job_id()
     until(lambda: is_running(again))
-    restored = client.web.get(f"/jobs/{job_id}/checkpoints")["latest"]["restored"]["external_path"]
-    assert job_id in restored and "chk-" in restored
+    assert f"{job.get_job_id()}/chk-" in restored_by(client, again)
+    with pytest.raises(RefusedRequest, match=f"to be resumed, and it has not ended: job {job.get_job_id()}"):
+        client.submit(programs / "endless.py", settings=resuming)
+    with pytest.raises(RefusedRequest, match=r"tamias\.resume"):
+        client.submit(programs / "endless.py", settings={"tamias.resume": "perhaps"})
 
 
 def test_a_program_of_a_job_that_has_not_ended_is_not_deleted(client, programs):

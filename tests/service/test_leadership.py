@@ -193,11 +193,11 @@ def test_jobs_that_wait_or_have_ended_stay_as_they_are():
 def test_a_lost_driver_is_replaced_until_too_many_were_lost_in_a_row():
     job = record()
     for _ in range(MOST_LOST):
-        again = after_lost_driver(job, "killed", 10)
+        again = after_lost_driver(job, "killed", 10, may_begin=True)
         assert again is not None
         job = replace(again, phase="STARTED", started_ms=10)
-    assert after_lost_driver(job, "killed", 10) is None
-    later = after_lost_driver(job, "killed", 10 + SHORT_LIFE_MS)
+    assert after_lost_driver(job, "killed", 10, may_begin=True) is None
+    later = after_lost_driver(job, "killed", 10 + SHORT_LIFE_MS, may_begin=True)
     assert later is not None and later.lost_drivers == 1
 
 

@@ -72,6 +72,7 @@ class JobSettings:
     progress: Literal["auto", "off"] = "auto"  # whether the job is shown on standard error, if a person reads it
     control: bool | None = None  # whether `tamias list`, `stop` and `cancel` reach the job; None: only on Spark
     only_check_restore: bool = False  # the program ends before the job starts
+    only_continue: bool = False  # a job without a checkpoint to start from fails
     most_slots: int | None = None  # a job that needs more does not start
     executions: str | None = None  # `one` or `many` jobs of a program that a service runs; None without a service
     leader: str | None = None  # `cluster:term` of the leader among services that started the driver
@@ -124,6 +125,7 @@ def job_settings(
         progress=options.PROGRESS.read(configuration),
         control=options.CONTROL.read(configuration),
         only_check_restore=only_check_restore,
+        only_continue=options.ONLY_CONTINUE.read(configuration),
         most_slots=options.MOST_SLOTS.read(configuration),
         executions=options.EXECUTIONS.read(configuration),
         leader=options.LEADER.read(configuration),

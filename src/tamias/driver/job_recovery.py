@@ -49,10 +49,16 @@ class JobRecovery:
 
         Raises:
             RestoreError: What the user names does not exist, or is to be claimed and belongs to a running job; no
-                checkpoint of the job can be read; or the state does not fit the graph.
+                checkpoint of the job can be read; the state does not fit the graph; or there is nothing to start from,
+                and the job is only to continue.
             CorruptFileError: What the user names is damaged.
         """
         self._find_initial()
+        if self._initial is None and self._settings.only_continue:
+            raise RestoreError(
+                f"the driver of job {self._settings.job_name!r} was lost, and the job has no checkpoint to continue "
+                "from; submit its program again to start it from its beginning"
+            )
         if self._initial is not None:
             graph = apply_max_parallelism(graph, self._initial.metadata)
             self.plan(graph, self._initial)  # state that does not fit is refused before anything runs

@@ -26,7 +26,7 @@ from tamias.service.job_overviews import JobOverviews
 from tamias.service.job_process import Started, end_process, found_driver, is_alive, start_driver
 from tamias.service.job_record import JobPlan, JobRecord
 from tamias.service.job_store import JobStore
-from tamias.service.job_submission import Submission, submitted_record
+from tamias.service.job_submission import Submission, resumes, script_of, submitted_record
 from tamias.service.remote_job import RemoteJob
 from tamias.service.slot_budget import SlotBudget
 from tamias.service.takeover import after_lost_driver, was_replaced
@@ -106,7 +106,7 @@ class JobService:
         archive = self.store.program(wanted.program)
         if archive is None:
             raise ConfigurationError(f"there is no program {wanted.program[:100]!r}: upload it first")
-        record = submitted_record(wanted, self.clock.now_ms())
+        record = submitted_record(self._with_id_to_resume(wanted), self.clock.now_ms())
         refusal = self.budget.refusal(record)
         if refusal is not None:
             raise ConfigurationError(f"the job is refused: {refusal}")
@@ -124,6 +124,24 @@ class JobService:
             self._jobs[record.job_id] = self._jobs.pop(record.job_id)  # a job that is submitted again is the latest
         self._wake.set()
         return record
+
+    def _with_id_to_resume(self, wanted: Submission) -> Submission:
+        """Return a submission with the id of the job that it resumes, if this service has run it.
+
+        Raises:
+            ConfigurationError: The job runs.
+        """
+        if not resumes(wanted):
+            return wanted
+        script = script_of(wanted.program)
+        same = [each for each in self.jobs() if (each.script, each.arguments) == (script, tuple(wanted.arguments))]
+        if not same or same[-1].status in (JobStatus.FINISHED.name, JobStatus.CANCELED.name):
+            return wanted  # its driver looks for a checkpoint of a job of the same name
+        if same[-1].phase != "ENDED":
+            if same[-1].submission_id and same[-1].submission_id == wanted.submission_id:
+                return wanted
+            raise ConfigurationError(f"{script!r} is to be resumed, and it has not ended: job {same[-1].job_id}")
+        return replace(wanted, job_id=same[-1].job_id)
 
     def jobs(self) -> list[JobRecord]:
         """Return all jobs that are remembered, in the order of submission."""
@@ -312,8 +330,8 @@ class JobService:
         with self._lock:
             record = self._jobs[ended.job_id]
             follower = None if status == JobStatus.CANCELED.name else self._follower(record, why)
-            if follower is None and self.store.is_shared and self._is_lost(record):
-                follower = after_lost_driver(record, why, self.clock.now_ms())
+            if follower is None and self._is_lost(record):
+                follower = after_lost_driver(record, why, self.clock.now_ms(), may_begin=self.store.is_shared)
             if follower is None:
                 self._end(record, status, why)
             else:
@@ -322,7 +340,6 @@ class JobService:
 
     def _follower(self, record: JobRecord, why: str) -> JobRecord | None:
         """Return the job that starts now that a driver has ended: with another plan, or again with the one before."""
-        answers = self.store.answers(record.job_id)
         waiting = replace(record, phase="WAITING", pid=0, pid_started=0, then=None, fallback=None)
         path = self._stopped_at(record)
         if record.then is not None and path is not None:
@@ -330,10 +347,14 @@ class JobService:
             plan = replace(record.then, settings={**record.then.settings, **start})
             before = replace(record.plan, settings={**record.settings, **start})
             return replace(waiting.running(plan), fallback=before, why="it continues from its savepoint")
-        ran_ms = (answers.get(f"/jobs/{record.job_id}") or {}).get("timestamps", {}).get("RUNNING", 0)
-        if record.fallback is not None and not ran_ms:
+        if record.fallback is not None and not self._ran_ms(record):
             return replace(waiting.running(record.fallback), why=f"{_WENT_BACK}: {why}")
         return None
+
+    def _ran_ms(self, record: JobRecord) -> int:
+        """Return when the job of a driver that has ended came to run; 0 if it did not."""
+        details = self.store.answers(record.job_id).get(f"/jobs/{record.job_id}") or {}
+        return int(details.get("timestamps", {}).get("RUNNING", 0))
 
     def _stopped_at(self, record: JobRecord) -> str | None:
         """Return the savepoint that a job has stopped with; None if it has not."""
@@ -344,6 +365,10 @@ class JobService:
     def _outcome(self, record: JobRecord) -> tuple[str, str]:
         """Return how a job ended whose driver has ended."""
         shown = self.overviews.of(replace(record, phase="ENDED"))
+        answers = self.store.answers(record.job_id)
+        if answers and options.ONLY_CONTINUE.key in record.settings and not self._ran_ms(record):
+            why = "its driver was lost, and the next one could not go on; its log says more"
+            return JobStatus.FAILED.name, why
         if shown is not None:
             return str(shown["state"]), "its driver has ended"
         noted = self.store.outcome(record)
@@ -352,7 +377,6 @@ class JobService:
         latest = self.find(record.job_id)
         if latest is not None and latest.cancelled:
             return JobStatus.CANCELED.name, "it was cancelled, and its driver ended without a word"
-        answers = self.store.answers(record.job_id)
         if answers:
             code = answers.get("exit code", 1)
             status = JobStatus.FINISHED if code == 0 else JobStatus.FAILED
@@ -364,7 +388,7 @@ class JobService:
         answers = self.store.answers(record.job_id)
         if not answers:
             return self.store.outcome(record) is None and not record.cancelled
-        return was_replaced(answers.get(f"/jobs/{record.job_id}/exceptions") or {})
+        return self.store.is_shared and was_replaced(answers.get(f"/jobs/{record.job_id}/exceptions") or {})
 
     def _start_waiting(self) -> None:
         for record in self.jobs():

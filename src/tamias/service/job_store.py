@@ -158,7 +158,7 @@ class JobStore:
 
     # ------------------------------------------------------------------------- of services that share a storage
 
-    is_shared = False  # whether another service reads what is kept here, and starts lost drivers again
+    is_shared = False  # whether another service reads what is kept here, and goes on with the jobs
 
     host = ""  # the machine, if records are read on others
 

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tamias.config import options
+from tamias.config.configuration import Configuration
 from tamias.config.job_id import JobID
 from tamias.errors import ConfigurationError
 from tamias.service.job_record import JobRecord
 
-__all__ = ["Submission", "submitted_record"]
+__all__ = ["Submission", "resumes", "script_of", "submitted_record"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def submitted_record(wanted: Submission, now_ms: int) -> JobRecord:
     if wanted.slot_memory_bytes < 0:
         raise ConfigurationError(f"the memory of a slot is {wanted.slot_memory_bytes} bytes; it is 0 or more")
     job_id = _checked_id(wanted.job_id or settings.get(options.JOB_ID.key))
-    script = wanted.program[65:].removesuffix(".zip")
+    script = script_of(wanted.program)
     settings |= {
         options.PARALLELISM.key: str(slots),
         options.MOST_SLOTS.key: str(slots),
@@ -68,6 +69,22 @@ def submitted_record(wanted: Submission, now_ms: int) -> JobRecord:
         submission_id=wanted.submission_id,
         why="it is about to start",
     )
+
+
+def script_of(program: str) -> str:
+    """Return the name of the script in a program, which stands behind its digest."""
+    return program[65:].removesuffix(".zip")
+
+
+def resumes(wanted: Submission) -> bool:
+    """Return whether a client wants to go on with an earlier job, and does not say which.
+
+    Raises:
+        ConfigurationError: The setting is neither true nor false.
+    """
+    settings = dict(wanted.settings or {})
+    is_named = wanted.job_id is not None or options.JOB_ID.key in settings
+    return not is_named and options.RESUME.read(Configuration.from_dict(settings))
 
 
 def _slots_of(wanted: Submission, settings: Mapping[str, str]) -> int:

@@ -15,6 +15,8 @@ _OF_ONE_START = frozenset(
         options.JOB_ID,
         options.WEB_SOCKET,
         options.RESTORE_PATH,
+        options.ONLY_CONTINUE,
+        options.RESUME,
         options.RESTORE_IGNORE_UNCLAIMED,
         options.RESTORE_CLAIM_MODE,
     )

@@ -42,13 +42,22 @@ def taken_over(record: JobRecord, outcome: NotedOutcome | None, now_ms: int) -> 
     return replace(_waiting(record), phase="ENDED", status=outcome.status, why=why, ended_ms=now_ms)
 
 
-def after_lost_driver(record: JobRecord, why: str, now_ms: int) -> JobRecord | None:
-    """Return a job whose driver was lost under a leader that lives; None if too many were lost in a row."""
+def after_lost_driver(record: JobRecord, why: str, now_ms: int, *, may_begin: bool) -> JobRecord | None:
+    """Return a job whose driver was lost under a service that lives; None if too many were lost in a row.
+
+    Args:
+        record: The job.
+        why: What is known of the loss.
+        now_ms: The wall clock.
+        may_begin: Whether a job without a checkpoint starts from its beginning; else it fails.
+    """
     is_short = now_ms - record.started_ms < SHORT_LIFE_MS
     lost = record.lost_drivers + 1 if is_short else 1
     if lost > MOST_LOST:
         return None
-    return replace(_waiting(record), then=None, lost_drivers=lost, why=f"it continues from its last checkpoint: {why}")
+    settings = record.settings if may_begin else {**record.settings, options.ONLY_CONTINUE.key: "true"}
+    again = replace(_waiting(record), settings=settings, then=None, lost_drivers=lost)
+    return replace(again, why=f"it continues from its last checkpoint: {why}")
 
 
 def was_replaced(exceptions: Mapping[str, Any]) -> bool:

@@ -192,6 +192,11 @@ ONLY_CHECK_RESTORE = flag(
     False,
     "Whether a job only checks that it can start from what it is to start from; the service sets it before an upgrade.",
 )
+ONLY_CONTINUE = flag(
+    "$internal.only-continue",
+    False,
+    "Whether a job fails if it has no checkpoint to start from; the service sets it when the driver of a job was lost.",
+)
 LEADER = text(
     "$internal.leader",
     "The cluster of services and the term of its leader, for a driver that the leader starts: the driver takes the "
