@@ -152,12 +152,22 @@ class UsesEveryKind(KeyedProcessFunction):
         yield self.value.value(), found, listed, self.reduced.get(), self.sum.get(), list(self.list.get())
 
 
-def run(backend: str, keys: dict[str, str]) -> tuple[list[Any], dict[str, Any]]:
+class AsksWithEveryRecord(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.context = runtime_context
+
+    def process_element(self, value, ctx):
+        state = self.context.get_state(ValueStateDescriptor("v", Types.LONG()))
+        state.update((state.value() or 0) + 1)
+        yield state.value()
+
+
+def run(backend: str, keys: dict[str, str], function: Any = None) -> tuple[list[Any], dict[str, Any]]:
     """Run a job to its end; return its results and its metrics."""
     configuration = Configuration.from_dict({"state.backend.type": backend} | keys)
     env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(1)
     stream = env.from_collection(list(range(40)), Types.LONG()).key_by(lambda n: n % 4, Types.LONG())
-    results = stream.process(UsesEveryKind()).name("uses").uid("uses")
+    results = stream.process(function or UsesEveryKind()).name("uses").uid("uses")
     with on_local_engine(), results.execute_and_collect() as records:
         found = list(records)
         return found, records.job_client.get_metrics()
@@ -186,6 +196,15 @@ def test_accesses_to_state_of_every_kind_are_timed_and_change_nothing(backend):
             at = f"uses.0.state_name.{name}.{kind}State{access}Latency"
             assert metrics[f"{at}.count"] >= 4, at
             assert metrics[f"{at}.p99"] > 0
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_a_function_that_asks_for_its_state_with_every_record_is_timed_as_often_as_others(backend, caplog):
+    keys = {"state.latency-track.keyed-state-enabled": "true", "state.latency-track.sample-interval": "10"}
+    found, metrics = run(backend, keys, AsksWithEveryRecord())
+    assert found == [n // 4 + 1 for n in range(40)]
+    assert metrics["uses.0.state_name.v.valueStateUpdateLatency.count"] == 4
+    assert "registered already" not in caplog.text
 
 
 def test_the_name_of_a_state_may_be_a_part_of_the_metrics_name():

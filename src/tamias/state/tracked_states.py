@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import perf_counter_ns
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from tamias.config.metric_settings import StateLatencySettings
 from tamias.functions.state_descriptors import (
@@ -82,6 +82,7 @@ class TrackedStates(KeyedStates):
         self._states = states
         self._metrics = metrics
         self._settings = settings
+        self._handles: dict[str, tuple[Any, Any]] = {}  # by the name of the state: the backend's handle, and ours
 
     def value_state(self, descriptor: ValueStateDescriptor) -> ValueState[Any]:
         return self._handle(ValueState, self._states.value_state(descriptor), descriptor)
@@ -103,12 +104,15 @@ class TrackedStates(KeyedStates):
 
     def _handle(self, kind: type, state: S, descriptor: StateDescriptor) -> S:
         """Return a handle of a class of its own: its methods are functions, which spares a call on every access."""
-        settings, name = self._settings, descriptor.name
-        metrics = self._metrics
+        settings, metrics, name = self._settings, self._metrics, descriptor.name
+        behind, known = self._handles.get(name, (None, None))
+        if behind is state:
+            return cast(S, known)  # some functions ask for their state with every record
         group = metrics.add_group("state_name", name) if settings.name_as_variable else metrics.add_group(name)
         methods = {}
         for method, access in _ACCESSES[descriptor.kind].items():
             histogram = group.histogram(f"{descriptor.kind}State{access}Latency", settings.history_size)
             methods[method] = staticmethod(_timed(getattr(state, method), histogram, settings.every))
         handle: S = type(f"Tracked{kind.__name__}", (kind,), methods)()
+        self._handles[name] = state, handle
         return handle
