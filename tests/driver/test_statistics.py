@@ -108,6 +108,27 @@ def test_what_happens_to_a_checkpoint_that_is_over_changes_nothing(clock: Manual
     assert statistics.find(9) is None
 
 
+class EndsWhileItIsRead(CheckpointStatistics):
+    """Completes checkpoint 1 behind the back of a reader that has looked for it in one place."""
+
+    is_read = False
+
+    def __getattribute__(self, name):
+        found = super().__getattribute__(name)
+        if name in ("_pending", "_ended") and self.is_read:
+            self.is_read = False
+            self.complete(1, "/one")
+        return found
+
+
+def test_a_checkpoint_that_ends_while_it_is_looked_up_is_found():
+    statistics = EndsWhileItIsRead(ManualClock(0))
+    statistics.begin(1, BOTH)
+    statistics.is_read = True
+    record = statistics.find(1)
+    assert record is not None and (record.outcome, record.path) == ("COMPLETED", "/one")
+
+
 def test_checkpoints_whose_files_are_deleted_are_discarded_and_savepoints_are_not(clock: ManualClock) -> None:
     statistics = CheckpointStatistics(clock)
     for number in range(1, 6):

@@ -182,7 +182,8 @@ class CheckpointStatistics:
 
     def records(self) -> list[CheckpointRecord]:
         """Return the checkpoints in flight and the latest ones that have ended, the newest first."""
-        found = {each.checkpoint_id: each for each in self._ended} | self._pending
+        pending = self._pending  # read first: a checkpoint that ends meanwhile is in both, and has ended
+        found = pending | {each.checkpoint_id: each for each in self._ended}
         return [found[number] for number in sorted(found, reverse=True)]
 
     def find(self, checkpoint_id: int) -> CheckpointRecord | None:
