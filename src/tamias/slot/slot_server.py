@@ -8,13 +8,13 @@ import pickle
 import queue
 import threading
 from collections.abc import Callable
-from typing import NamedTuple, assert_never
+from typing import assert_never
 
 from tamias.clock import SystemClock
 from tamias.errors import DamagedBlob, DeploymentError, SlotLostError, SpoolError, TamiasError
 from tamias.faults import point
 from tamias.graph.addresses import SubtaskId
-from tamias.operators.epoch import Ack, OutputPart
+from tamias.operators.epoch import Ack
 from tamias.slot.deployment_codec import decode_deployment
 from tamias.slot.event_reports import Reports
 from tamias.slot.garbage import SlotGarbage
@@ -25,7 +25,6 @@ from tamias.slot.mailbox import Mailbox
 from tamias.slot.messages import (
     ACK,
     FAILED,
-    OUTPUT,
     Aborted,
     AnswerQueries,
     Attach,
@@ -50,39 +49,14 @@ from tamias.slot.query_connection import QueryConnection
 from tamias.slot.recent_log import RecentLog, RecentOutput, SlotLogs
 from tamias.slot.slot_config import SlotConfig
 from tamias.slot.slot_events import EpochAcknowledged, FlowEvent, SlotActivity, SlotEvent, SubtaskFailed
-from tamias.slot.spool import Spool, StoredMessage
 from tamias.slot.stack_sampling import sample_stacks
 from tamias.slot.tables.table_host import TableHost
 from tamias.slot.tables.table_messages import BeginTables, CommitTables, LookUp, ReadTable, WriteTable
+from tamias.slot.task_answers import AskedEpoch, AskingTask, KeptAnswers, TaskAnswer, with_traffic
 from tamias.slot.thread_stacks import thread_stacks
 from tamias.slot.waiting_blobs import WaitingBlobs
 from tamias.subtask.outbox import Emitted
-from tamias.subtask.wire.frames import Blob
 from tamias.types.by_value import dumps
-
-
-class _AskedEpoch(NamedTuple):
-    """An epoch that a task asked for. A later attempt's epochs are later, whatever their numbers."""
-
-    attempt: int
-    epoch: int
-
-
-class _Answer:
-    """The messages that answered the first task that asked for an epoch of a subtask."""
-
-    def __init__(self, asked: _AskedEpoch, spool: Spool) -> None:
-        self.asked = asked
-        self.spool = spool
-        self.messages: list[StoredMessage] = []
-
-    def add(self, *parts: bytes | memoryview) -> None:
-        self.messages.append(self.spool.add(*parts))
-
-    def add_failure(self, pickled_error: bytes) -> None:
-        """Add the last message. It stays in memory: the failure may be that of the disk."""
-        message = FAILED + pickled_error
-        self.messages.append(StoredMessage(message, 0, len(message)))
 
 
 class SlotServer:
@@ -126,7 +100,7 @@ class SlotServer:
         self._answered: frozenset[SubtaskId] = frozenset()
         self._messages = 0
         self._in_user_code = False
-        self._answers: dict[SubtaskId, _Answer] = {}  # the last one of each subtask, if Spark may repeat tasks
+        self._answers = KeptAnswers()  # if Spark may repeat tasks
         self._sending: Link | None = None  # the connection to which the running subtask sends a blob
 
     @property
@@ -225,7 +199,7 @@ class SlotServer:
             try:
                 match request:
                     case Deploy(data, subtasks):
-                        self._forget_answers()
+                        self._answers.forget()
                         deployment = decode_deployment(data)
                         self._mailbox.end(deployment.only, in_order=False)
                         self._garbage.deploying()
@@ -299,7 +273,7 @@ class SlotServer:
         return refusal
 
     def _run_once(self, link: Link, request: RunEpoch, blobs: WaitingBlobs) -> None:
-        task = _EmittedToTask(link)
+        task = AskingTask(link)
 
         def send(item: Emitted | Ack) -> None:
             self._send_to_task(task, link, item)
@@ -311,7 +285,7 @@ class SlotServer:
                 self._garbage.epoch_ended()
                 point("epoch", self._config.slot)
                 for item in self._host.run(request.subtask, request.attempt, request.order, blobs, send):
-                    send(_with_traffic(item, link, blobs))
+                    send(with_traffic(item, link, blobs))
             except Exception as error:  # travels to the driver through the task
                 self._in_user_code = False
                 if task.gone is not None:  # an error of the connection, though raised below an operator
@@ -321,48 +295,34 @@ class SlotServer:
                 self._in_user_code = False
             self._answered |= {request.subtask}
 
-    def _repeatable_answer(self, link: Link, request: RunEpoch, blobs: WaitingBlobs) -> _Answer:
+    def _repeatable_answer(self, link: Link, request: RunEpoch, blobs: WaitingBlobs) -> TaskAnswer:
         """Return the messages that answer a task: those of the first task that asked for this epoch, if one did."""
-        asked = _AskedEpoch(request.attempt, request.order.number)
-        before = self._answers.get(request.subtask)
-        if before is not None and before.asked == asked:
-            return before
+        asked = AskedEpoch(request.attempt, request.order.number)
+        first = self._answers.find(request.subtask, asked)
+        if first is not None:
+            return first
         self._begin_epoch(request.order.number)
-        answer = _Answer(asked, self._host.spool())
-
-        def keep(item: Emitted | Ack) -> None:
-            answer.add(*_encoded(item))
-
+        answer = TaskAnswer(asked, self._host.spool())
         self._in_user_code = True
         try:
             self._garbage.epoch_ended()
             point("epoch", self._config.slot)
-            for item in self._host.run(request.subtask, request.attempt, request.order, blobs, keep):
-                keep(_with_traffic(item, link, blobs))
+            for item in self._host.run(request.subtask, request.attempt, request.order, blobs, answer.add):
+                answer.add(with_traffic(item, link, blobs))
         except Exception as error:  # travels to the driver through the task
             answer.add_failure(dumps(_picklable(error)))
         finally:
             self._in_user_code = False
-        if before is None or before.asked < asked:  # a late task of an older epoch was refused: its answer is not kept
-            self._answers[request.subtask] = answer
-            if before is not None:
-                before.spool.close()
-        else:
-            answer.spool.close()
+        self._answers.keep(request.subtask, answer)
         self._answered |= {request.subtask}
         return answer
-
-    def _forget_answers(self) -> None:
-        for answer in self._answers.values():
-            answer.spool.close()
-        self._answers.clear()
 
     def _begin_epoch(self, number: int) -> None:
         if number > self._epoch:
             self._epoch = number
             self._answered = frozenset()
 
-    def _send_to_task(self, task: _EmittedToTask, link: Link, item: Emitted | Ack) -> None:
+    def _send_to_task(self, task: AskingTask, link: Link, item: Emitted | Ack) -> None:
         """Send a blob, or the acknowledgement. This waits for a task that does not take what it asked for."""
         self._in_user_code, self._sending = False, link
         try:
@@ -399,44 +359,6 @@ class SlotServer:
             return SlotActivity(mailbox.epoch, mailbox.answered, mailbox.messages, mailbox.in_step)
         messages, in_user_code = self._messages + mailbox.messages, self._in_user_code or mailbox.in_step
         return SlotActivity(self._epoch, self._answered, messages, in_user_code)
-
-
-class TaskGone(EOFError):
-    """The task that asked for an epoch no longer takes what the subtask emits."""
-
-
-class _EmittedToTask:
-    """Sends what a subtask emits to the task that asked for the epoch."""
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
-        self.gone: TaskGone | None = None  # set when the connection has failed
-
-    def send(self, item: Emitted | Ack) -> None:
-        try:
-            self._link.send(*_encoded(item))
-        except OSError as error:
-            # A subtask's own OSErrors may be about files: remember that this one is not.
-            self.gone = TaskGone("the task that asked for the epoch is gone")
-            raise self.gone from error
-
-
-def _with_traffic(item: Emitted | Ack, link: Link, blobs: WaitingBlobs) -> Emitted | Ack:
-    """Let the acknowledgement of an epoch tell how many bytes its task carried from another host and back."""
-    if isinstance(item, Ack) and link.crosses_hosts:
-        item.crossed_bytes = sum(blob.size_bytes for blob in blobs) + item.bytes_out
-    return item
-
-
-def _encoded(item: Emitted | Ack) -> tuple[bytes, bytes | memoryview]:
-    """Return the message for something that leaves a subtask, in two parts."""
-    match item:
-        case Ack():
-            return ACK, dumps(item)
-        case OutputPart():
-            return OUTPUT, dumps(item)
-        case Blob():
-            return item.encode()
 
 
 def _encoded_event(event: SlotEvent | FlowEvent) -> bytes:
