@@ -265,7 +265,7 @@ def test_latencies_and_timed_accesses_are_reported_with_flinks_names_and_variabl
     stream.key_by(lambda n: n % 4, Types.LONG()).process(UsesEveryKind()).name("uses").uid("uses")
     handle = start_locally(env, "kinds")
     try:
-        until(lambda: handle.progress().epochs > 2)
+        until(lambda: handle.progress().epochs > 2 and handle.progress().records_read > 20)
         assert handle.statistics is not None
         job = KnownJob(handle, handle.statistics)
         source, operator = (vertex.operators[0].id for vertex in job.vertices)

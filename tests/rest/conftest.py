@@ -17,6 +17,7 @@ from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tamias.driver.job_handle import JobHandle
+from tamias.driver.job_progress import JobProgress
 from tamias.rest.driver_web import DriverWeb
 from tests import live_jobs
 from tests.driver.submitted_jobs import start_locally
@@ -91,13 +92,17 @@ def run(web: DriverWeb) -> Iterator[Callable[..., JobHandle]]:
         handle = start_locally(env, "endless")
         started.append(handle)
         web.jobs.add(handle)
-        until(lambda: handle.progress().epochs > 1 or handle.status().is_terminal_state())
+        until(lambda: handle.status().is_terminal_state() or has_begun(handle.progress()))
         return handle
 
     yield start
     for handle in started:
         handle.cancel()
         handle.wait_for_end(30)
+
+
+def has_begun(progress: JobProgress) -> bool:
+    return progress.epochs > 1 and progress.records_read > 0
 
 
 COUNT = ValueStateDescriptor("count", Types.LONG())

@@ -161,9 +161,8 @@ def test_checkpoints_are_shown_with_their_parts(caller, run, tmp_path):
 
 def test_the_figures_of_the_last_hours_are_told_after_a_moment(caller, run, tmp_path):
     handle = run(tmp_path)
-    until(lambda: len(handle.statistics.history.points()) > 2)
-    until(lambda: handle.progress().checkpoints_completed > 0)
     path = f"/jobs/{handle.job_id}/metric-history"
+    until(lambda: len(points := caller.get(path)["points"]) > 2 and points[-1]["stateSize"] and points[-1]["latency"])
     points = caller.get(path)["points"]
     names = {"timestamp", "recordsPerSecond", "latency", "busyRatio", "backPressuredRatio", "restarts"}
     assert set(points[0]) == names | {"stateSize", "checkpointDuration"}

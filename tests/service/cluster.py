@@ -131,7 +131,7 @@ class Cluster:
     """Services on one storage."""
 
     folder: Path
-    lease_ms: int = 3000
+    lease_ms: int = 5000
     nodes: list[Node] = field(default_factory=list)
     more: Mapping[str, str] = field(default_factory=dict)
 
