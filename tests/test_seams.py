@@ -29,6 +29,7 @@ REASONS = {
         "checkpoint/test_ownership.py": ["set os.kill"],
         "config/test_state_backends.py": ["set importlib.util.find_spec"],
         "connectors/test_file_sink.py": ["set os.fsync", "set fcntl.flock"],
+        "engine/test_local_pool.py": ["set local_pool.ChildSlotProcess", "set local_pool.SlotHandle"],
         "engine/test_registering_pool.py": ["set tamias.engine.spark.task_side.launch_slots.subprocess.Popen"],
         "slot/test_cached_files.py": ["set os.rename"],
         "storage/power_loss.py": ["set os.fsync"],
@@ -73,6 +74,7 @@ REASONS = {
         "connectors/test_sources.py": ["set file_source.list_files"],
         "driver/test_savepoints.py": ["set snapshot_writer.open_files"],
         "slot/test_cached_files.py": [
+            "set tamias.engine.slots.slot_engine.send_files",
             "set tamias.engine.slots.slot_engine.send_files",
             "set tamias.engine.slots.slot_engine.send_files",
         ],

@@ -22,6 +22,7 @@ from tamias.driver.rescaling import Rescaling
 from tamias.driver.submit import submit
 from tamias.engine.local_engine import LocalEngine
 from tamias.errors import ConfigurationError
+from tamias.operators.epoch import Ack
 from tamias.testing.drawn_job import drawn_job
 from tests.live_jobs import environment, generated, until
 
@@ -104,9 +105,11 @@ def asked_by(load, places=None, maximum=128, **keys):
     engine, unused = LocalEngine(graph, clock), cast(Any, None)
     engine.places = places
     elasticity = Elasticity(job, engine, Rescaling(job, engine, unused, unused))
-    elasticity._utilization = lambda: load  # type: ignore[method-assign]
-    for _ in range(5):
+    busiest = graph.vertices[-1]
+    for epoch in range(5):
         clock.advance(1_000)
+        acks = [Ack(busiest.id, index, epoch, busy_ms=1_000 * load) for index in range(busiest.parallelism)]
+        job.statistics.metrics.add(acks)
         elasticity.attend(has_backlog=False)
     return [request.parallelism for request in handle.take_rescales()][:1]
 

@@ -19,6 +19,7 @@ from tamias.datastream.functions import KeyedProcessFunction, MapFunction
 from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from tamias.driver.job_handle import JobHandle
 from tamias.driver.job_loop import JobLoop
+from tamias.driver.job_outcome import note_outcomes_with
 from tamias.engine.local_engine import LocalEngine
 from tamias.errors import CheckpointError, JobCancelledError, JobExecutionError, RestoreError, TamiasError
 from tamias.functions.checkpointed import CheckpointedFunction, CheckpointListener
@@ -210,24 +211,32 @@ def test_a_file_that_user_code_misses_costs_no_checkpoint(tmp_path):
     assert run.handle.progress().restarts == 2
 
 
-def test_what_cannot_be_released_at_the_end_does_not_keep_the_end_from_the_program(tmp_path, monkeypatch, caplog):
-    def fails(checkpoints, status):
+def test_what_cannot_be_released_at_the_end_does_not_keep_the_end_from_the_program(tmp_path, caplog):
+    def fail(outcome):
         raise RuntimeError("a client of the storage, and no OSError")
 
-    monkeypatch.setattr("tamias.driver.job_checkpoints.JobCheckpoints.job_ended", fails)
-    run = run_scripted(counting(numbers(environment(tmp_path))))
+    note_outcomes_with(fail)
+    try:
+        run = run_scripted(counting(numbers(environment(tmp_path))))
+    finally:
+        note_outcomes_with(None)
     assert (run.handle.status(), run.records) == (JobStatus.FINISHED, EXPECTED)
     assert "a client of the storage" in caplog.text
 
 
 def test_handle_of_an_ended_job_keeps_neither_its_engine_nor_its_loop(tmp_path):
     graph, chosen = drawn_job(counting(numbers(environment(tmp_path))))
-    handle = JobHandle(chosen.job_id, chosen.job_name)
-    loop = JobLoop(graph, chosen, handle, LocalEngine, clock=SystemClock(), chance=Random(0))
-    engine = loop._engine
+    handle, kept = JobHandle(chosen.job_id, chosen.job_name), []
+
+    def make(graph):
+        engine = LocalEngine(graph)
+        kept.append(weakref.ref(engine))
+        return engine
+
+    loop = JobLoop(graph, chosen, handle, make, clock=SystemClock(), chance=Random(0))
+    kept.append(weakref.ref(loop))
     loop.run()
-    kept = [weakref.ref(loop), weakref.ref(engine)]
-    del loop, engine
+    del loop
     gc.collect()
     assert [reference() for reference in kept] == [None, None]
     assert (handle.thread_stacks(0), handle.slot_log(0)) == ([], None)
