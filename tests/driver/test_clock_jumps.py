@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -13,11 +14,12 @@ from tamias.clock import SystemClock
 from tamias.common import Configuration, RestartStrategies, Time, Types, WatermarkStrategy
 from tamias.common.watermark_strategy import TimestampAssigner
 from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from tamias.datastream.connectors.datagen import DataGeneratorSource
 from tamias.datastream.window import TumblingEventTimeWindows
 from tamias.driver.submit import jobs_submitted_by, submit
 from tamias.engine.local_engine import LocalEngine
 from tests.driver.submitted_jobs import noted_handles
+from tests.live_jobs import Held, until
 
 RECORDS = 600
 HOUR_MS = 3_600_000
@@ -57,14 +59,17 @@ def environment() -> StreamExecutionEnvironment:
     return env
 
 
-def numbers(env: StreamExecutionEnvironment):
-    source = DataGeneratorSource(lambda n: n, RECORDS, RateLimiterStrategy.per_second(600))
+def numbers(env: StreamExecutionEnvironment, held: Held):
+    source = DataGeneratorSource(lambda n: n, RECORDS, held)
     in_order = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(NumberIsTime())
     return env.from_source(source, in_order, "numbers", Types.LONG())
 
 
-def run_with_jumps(stream, clock: Settable, jumps: list[int]):
-    """Run a stream's job on a clock that jumps; return the records, the progress, and the checkpoints at each jump."""
+def run_with_jumps(stream, clock: Settable, jumps: list[int], held: Held):
+    """Run a stream's job on a clock that jumps; return the records, the progress, and the checkpoints at each jump.
+
+    The last records are let go after some more checkpoints, if there are any.
+    """
     on_clock = partial(submit, engine_for=lambda settings: lambda graph: LocalEngine(graph, clock), clock=clock)
     with jobs_submitted_by(on_clock), noted_handles() as handles:
         records = stream.execute_and_collect()
@@ -77,6 +82,9 @@ def run_with_jumps(stream, clock: Settable, jumps: list[int]):
                 clock.sleep(0.005)
             clock.offset_ms += jump_ms
             completed.append(handle.progress().checkpoints_completed)
+        with suppress(AssertionError):
+            until(lambda: handle.progress().checkpoints_completed > completed[-1] + 2)
+        held.let_go()
 
     administrator = threading.Thread(target=administrate)
     administrator.start()
@@ -86,20 +94,21 @@ def run_with_jumps(stream, clock: Settable, jumps: list[int]):
 
 
 @pytest.mark.parametrize("jumps", [[-HOUR_MS], [HOUR_MS], [HOUR_MS, -2 * HOUR_MS, HOUR_MS]], ids=str)
-def test_event_time_does_not_see_the_clock_jump_and_checkpoints_go_on(jumps) -> None:
-    window = TumblingEventTimeWindows.of(Time.milliseconds(50))
-    stream = numbers(environment()).map(lambda n: (n // 50, n)).key_by(lambda r: 0).window(window)
+def test_event_time_does_not_see_the_clock_jump_and_checkpoints_go_on(jumps, tmp_path) -> None:
+    window, held = TumblingEventTimeWindows.of(Time.milliseconds(50)), Held(tmp_path, 500, per_second=600)
+    stream = numbers(environment(), held).map(lambda n: (n // 50, n)).key_by(lambda r: 0).window(window)
     sums = stream.reduce(lambda a, b: (a[0], a[1] + b[1]))
-    found, progress, completed = run_with_jumps(sums, Settable(), jumps)
+    found, progress, completed = run_with_jumps(sums, Settable(), jumps, held)
     assert sorted(found) == [(w, sum(range(50 * w, 50 * w + 50))) for w in range(RECORDS // 50)]
     assert progress.checkpoints_completed > completed[-1] + 2, "checkpoints stopped when the clock was set"
     assert progress.checkpoints_failed == 0
 
 
 @pytest.mark.parametrize("jumps", [[-HOUR_MS], [HOUR_MS], [HOUR_MS, -HOUR_MS]], ids=str)
-def test_no_processing_time_timer_fires_twice(jumps) -> None:
-    stream = numbers(environment()).key_by(lambda n: n).process(Reminder())
-    found, _, _ = run_with_jumps(stream, Settable(), jumps)
+def test_no_processing_time_timer_fires_twice(jumps, tmp_path) -> None:
+    held = Held(tmp_path, 500, per_second=600)
+    stream = numbers(environment(), held).key_by(lambda n: n).process(Reminder())
+    found, _, _ = run_with_jumps(stream, Settable(), jumps, held)
     reminded = Counter(key for kind, key in found if kind == "reminded")
     assert len([1 for kind, _ in found if kind == "asked"]) == RECORDS
     assert all(count == 1 for count in reminded.values())

@@ -14,7 +14,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[2] / "src"
 
 PRELUDE = """
-import sys, time
+import os, sys, time
 from functools import partial
 from tamias.common import *
 from tamias.datastream import *

@@ -20,27 +20,34 @@ END = re.compile(r"job 'numbers' finished after [0-9.]+ s: [0-9,]+ records read"
 
 
 def test_the_line_of_progress_is_written_over_and_gone_when_execute_returns():
-    written = written_to_terminal("numbers(1500).map(lambda n: n)\nenv.execute('numbers')\nprint('after it')")
+    written = written_to_terminal("numbers(2500).map(lambda n: n)\nenv.execute('numbers')\nprint('after it')")
     assert "\rrunning, " in written
     start, end, after = screen(written)
     assert START.fullmatch(start) and END.fullmatch(end) and after == "after it"
 
 
 def test_a_line_of_progress_is_shorter_than_a_narrow_terminal():
-    written = written_to_terminal("numbers(1500).map(lambda n: n)\nenv.execute('numbers')", columns=20)
+    written = written_to_terminal("numbers(2500).map(lambda n: n)\nenv.execute('numbers')", columns=20)
     lines = re.findall(r"\r(running[^\r]*)", written)
     assert lines and all(len(line) == 19 for line in lines)
 
 
-def test_prints_beside_a_job_in_the_background_are_not_mixed_with_lines_about_it():
-    written = written_to_terminal("""
-numbers(3000).map(lambda n: n)
+def test_prints_beside_a_job_in_the_background_are_not_mixed_with_lines_about_it(tmp_path):
+    printed = tmp_path / "printed"
+    written = written_to_terminal(f"""
+def last(number):  # comes when everything is printed
+    while number == 999 and not os.path.exists({str(printed)!r}):
+        time.sleep(0.01)
+    return number
+
+numbers(1000).map(last)
 client = env.execute_async('numbers')
 for number in range(15):
     print("tick", end=" ")
     sys.stdout.flush()
     time.sleep(0.1)
     print(number)
+open({str(printed)!r}, "w").close()
 client.get_job_execution_result().result()
 print("after it")
 """)
