@@ -242,7 +242,6 @@ ELEMENTS = StructType().add("element", LongType())
             {"operatorState": "list"},
             "the column 'subtask' is .*, and its values must be whole numbers",
         ),
-        (StructType().add("key", LongType()), {"storedForm": "true"}, "no use .* storedForm"),
         (StructType().add("key", LongType()), {"operatorStateKind": "broadcast"}, "no use .* operatorStateKind"),
     ],
 )
@@ -256,8 +255,8 @@ def test_mistakes_of_a_read_are_named(path):
         read_rows(path, **UID, operatorState="nothing")
     with pytest.raises(ConfigurationError, match="no use for the option stateVarName beside operatorState"):
         read_rows(path, **UID, operatorState="list", stateVarName="list")
-    with pytest.raises(ConfigurationError, match="needs the option operatorState: storedForm is for"):
-        read_rows(path, **UID, storedForm="true")
+    with pytest.raises(ConfigurationError, match="no use for the option stateVarName beside storedForm"):
+        read_rows(path, **UID, storedForm="true", stateVarName="list")
 
 
 def test_raw_keyed_state_of_key_groups_that_the_operator_does_not_have_is_refused(path, tmp_path):

@@ -48,7 +48,7 @@ from tamias.testing.scripted import ScriptedSource, split_evenly
 from tests.examples_by_profile import examples
 from tests.state_processor.programs import KEYS, Larger, restored, savepoint_of
 from tests.state_processor.savepoint_functions import env
-from tests.state_processor.source_rows import by_operator_rows
+from tests.state_processor.source_rows import by_operator_rows, by_states, by_stored_entries
 from tests.state_processor.window_programs import (
     SESSIONS,
     TUMBLING,
@@ -303,6 +303,11 @@ def by_entries(old, new):
     return edit_savepoint(old, "write", lambda key, state: dict(state), new).path
 
 
+def by_entry_rows(old, new):
+    """Let all keyed state, with its timers, go through rows of a data source of Spark, whatever the keys and values."""
+    return by_stored_entries(old, new, "write")
+
+
 def by_frames(old, new):
     """Let list, union, broadcast and raw state go through rows of a data source of Spark, whatever their values."""
     base = Path(new).parent / "frames"
@@ -315,7 +320,7 @@ def by_frames(old, new):
     records=st.lists(writes, min_size=14, max_size=24),
     origin=st.sampled_from([("hashmap", False), ("hashmap", True), ("rocksdb", False), ("rocksdb", True)]),
     target=st.sampled_from(["hashmap", "rocksdb"]),
-    round_trip=st.sampled_from([by_rows, partial(by_rows, max_parallelism=7), by_entries, by_frames]),
+    round_trip=st.sampled_from([by_rows, partial(by_rows, max_parallelism=7), by_entries, by_entry_rows, by_frames]),
 )
 def test_the_state_of_any_job_survives_the_way_through_rows(records, origin, target, round_trip):
     backend, native = origin
@@ -355,7 +360,7 @@ REFILLED = {
 }
 
 
-def by_window_rows(windows, old, new):
+def by_filling(windows, old, new):
     """Read the contents of windows as rows, and fill the windows of a new savepoint from them."""
     read, assigner, fill = REFILLED[windows]
     first = env(2)
@@ -375,15 +380,23 @@ def by_window_rows(windows, old, new):
     ),
     origin=st.sampled_from([("hashmap", False), ("hashmap", True), ("rocksdb", False), ("rocksdb", True)]),
     target=st.sampled_from(["hashmap", "rocksdb"]),
-    by_rows=st.booleans(),
+    way=st.sampled_from(["copied", "filled", "stored rows", "typed rows"]),
 )
-def test_any_windows_survive_the_way_through_a_new_savepoint(given_numbers, windows, origin, target, by_rows):
+def test_any_windows_survive_the_way_through_a_new_savepoint(given_numbers, windows, origin, target, way):
     backend, native = origin
     with tempfile.TemporaryDirectory() as folder:
         base, job = Path(folder), partial(windows, given=given_numbers)
         old = savepoint_of(job, base, backend=backend, native=native, after=5)
         new = str(base / "new")
-        by_window_rows(windows, old, new) if by_rows and windows in REFILLED else copied(old, new)
+        match way:
+            case "filled" if windows in REFILLED:
+                by_filling(windows, old, new)
+            case "typed rows" if windows is not sliced_process:
+                new = by_states(old, base, "windows")
+            case "stored rows" | "typed rows":
+                by_stored_entries(old, new, "windows")
+            case _:
+                copied(old, new)
         told = [restored(job, p, base / n, backend=target, parallelism=1) for p, n in ((old, "a"), (new, "b"))]
         assert _in_any_order(told[0]) == _in_any_order(told[1]) and told[0]
 

@@ -35,6 +35,9 @@ __all__ = [
     "ComparedPiece",
     "EntryAddress",
     "OpaqueBytes",
+    "Pane",
+    "Session",
+    "Slice",
     "Values",
     "address_of",
     "compared_pieces",
@@ -44,6 +47,29 @@ __all__ = [
 
 _PIECE_BYTES = 2 << 20  # of stored entries, which take up many times as much in memory
 _CHUNK_ENTRIES = 1000  # of RocksDB, at a time
+
+
+class Pane(NamedTuple):
+    """A window with its default trigger, as the heap keeps it."""
+
+    contents: Any  # all records, or the value that they were reduced or aggregated to
+    has_fired: bool
+
+
+class Session(NamedTuple):
+    """A session with its default trigger, as the heap keeps it."""
+
+    start_ms: int
+    end_ms: int
+    contents: Any
+    has_fired: bool
+
+
+class Slice(NamedTuple):
+    """A part of several sliding windows, as the heap keeps it."""
+
+    contents: Any
+    arrivals: Any
 
 
 class OpaqueBytes(bytes):
@@ -274,10 +300,12 @@ class Values:
                 return {self.load_map_key(key): value(each) for key, each in kept.items()}
             case "timers":
                 return None
-            case "panes" | "slices":
-                return (self._contents(kept[0]), *kept[1:])
+            case "panes":
+                return Pane(self._contents(kept[0]), *kept[1:])
+            case "slices":
+                return Slice(self._contents(kept[0]), *kept[1:])
             case "sessions":
-                return [(start, end, self._contents(contents), *rest) for start, end, contents, *rest in kept]
+                return [Session(start, end, self._contents(contents), *rest) for start, end, contents, *rest in kept]
             case _:
                 return value(kept)
 
@@ -308,6 +336,10 @@ class Values:
             case _:
                 kept = store(value)
                 return (now_ms if stamps is None else stamps, kept) if ttl else kept
+
+    def store_contents(self, contents: Any, *, is_list: bool) -> Any:
+        """Return the contents of a window of the runtime, as its entry has them."""
+        return [self._one.store(record) for record in contents] if is_list else self._one.store(contents)
 
     def saved_as(self) -> StateInfo:
         """Return the description of the state, with the classes of the values that were stored here."""

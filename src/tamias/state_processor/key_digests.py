@@ -51,11 +51,19 @@ class KeyDigests:
         return written
 
 
-def check_digests(files: FileStore, digest_files: Iterable[StateFile], state_files: Iterable[StateFile]) -> None:
+def check_digests(
+    files: FileStore, digest_files: Iterable[StateFile], state_files: Iterable[StateFile], *, of_entries: bool = False
+) -> None:
     """Refuse a range in which a key has two rows; remove the files with its digests if none has.
 
+    Args:
+        files: The directory of the savepoint.
+        digest_files: The digests of the range.
+        state_files: The state of the range, in which the key is looked for.
+        of_entries: Whether the digests are those of pairs of a state and an address in it, and not of keys.
+
     Raises:
-        StateError: A key has two rows.
+        StateError: A key, or an entry of a state, has two rows.
         CorruptFileError: A file of digests is not the one that a task wrote.
     """
     written = list(digest_files)
@@ -65,10 +73,16 @@ def check_digests(files: FileStore, digest_files: Iterable[StateFile], state_fil
     counts = pyarrow.compute.value_counts(digests)
     if len(counts) < len(digests):
         twice = {each["values"] for each in counts.filter(_more_than_one(counts)).to_pylist()}
-        shown = next((preview(user_key(key)) for key in _keys(files, state_files) if _digest(key) in twice), "a key")
+        noted = ((state, key, (state, key) if of_entries else key) for state, key in _keys(files, state_files))
+        found = next(((state, key) for state, key, digested in noted if _digest(digested) in twice), None)
+        if of_entries and found is not None:
+            raise StateError(
+                f"state {found[0]!r} has two rows of the entry {preview(found[1])}, its key with its window if it has "
+                "windows; group the DataFrame by both before it is written"
+            )
         raise StateError(
-            f"key {shown} has two rows; a savepoint has one value of each state for a key: group the DataFrame by the "
-            "key before it is written"
+            f"key {'a key' if found is None else preview(user_key(found[1]))} has two rows; a savepoint has one value "
+            "of each state for a key: group the DataFrame by the key before it is written"
         )
     for file in written:
         assert file.path is not None, "digests are never kept inside the metadata"
@@ -79,7 +93,8 @@ def _more_than_one(counts: Any) -> Any:
     return pyarrow.compute.greater(counts.field("counts"), 1)
 
 
-def _keys(files: FileStore, state_files: Iterable[StateFile]) -> Iterator[Any]:
+def _keys(files: FileStore, state_files: Iterable[StateFile]) -> Iterator[tuple[str, Any]]:
     for file in state_files:
         for table in decode_file(files, file, "the new savepoint"):
-            yield from table.keys
+            for key in table.keys:
+                yield table.name, key

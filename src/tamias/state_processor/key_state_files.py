@@ -21,7 +21,7 @@ from tamias.types.data_type import DataType
 from tamias.types.data_type_info import type_info_of
 from tamias.types.data_types import ArrayType, MapType, RowType
 
-__all__ = ["KeyStateFiles", "StatesByColumn", "WrittenRanges", "check_key_type", "operator_metadata"]
+__all__ = ["EntryFiles", "KeyStateFiles", "StatesByColumn", "WrittenRanges", "check_key_type", "operator_metadata"]
 
 _BUFFERED_ENTRIES = 100_000
 _RECENT_KEYS = 100_000
@@ -98,13 +98,12 @@ class WrittenRanges(NamedTuple):
     digests: dict[int, StateFile]
 
 
-class KeyStateFiles:
-    """Collects the entries of keys, and writes them as state files of ranges of key groups."""
+class RangeFiles:
+    """Collects entries of keyed state, and writes them as state files of ranges of key groups."""
 
     def __init__(
         self,
         files: FileStore,
-        columns: StatesByColumn,
         *,
         parallelism: int,
         max_parallelism: int,
@@ -112,35 +111,28 @@ class KeyStateFiles:
         buffered_entries: int = _BUFFERED_ENTRIES,
     ) -> None:
         self._target = WrittenFiles(files, hashed=hashed)
-        self._declared = columns.declared()
         self._parallelism = parallelism
         self._max_parallelism = max_parallelism
         self._entries: dict[int, dict[str, dict[Any, Any]]] = {}  # by range and state
+        self._infos: dict[str, StateInfo] = {}
         self._buffered = 0
         self._most_buffered = buffered_entries
-        self._recent: set[Any] = set()  # keys of the last rows, also of those that are written
-        self._digests = KeyDigests(files)  # of the keys of all rows
+        self._digests = KeyDigests(files)  # of the keys or entries of all rows
         self._written: dict[int, list[StateFile]] = defaultdict(list)
 
-    def add(self, key: Any, values: dict[str, Any]) -> None:
-        """Add a key with the values of its states by name; a value that is None is no entry.
+    def _range_of(self, key: Any) -> int:
+        return subtask_of(key_group(key, self._max_parallelism), self._max_parallelism, self._parallelism)
 
-        Raises:
-            StateError: The key came before, or a value does not fit its state.
-        """
-        number = subtask_of(key_group(key, self._max_parallelism), self._max_parallelism, self._parallelism)
-        here, stored = self._entries.setdefault(number, {}), state_key(key)
-        if stored in self._recent:
-            raise StateError(f"key {preview(key)} has two rows; a savepoint has one value of each state for a key")
-        if len(self._recent) >= _RECENT_KEYS:
-            self._recent.clear()  # `check_digests` finds a key that came long before
-        self._recent.add(stored)
-        self._digests.add(number, stored)
-        for name, value in values.items():
-            if value is None:
-                continue
-            here.setdefault(name, {})[stored] = _kept(self._declared[name], value)
-            self._buffered += 1
+    def _put(self, number: int, info: StateInfo, address: Any, kept: Any) -> None:
+        states = self._entries.setdefault(number, {})
+        entries = states.get(info.name)
+        if entries is None:
+            self._infos[info.name] = info
+            entries = states[info.name] = {}
+        entries[address] = kept
+        self._buffered += 1
+
+    def _make_room(self) -> None:
         if self._buffered >= self._most_buffered:
             self._flush()
 
@@ -152,12 +144,67 @@ class KeyStateFiles:
     def _flush(self) -> None:
         for number, states in self._entries.items():
             tables = [
-                TableEntries(self._declared[name].info, list(entries), list(entries.values()), [], full=True)
+                TableEntries(self._infos[name], list(entries), list(entries.values()), [], full=True)
                 for name, entries in states.items()
             ]
             self._written[number] += write_tables(tables, self._target, self._target.exclusive)
         self._entries.clear()
         self._buffered = 0
+
+
+class KeyStateFiles(RangeFiles):
+    """Collects the states of keys, which are columns of their rows."""
+
+    def __init__(
+        self,
+        files: FileStore,
+        columns: StatesByColumn,
+        *,
+        parallelism: int,
+        max_parallelism: int,
+        hashed: bool,
+        buffered_entries: int = _BUFFERED_ENTRIES,
+    ) -> None:
+        super().__init__(
+            files,
+            parallelism=parallelism,
+            max_parallelism=max_parallelism,
+            hashed=hashed,
+            buffered_entries=buffered_entries,
+        )
+        self._declared = columns.declared()
+        self._recent: set[Any] = set()  # keys of the last rows, also of those that are written
+
+    def add(self, key: Any, values: dict[str, Any]) -> None:
+        """Add a key with the values of its states by name; a value that is None is no entry.
+
+        Raises:
+            StateError: The key came before, or a value does not fit its state.
+        """
+        number, stored = self._range_of(key), state_key(key)
+        if stored in self._recent:
+            raise StateError(f"key {preview(key)} has two rows; a savepoint has one value of each state for a key")
+        if len(self._recent) >= _RECENT_KEYS:
+            self._recent.clear()  # `check_digests` finds a key that came long before
+        self._recent.add(stored)
+        self._digests.add(number, stored)
+        for name, value in values.items():
+            if value is not None:
+                declared = self._declared[name]
+                self._put(number, declared.info, stored, _kept(declared, value))
+        self._make_room()
+
+
+class EntryFiles(RangeFiles):
+    """Collects single entries of states."""
+
+    def add(self, info: StateInfo, key: Any, address: Any, kept: Any) -> None:
+        """Add an entry, in the form of tables. A timer may come twice."""
+        number = self._range_of(key)
+        if info.kind != "timers":
+            self._digests.add(number, (info.name, address))
+        self._put(number, info, address, kept)
+        self._make_room()
 
 
 def _kept(declared: Declaration, value: Any) -> Any:

@@ -17,13 +17,14 @@ from tamias.state_processor.entries import Values, address_of, pieces_of
 from tamias.state_processor.savepoint_inspection import compared_ranges, differences_in
 from tamias.state_processor.stored_savepoint import StoredOperator
 from tamias.types.data_type import DataType
-from tamias.types.data_types import DataTypes, RowField, RowType
+from tamias.types.data_types import DataTypes, RowField, RowType, VarCharType
 
 __all__ = [
     "EVENT_TIME",
     "PROCESSING_TIME",
     "KeyRow",
     "StateTable",
+    "group_of",
     "key_rows",
     "rows_by_key",
     "rows_of_changes",
@@ -149,6 +150,8 @@ def rows_of_state(stored: StoredOperator, name: str, *, flat: bool = True) -> St
     kind = info.kind.removeprefix(WINDOWED)
     values, described = Values(info), Described.decode(info.schema, info.name)
     one = declared_column(described.value, described.classes)
+    if kind == "list" and name.startswith("_window/") and one is not None and _has_times(stored, name, values, one):
+        one = None
     map_key = declared_column(described.map_key, described.key_classes)
     groups = stored.metadata.max_parallelism
 
@@ -157,7 +160,7 @@ def rows_of_state(stored: StoredOperator, name: str, *, flat: bool = True) -> St
             for at, kept in _entries(tables, name):
                 address = address_of(info, at)
                 window = None if address.namespace is None else repr(address.namespace)
-                group = _group_of(address.key, groups)
+                group = group_of(address.key, groups)
                 for *value, stamp in _spread(kind, values.load(kept), values.stamps(kept), flat=flat):
                     yield (address.key, window, *value, stamp, group)
 
@@ -184,10 +187,29 @@ def rows_of_state(stored: StoredOperator, name: str, *, flat: bool = True) -> St
     return StateTable(stored, names, types, read, len(stored.parts()))
 
 
-def _group_of(key: Any, max_parallelism: int) -> int | None:
+def _has_times(stored: StoredOperator, name: str, values: Values, one: DataType) -> bool:
+    """Return whether the records of windows have their timestamps beside them, as an evictor needs them."""
+    for part in stored.parts():
+        for tables in pieces_of(stored, part):
+            for _, kept in _entries(tables, name):
+                for record in values.load(kept):
+                    return not _is_of(record, one)
+    return False
+
+
+def _is_of(value: Any, column: DataType) -> bool:
+    try:
+        fitted(value, column)
+    except (ValueError, ArithmeticError):
+        return False
+    return not isinstance(column, VarCharType) or isinstance(value, str)
+
+
+def group_of(key: Any, max_parallelism: int) -> int | None:
+    """Return the key group of a key; None if its class cannot be imported."""
     try:
         return int(key_group(key, max_parallelism))
-    except InvalidKeyError:  # only the class of the key knows its hash, and it cannot be imported
+    except InvalidKeyError:  # only the class of the key knows its hash
         return None
 
 

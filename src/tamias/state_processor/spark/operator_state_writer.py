@@ -42,7 +42,7 @@ class OperatorStateWriter(DataSourceWriter):  # type: ignore[misc]
 
     def __init__(self, options: dict[str, str], schema: Any) -> None:
         given = SourceOptions(options, writing=True)
-        given.refuse("operatorState", "keyColumn")
+        given.refuse("operatorState", "keyColumn", "stateVarName", "stateKind", "writeRegisteredTimers")
         self._operator = given.operator
         self._max_parallelism = given.number("maxParallelism", 128)
         self._parallelism = given.parallelism(self._max_parallelism)

@@ -8,6 +8,7 @@ from tamias.checkpoint.signing import SigningKey, read_signing_key
 from tamias.config import options
 from tamias.config.starting_configuration import starting_configuration
 from tamias.errors import ConfigurationError
+from tamias.state_processor.entry_rows import rows_of_entries
 from tamias.state_processor.operator_identifier import OperatorIdentifier, is_operator_id
 from tamias.state_processor.operator_state_rows import rows_of_operator_state
 from tamias.state_processor.state_rows import (
@@ -28,7 +29,7 @@ _READ = {
 _METADATA = {"path"}
 _WRITE = {
     *("path", "operatoruid", "keycolumn", "maxparallelism", "parallelism", "basesavepoint"),
-    *("operatorstate", "operatorstatekind", "storedform"),
+    *("operatorstate", "operatorstatekind", "storedform", "statevarname", "statekind", "writeregisteredtimers"),
 }
 
 
@@ -106,8 +107,9 @@ class SourceOptions:
                 "operatorState", "stateVarName", "readRegisteredTimers", "changeStart", "flattenCollectionTypes"
             )
             return rows_of_operator_state(stored, of_operator, stored_form=self.flag("storedForm", default=False))
-        if self.text("storedForm"):
-            self.needed("operatorState", "storedForm is for the elements of an operator state")
+        if self.flag("storedForm", default=False):
+            self.refuse("storedForm", "stateVarName", "readRegisteredTimers", "changeStart", "flattenCollectionTypes")
+            return rows_of_entries(stored)
         if self.flag("readRegisteredTimers", default=False):
             self.refuse("readRegisteredTimers", "stateVarName", "changeStart", "flattenCollectionTypes")
             return rows_of_timers(stored)

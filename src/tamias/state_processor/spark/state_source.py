@@ -6,7 +6,8 @@ df.write.format("tamias-state").option("operatorUid", uid).mode("append").save(p
 Options for reading: `stateVarName` reads one state, a row for each entry, in the shape of Spark's `statestore` format;
 `flattenCollectionTypes` false keeps lists and maps in one row; `readRegisteredTimers` reads the timers; `changeStart`
 names an earlier savepoint or checkpoint, and reads what changed in a state since. `operatorState` reads list, union,
-broadcast or raw state, and writes it.
+broadcast or raw state, and writes it. `storedForm` reads and writes all keyed state, with windows and timers;
+`writeRegisteredTimers` writes timers, and `stateVarName` one state, from the rows in which they are read.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from tamias.engine.spark.data_frames.spark_schemas import row_type_from_spark, s
 from tamias.engine.spark.data_frames.tamias_source import as_spark_expects
 from tamias.errors import ConfigurationError
 from tamias.state_processor.export import arrow_batches
+from tamias.state_processor.spark.entry_writer import EntryWriter
 from tamias.state_processor.spark.operator_state_writer import OperatorStateWriter
 from tamias.state_processor.spark.source_options import SourceOptions
 from tamias.state_processor.spark.state_writer import StateWriter
@@ -48,8 +50,13 @@ class TamiasStateSource(DataSource):  # type: ignore[misc]
         if overwrite:
             raise ConfigurationError("a savepoint is never written over another: use mode('append') and a new path")
         options = dict(self.options)
-        of_operator = SourceOptions(options, writing=True).text("operatorState")
-        return OperatorStateWriter(options, schema) if of_operator else StateWriter(options, schema)
+        given = SourceOptions(options, writing=True)
+        if given.text("operatorState"):
+            return OperatorStateWriter(options, schema)
+        of_entries = given.text("stateVarName") or given.flag("writeRegisteredTimers", default=False)
+        if of_entries or given.flag("storedForm", default=False):
+            return EntryWriter(options, schema)
+        return StateWriter(options, schema)
 
 
 class _StateReader(DataSourceReader):  # type: ignore[misc]

@@ -22,6 +22,7 @@ from tamias.state_processor.spark.base_savepoint import WrittenSavepoint
 from tamias.state_processor.spark.source_options import SourceOptions, configured_key
 from tamias.state_processor.spark.spark_values import RowValues, as_key
 from tamias.state_processor.stored_savepoint import StoredOperator
+from tamias.state_processor.written_entries import check_nothing_in_flight
 from tamias.state_processor.written_operator_state import check_key_groups, keeping_operator_state
 
 __all__ = ["StateWriter"]
@@ -45,7 +46,7 @@ class StateWriter(DataSourceWriter):  # type: ignore[misc]
 
     def __init__(self, options: dict[str, str], schema: Any) -> None:
         given = SourceOptions(options, writing=True)
-        given.refuse("the columns of keyed state", "operatorStateKind", "storedForm")
+        given.refuse("the columns of keyed state", "operatorStateKind", "stateKind")
         self._operator = given.operator
         self._key_column = given.text("keyColumn", "key")
         self._row_type = row_type_from_spark(schema)
@@ -60,6 +61,7 @@ class StateWriter(DataSourceWriter):  # type: ignore[misc]
         self._parallelism = given.parallelism(self._max_parallelism)
         if before is not None:
             check_key_groups(before, self._max_parallelism)
+            check_nothing_in_flight(before)
 
     def write(self, iterator: Iterator[Any]) -> _Written:
         """Write the rows of a task."""
