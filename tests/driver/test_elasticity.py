@@ -14,17 +14,19 @@ from tamias.config.elasticity_settings import (
     ReactiveSettings,
     elasticity_settings,
 )
+from tamias.datastream.functions import MapFunction
 from tamias.driver.elasticity import Elasticity
 from tamias.driver.job import Job
 from tamias.driver.job_handle import JobHandle
 from tamias.driver.reactive_mode import ReactiveMode
 from tamias.driver.rescaling import Rescaling
-from tamias.driver.submit import submit
+from tamias.driver.submit import jobs_submitted_by, submit
+from tamias.engine.continuous_local_engine import ContinuousLocalEngine
 from tamias.engine.local_engine import LocalEngine
 from tamias.errors import ConfigurationError
 from tamias.operators.epoch import Ack
 from tamias.testing.drawn_job import drawn_job
-from tests.live_jobs import environment, generated, until
+from tests.live_jobs import environment, expected_tally, generated, tallied, until
 
 
 def configured(**keys: str) -> Configuration:
@@ -92,6 +94,50 @@ def test_job_follows_the_places_within_its_max_parallelism(tmp_path, maximum, mo
         engine.places = 1
         until(lambda: rescales(handle) == [(2, most, None), (most, 1, None)])
         assert handle.statistics.rescales[0].cause == "reactive mode: the cluster has 4 places"
+
+
+class LosesPlaces(MapFunction):
+    """Fails once: the cluster loses places, and what ran there."""
+
+    engine: LocalEngine | None = None
+
+    def map(self, value):
+        if value == 300 and LosesPlaces.engine is not None:
+            LosesPlaces.engine.places, LosesPlaces.engine = 3, None
+            raise OSError("the executor is lost")
+        return value
+
+
+class MarkedEngine(ContinuousLocalEngine):
+    """Runs a job continuously, with a task for every subtask."""
+
+    mark_interval_ms = 5
+
+    def needed_places(self, graph):
+        return sum(vertex.parallelism for vertex in graph.vertices)
+
+
+@pytest.mark.parametrize("mode", ["reactive", "default"])
+def test_continuous_job_that_loses_places_restarts_within_those_that_are_left(tmp_path, mode):
+    env = environment(tmp_path, parallelism=4, restarts=1, **{"scheduler-mode": mode})
+    stream = tallied(generated(env, 1000, 5000).map(LosesPlaces()).set_parallelism(1), 5)
+
+    def make(graph):
+        engine = LosesPlaces.engine = MarkedEngine(graph)
+        engine.places = 9
+        return engine
+
+    started = []
+
+    def start(graph, settings):
+        started.append(submit(graph, settings, lambda _: make))
+        return started[-1]
+
+    with jobs_submitted_by(start), stream.execute_and_collect() as records:
+        assert sorted(records) == sorted(expected_tally(1000, 5))
+    (handle,) = started
+    assert rescales(handle) == ([(4, 2, None)] if mode == "reactive" else [])
+    assert handle.progress().restarts == 1
 
 
 def asked_by(load, places=None, maximum=128, **keys):

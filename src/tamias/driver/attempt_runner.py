@@ -71,6 +71,8 @@ class AttemptRunner:
         """
         check_cancelled(self.job.handle)
         region = self.epochs.take_failed_region()
+        if attempt > 0 and self.elasticity.shrink_for_restart():
+            region = None
         self._deploy(attempt, region)
         self.output.begin_attempt(region)
         self.epochs.begin_attempt()

@@ -64,6 +64,23 @@ class Elasticity:
         if self._autoscaler is not None:
             self._follow_load(self._autoscaler, now_ms, has_backlog=has_backlog)
 
+    def shrink_for_restart(self) -> bool:
+        """Lower the parallelism of the next attempt to what the places allow, in reactive mode; return whether it did.
+
+        Where a job runs continuously, all of its tasks run at the same time. An attempt with more tasks than places
+        would wait for places that may never come, and nothing would observe the job meanwhile.
+        """
+        places = self._engine.places
+        if self._reactive is None or places is None or self._engine.mark_interval_ms is None:
+            return False
+        if self._rescaling.is_under_way or self._engine.needed_places(self._job.graph) <= places:
+            return False
+        fitting = self._highest_possible(places, places)
+        if not 0 < fitting < self._rescaling.parallelism:
+            return False
+        self._rescaling.restart_at(fitting, f"reactive mode: the cluster has {places} places left")
+        return True
+
     def _follow_places(self, mode: ReactiveMode, now_ms: int) -> None:
         places = self._engine.places
         if places is None:

@@ -243,6 +243,21 @@ class Rescaling:
         self._take(self._change.before)
         self._answer(f"it went back to what it was: {why}")  # the next deployment ends the slots that it does not need
 
+    def restart_at(self, parallelism: int, cause: str) -> None:
+        """Let the attempt after a failure run at another parallelism. No rescale is under way.
+
+        Raises:
+            RescaleError: As `graph_at`.
+            InvalidProgramError: As `graph_at`.
+        """
+        assert self._change is None, "a failure has ended it"
+        graph, now_ms = self.graph_at(parallelism), self._job.clock.now_ms()
+        changes = _changes(self._job.graph, graph)
+        self._job.statistics.rescaled(self.parallelism, parallelism, cause, None, began_ms=now_ms, vertices=changes)
+        _log.info("job %s restarts with parallelism %d: %s", self._job.name, parallelism, cause)
+        self.parallelism = parallelism
+        self._take(graph)
+
     def fail(self, why: str) -> None:
         """Refuse a rescale that is under way: the job has failed."""
         if self._change is not None:
