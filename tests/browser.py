@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-WAIT_MS = 30_000
+WAIT_MS = 60_000
 
 
 @contextmanager

@@ -91,7 +91,7 @@ def test_a_fraud_detector_is_killed_resumed_stopped_and_continued_with_every_ale
     assert stopped.returncode == 0, stopped.stderr
     (savepoint,) = (tamias.folder / "savepoints").iterdir()
     assert str(savepoint) in stopped.stdout
-    output, said = second.communicate(timeout=60)
+    output, said = second.communicate(timeout=120)
     assert second.returncode == 0, said
     assert "0 wrong or twice, " in output and "twice, 0 still to come" not in output
 
