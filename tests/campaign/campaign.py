@@ -461,7 +461,7 @@ class Campaign:
         """
         left = with_variable(MARKS, str(self._marks))
         send([pid for pid in left if process_state(pid) == "T"], signal.SIGCONT)
-        limit = time.monotonic() + 20
+        limit = time.monotonic() + 60
         while left := with_variable(MARKS, str(self._marks)):
             if time.monotonic() > limit:
                 raise CampaignFailed(f"processes {left} outlived their drivers\n{self._told()}")
