@@ -7,6 +7,7 @@ drivers of their own.
 
 from __future__ import annotations
 
+import logging
 import shutil
 import sys
 import tempfile
@@ -16,10 +17,10 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
-from tamias.common import Configuration, Types, WatermarkStrategy
+from tamias.common import Configuration, DoubleMaximum, LongCounter, Types, WatermarkStrategy
 from tamias.config.service_settings import ServiceSettings
 from tamias.config.web_settings import WebSettings
-from tamias.datastream import StreamExecutionEnvironment
+from tamias.datastream import MapFunction, RuntimeContext, StreamExecutionEnvironment
 from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from tamias.rest.driver_web import WEB
 from tamias.service.job_process import end_process
@@ -28,7 +29,10 @@ from tamias.service.service_process import StandingService
 from tamias.testing.local_run import on_local_engine
 
 FOLDER = Path(__file__).parent
-VIEWS = ["graph", "checkpoints", "exceptions", "time-line", "metrics", "threads", "state"]
+VIEWS = [
+    "graph", "checkpoints", "exceptions", "time-line", "metrics", "threads", "state", "accumulators", "configuration",
+    "logs",
+]  # fmt: skip
 SECONDS_OF_FIGURES = 20
 
 PROGRAM = """
@@ -55,13 +59,20 @@ JOBS = [  # script, name, number of records (0: no end), parallelism
 ]
 
 
-class Priced:
+class Priced(MapFunction):
     """Gives orders a customer; fails once, so that there is a failure to show."""
 
     def __init__(self, folder: str) -> None:
         self._failed = Path(folder) / "failed"
+        self._priced, self._values = LongCounter(), DoubleMaximum()
 
-    def __call__(self, order: int) -> tuple[int, int]:
+    def open(self, runtime_context: RuntimeContext) -> None:
+        runtime_context.add_accumulator("orders priced", self._priced)
+        runtime_context.add_accumulator("highest value", self._values)
+
+    def map(self, order: int) -> tuple[int, int]:
+        self._priced.add(1)
+        self._values.add(order % 997 / 10)
         if order == 10_000 and not self._failed.exists():
             self._failed.touch()
             raise ValueError(f"no price for order {order}")
@@ -75,6 +86,11 @@ def _discounted(order: int) -> int:
 def main() -> None:
     """Run the job and take the pictures."""
     folder = tempfile.mkdtemp()
+    log = logging.getLogger("tamias")
+    log.setLevel(logging.INFO)
+    handler = logging.FileHandler(Path(folder) / "driver.log")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    log.addHandler(handler)
     settings = {
         "tamias.web": "auto",
         "tamias.web.authentication": "none",
@@ -112,7 +128,8 @@ def picture_of_a_service() -> None:
             client.submit(folder / script, parallelism, arguments=[name, str(count)], settings=settings)
         with _tab() as page:
             page.goto(f"{service.serving.address}/")
-            page.get_by_text("FINISHED").first.wait_for(timeout=60_000)
+            page.locator(".badge.FINISHED").first.wait_for(timeout=180_000)
+            page.get_by_text("it waits: it needs 4 slots").wait_for()
             page.wait_for_timeout(5000)
             page.screenshot(path=str(FOLDER / "dashboard-service.png"))
     finally:

@@ -118,7 +118,7 @@ def test_no_directory_is_said_by_the_job(start, capsys):
     assert process.poll() is None
 
 
-@pytest.mark.parametrize("command", [["stop"], ["cancel"], ["savepoint", "trigger"]])
+@pytest.mark.parametrize("command", [["stop"], ["cancel"], ["savepoint", "trigger"], ["savepoint"]])
 def test_a_name_that_no_job_has_lists_those_there_are(start, capsys, command):
     _, job_id = start("first")
     assert main([*command, "other"]) == 1

@@ -100,6 +100,8 @@ def test_a_program_that_does_not_fit_the_state_is_refused_before_the_job_stops(c
     assert main(["upgrade", job, str(programs / "other.py")]) == 1
     assert "the new program does not fit it" in capsys.readouterr().err
     assert client.jobs()[0]["pid"] == pid and client.web.get(f"/jobs/{job}/status") == {"status": "RUNNING"}
+    assert main(["upgrade", "-n", job, str(programs / "other.py")]) == 0
+    assert client.web.get(f"/jobs/{job}/status") == {"status": "RUNNING"}
 
 
 def test_a_program_that_fits_and_does_not_start_gives_way_to_the_one_before(client, job, programs, capsys):

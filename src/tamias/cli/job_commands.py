@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from tamias.cli.savepoint_commands import absolute, print_table
 from tamias.config import environment_variables as variables
+from tamias.config import options
 from tamias.driver.control import JobGone, ask, desks
 from tamias.driver.savepoint_requests import Then
 from tamias.errors import ConfigurationError, TamiasError
@@ -111,7 +112,7 @@ def _counts(job: _Job) -> _Counts:
     if d["phase"] != "STARTED" or d.get("silent"):
         return _Counts()
     progress = RemoteJob(job.service.web, job.id).progress()
-    return _Counts(f"{progress.records_read:,}", str(progress.checkpoints_completed))
+    return _Counts(f"{progress.records_read:,}", str(progress.checkpoints_completed), str(progress.restarts))
 
 
 def _within(counts: Future[_Counts], until_s: float) -> _Counts:
@@ -202,14 +203,31 @@ def rescale(service: ServiceClient | None, job: str, parallelism: int, directory
 
 
 def upgrade(
-    service: ServiceClient | None, job: str, script: str, arguments: Sequence[str], directory: str | None
+    service: ServiceClient | None,
+    job: str,
+    script: str,
+    arguments: Sequence[str],
+    directory: str | None,
+    *,
+    drops_state: bool = False,
 ) -> int:
-    """Continue a job of a service with another program, and print the savepoint between the two."""
+    """Continue a job of a service with another program, and print the savepoint between the two.
+
+    Args:
+        service: The service.
+        job: The id or the name of the job.
+        script: The new program.
+        arguments: Its arguments; none for those of the program before.
+        directory: Where the savepoint goes; None for the job's default.
+        drops_state: Whether state that no operator of the new program takes is dropped.
+    """
     found = _of_service(service, job)
     where = None if directory is None else absolute(directory)
     body: dict[str, Any] = {"program": found.service.upload(script), "targetDirectory": where}
     if arguments:
         body["programArgsList"] = list(arguments)
+    if drops_state:
+        body["flinkConfiguration"] = {options.RESTORE_IGNORE_UNCLAIMED.key: "true"}
     at = f"/jobs/{found.id}/upgrade"
     return _wait_for_change(found, at, found.service.web.ask("POST", at, body).json())
 

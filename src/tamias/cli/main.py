@@ -7,10 +7,10 @@
     tamias top
     tamias info script.py [argument ...]
     tamias rescale -p N JOB
-    tamias upgrade JOB script.py [argument ...]
+    tamias upgrade [-n] JOB script.py [argument ...]
     tamias stop [-p DIRECTORY] [-d] JOB
     tamias cancel [-s [DIRECTORY]] JOB
-    tamias savepoint trigger JOB [DIRECTORY]
+    tamias savepoint [trigger] JOB [DIRECTORY]
     tamias savepoint list DIRECTORY
     tamias savepoint show PATH
     tamias savepoint dispose PATH
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: The arguments of the command; None for those of the process.
     """
     parser = _parser()
-    given = parser.parse_args(sys.argv[1:] if arguments is None else list(arguments))
+    given = parser.parse_args(_with_trigger(sys.argv[1:] if arguments is None else list(arguments)))
     command: Callable[[argparse.Namespace], int] = given.command
     try:
         return command(given)
@@ -72,6 +72,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
+
+
+def _with_trigger(arguments: list[str]) -> list[str]:
+    """Return the arguments of `savepoint JOB`, as Flink spells it, in the form of `savepoint trigger JOB`."""
+    if arguments[:1] != ["savepoint"] or len(arguments) < 2:
+        return arguments
+    is_other = arguments[1] in _SAVEPOINT_COMMANDS or arguments[1].startswith(("-h", "--help", "-d", "--dispose"))
+    return arguments if is_other else ["savepoint", "trigger", *arguments[1:]]
+
+
+_SAVEPOINT_COMMANDS = ("trigger", "list", "show", "dispose", "sign", "verify")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -297,6 +308,13 @@ def _add_changes(commands: Any) -> None:
         one.add_argument("--savepoint-path", "--savepointPath", metavar="DIRECTORY", help="where its savepoint goes")
         one.add_argument("job", metavar="JOB", help=_JOB)
         _add_service_address(one)
+    upgrade.add_argument(
+        "-n",
+        "--allow-non-restored-state",
+        "--allowNonRestoredState",
+        action="store_true",
+        help="drop saved state for which the new program has no operator, instead of failing",
+    )
     upgrade.add_argument("script", help="the new program")
     upgrade.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments; none for those of the old one")
     rescale.set_defaults(
@@ -304,7 +322,12 @@ def _add_changes(commands: Any) -> None:
     )
     upgrade.set_defaults(
         command=lambda given: jobs.upgrade(
-            _service_of(given), given.job, given.script, given.arguments, given.savepoint_path
+            _service_of(given),
+            given.job,
+            given.script,
+            given.arguments,
+            given.savepoint_path,
+            drops_state=given.allow_non_restored_state,
         )
     )
 

@@ -162,7 +162,15 @@ class RemoteJob:
             ),
             checkpoints_completed=counts.get("completed", 0),
             checkpoints_failed=counts.get("failed", 0),
+            restarts=self._restarts(),
         )
+
+    def _restarts(self) -> int:
+        try:
+            found = self._client.get(f"{self._at}/metrics?get=numRestarts")
+        except RefusedRequest:
+            return 0
+        return int(found[0]["value"]) if found else 0
 
     def __repr__(self) -> str:
         return f"RemoteJob({str(self.job_id)!r}, {self._client.address!r})"

@@ -179,6 +179,16 @@ def test_what_user_code_prints_in_a_slot_is_read_among_the_logs(page, web):
             handle.wait_for_end(30)
 
 
+OVERFLOW_OF_LONG_PATH = """() => {
+  const text = document.createElement("p");
+  text.textContent = "/".padEnd(300, "x");
+  document.querySelector("main").append(text);
+  const found = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+  text.remove();
+  return found;
+}"""
+
+
 def test_every_view_opens_in_both_themes_and_on_a_narrow_screen(page, run, tmp_path):
     handle = run(tmp_path)
     page.goto(page.url.partition("#")[0] + f"#/jobs/{handle.job_id}/graph")
@@ -192,6 +202,7 @@ def test_every_view_opens_in_both_themes_and_on_a_narrow_screen(page, run, tmp_p
             page.locator("main h1").wait_for()
             overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
             assert overflow <= 0, f"view {number} is wider than {width} pixels"
+            assert page.evaluate(OVERFLOW_OF_LONG_PATH) <= 0
         page.keyboard.press("t")
         themes.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
     assert len(themes) == 2

@@ -17,6 +17,9 @@ function skew(subtasks) {
   return total ? (Math.max(...read) * read.length) / total : 1;
 }
 
+// The name of a slot begins with the id of the job, which stands above already.
+const slot = (jobId, id) => el("span", { title: id }, id.startsWith(`${jobId}-slot-`) ? id.slice(jobId.length + 6) : id);
+
 export async function graphTab(job, view) {
   const live = await vertexFigures(job);
   const chosen = job.vertices.find((vertex) => vertex.id === view.chosen) ?? job.vertices[0];
@@ -29,7 +32,7 @@ export async function graphTab(job, view) {
     cells: [
       each.subtask, badge(each.status), each.attempt, count(each.metrics["read-records"]), count(each.metrics["write-records"]),
       rate(each.recordsIn), rate(each.recordsOut), bytes(each.metrics["write-bytes"]), bytes(each.bytesAcross),
-      timeBar(each), watermark(each.watermark), each["taskmanager-id"], duration(each.duration),
+      timeBar(each), watermark(each.watermark), slot(job.jid, each["taskmanager-id"]), duration(each.duration),
     ],
   }));
   const uneven = skew(subtasks);

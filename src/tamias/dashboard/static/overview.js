@@ -7,14 +7,24 @@ import { get } from "./rest.js";
 
 const COLUMNS = [["Job"], ["State"], ["Started", "hide-narrow"], ["Duration", "number"], ["Tasks", "number"], ["Id", "hide-narrow"]];
 
+const reason = (text) => (text ? el("div", { class: "quiet" }, text) : null);
+
 const card = (title, value) => el("div", { class: "card" }, title, el("b", null, value));
+
+// Why jobs of a service wait, by their ids. A driver has no jobs that wait.
+async function reasons(features) {
+  if (!features["web-submit"]) return new Map();
+  const { jobs } = await get("service/jobs");
+  return new Map(jobs.filter((job) => job.phase === "WAITING").map((job) => [job.id, job.why]));
+}
 
 export async function overview(view) {
   const [totals, { jobs }, { features }] = await Promise.all([get("overview"), get("jobs/overview"), get("config")]);
+  const waiting = await reasons(features);
   jobs.sort((one, other) => other["start-time"] - one["start-time"]);
   const rows = jobs.map((job) => ({
     cells: [
-      el("a", { href: `#/jobs/${job.jid}/graph` }, job.name),
+      el("div", null, el("a", { href: `#/jobs/${job.jid}/graph` }, job.name), reason(waiting.get(job.jid))),
       badge(job.state),
       moment(job["start-time"]),
       duration(job.duration),
