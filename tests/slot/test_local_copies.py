@@ -106,7 +106,7 @@ def test_a_damaged_copy_is_skipped_silently(tmp_path, remote, damage, caplog):
     reading = copies(tmp_path)
     assert read_state(reading.reading(remote, plan(file)), file) == random.Random(1).randbytes(100)
     assert remote.reads == ["shared/1-a"] and reading.used == 0
-    assert not caplog.records
+    assert not [record for record in caplog.records if record.name == "tamias.slot.local_copies"]
 
 
 def test_a_completed_checkpoint_takes_the_place_of_older_copies(tmp_path, remote):

@@ -200,7 +200,7 @@ def test_a_row_that_the_database_refuses_fails_at_once_and_its_batch_leaves_noth
     with caplog.at_level(logging.WARNING), pytest.raises(DatabaseError, match="write a batch of 3 rows") as caught:
         sink.finish()
     assert "names" in str(caught.value) and table.options.get_db_url() in str(caught.value)
-    assert caplog.records == [], "a retry cannot help"
+    assert [record for record in caplog.records if record.name.startswith("tamias")] == [], "a retry cannot help"
     assert names(table) == []
     sink.close()
 
