@@ -86,3 +86,53 @@ def test_a_start_whose_tasks_wait_for_executors_goes_on_waiting() -> None:
 def test_a_start_without_a_session_is_told_from_one_that_can_be_tried_again() -> None:
     with pytest.raises(SparkSessionLostError, match="was stopped"):
         SlotLauncher(Context(stopped=True), timeout_s=0.05).launch(DRIVER, [0])
+
+
+class Rdd:
+    """An RDD whose job succeeds at once."""
+
+    def __init__(self, numbers: list[int]) -> None:
+        self.numbers = numbers
+        self.times_released = 0
+
+    def mapPartitions(self, _function: object) -> Rdd:
+        return self
+
+    def persist(self, _level: object) -> Rdd:
+        return self
+
+    def unpersist(self) -> None:
+        self.times_released += 1
+
+    def count(self) -> int:
+        return len(self.numbers)
+
+
+class Session(Context):
+    """A Spark context that remembers its RDDs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rdds: list[Rdd] = []
+
+    def parallelize(self, numbers: list[int], _slices: int) -> Any:
+        self.rdds.append(Rdd(numbers))
+        return self.rdds[-1]
+
+
+def test_executors_are_kept_as_long_as_a_slot_runs_beside_them() -> None:
+    session = Session()
+    launcher = SlotLauncher(session)
+
+    def released() -> list[int]:
+        return [rdd.times_released for rdd in session.rdds]
+
+    launcher.launch(DRIVER, [0, 1])
+    launcher.launch(DRIVER, [1])
+    assert released() == [0, 0], "slot 0 runs where it ran"
+    launcher.launch(DRIVER, [1])
+    assert released() == [0, 1, 0]
+    launcher.launch(DRIVER, [0])
+    assert released() == [1, 1, 0, 0]
+    launcher.release()
+    assert released() == [1, 1, 1, 1]

@@ -91,7 +91,8 @@ class SlotLauncher:
         self._context = context
         self._timeout_s = timeout_s
         self.hosts: dict[int, str] = {}
-        self._cached: list[Any] = []  # RDDs whose partitions lie where the slots run
+        self._lock = threading.Lock()  # over `_cached`: a restart starts slots beside a rescale that starts others
+        self._cached: dict[int, Any] = {}  # by the number of a slot: the RDD with a partition where the slot runs
 
     def launch(self, driver: DriverContact, numbers: list[int]) -> None:
         """Start the slots with these numbers; return when their processes have been started.
@@ -109,7 +110,7 @@ class SlotLauncher:
         watch.start()
         try:
             started = self._context.parallelize(numbers, len(numbers)).mapPartitions(partial(launch_slots, driver))
-            self._cached.append(started.persist(StorageLevel.MEMORY_AND_DISK))
+            self._keep(started.persist(StorageLevel.MEMORY_AND_DISK), numbers)
             started.count()
         except Exception as error:  # py4j and Spark raise many types
             why = loss_of(self._context)
@@ -120,6 +121,14 @@ class SlotLauncher:
             ended.set()
         with contextlib.suppress(Exception):  # the slots run; tasks whose host is not known run anywhere
             self._note_hosts(started, numbers)
+
+    def _keep(self, started: Any, numbers: list[int]) -> None:
+        """Keep the RDD of slots that start, and release those whose slots have all been started again elsewhere."""
+        with self._lock:
+            before = list(self._cached.values())
+            self._cached |= dict.fromkeys(numbers, started)
+            kept = list(self._cached.values())
+        _release([each for each in before if not any(each is other for other in kept)])
 
     def _note_hosts(self, started: Any, numbers: list[int]) -> None:
         """Note where slots were started: their partitions are cached there."""
@@ -143,10 +152,15 @@ class SlotLauncher:
 
     def release(self) -> None:
         """Let Spark release the executors."""
-        for started in self._cached:
-            with contextlib.suppress(Exception):  # the user may have stopped the session already
-                started.unpersist()
-        self._cached = []
+        with self._lock:
+            cached, self._cached = self._cached, {}
+        _release(list(cached.values()))
+
+
+def _release(rdds: list[Any]) -> None:
+    for rdd in {id(each): each for each in rdds}.values():
+        with contextlib.suppress(Exception):  # the user may have stopped the session already
+            rdd.unpersist()
 
 
 def ship_package(context: Any) -> None:
