@@ -22,6 +22,7 @@ from tamias.keygroups import (
     key_group_of_int,
     key_group_of_text,
     key_group_range,
+    key_groups_of,
     key_groups_of_texts,
     stable_hash,
     state_key,
@@ -231,3 +232,13 @@ def test_the_fast_paths_give_the_groups_of_all_keys(number, text, most):
 )
 def test_the_groups_of_many_texts_are_those_of_each(texts, most):
     assert key_groups_of_texts(texts, most) == [key_group(text, most) for text in texts]
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [[], [1, -7, 2**61 - 1, 2**70, -(2**65)], ["a", "é", "\ud800"], [True, 1, "a", 1.0, -0.0, (1, "x"), Row(1, 2)]],
+)
+@pytest.mark.parametrize("most", [1, 128, 32768])
+def test_the_groups_of_many_stored_keys_are_those_of_each(keys, most):
+    stored = [state_key(key) for key in keys]
+    assert key_groups_of(stored, most) == [key_group(key, most) for key in keys]

@@ -76,6 +76,22 @@ def key_group_of_int(key: int, max_parallelism: int) -> int:
     return (mixed ^ (mixed >> 15)) % max_parallelism
 
 
+def key_groups_of(keys: list[Any], max_parallelism: int) -> list[int]:
+    """Return the key groups of many keys as state stores them (`state_key`); fast if all are of type str or int.
+
+    >>> key_groups_of([1, "a", 2], 128) == [key_group(key, 128) for key in (1, "a", 2)]
+    True
+    """
+    kinds = set(map(type, keys))
+    if kinds == {str}:
+        return key_groups_of_texts(keys, max_parallelism)
+    if kinds == {int}:
+        numbers = [hash(key) % _NUMERIC_HASH_WIDTH for key in keys]
+        mixed = [((number ^ (number >> 32)) & _MASK) * 0x9E3779B1 & _MASK for number in numbers]
+        return [(number ^ (number >> 15)) % max_parallelism for number in mixed]
+    return [key_group(user_key(key), max_parallelism) for key in keys]
+
+
 def subtask_of(group: int, max_parallelism: int, parallelism: int) -> int:
     """Return the subtask that owns a key group."""
     return group * parallelism // max_parallelism

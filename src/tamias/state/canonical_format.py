@@ -16,7 +16,7 @@ from tamias.errors import CorruptFileError, preview
 from tamias.state.canonical_v1 import Chunk, decode_v1
 from tamias.state.evolution.pickled_classes import loads
 from tamias.state.snapshots import StateFile, StateInfo
-from tamias.state.state_files import read_state
+from tamias.state.state_files import state_view
 from tamias.storage.file_store import FileStore
 from tamias.types.by_value import dumps, dumps_up_to
 
@@ -124,13 +124,13 @@ def decode_file(store: FileStore, file: StateFile, operator: str = "") -> Iterat
         CorruptFileError: The file is missing or damaged, or its payload is not in this format.
     """
     where = (file.path or "inline state") + (f", keyed state of operator {operator}" if operator else "")
-    payload = read_state(store, file)
+    payload = state_view(store, file)
     # A payload of version 1 begins with the length of a chunk and a pickle, so with 0x80 in the place of the version.
     is_first = payload[:4] != _MAGIC or payload[4:5] == b"\x80"
-    return decode_v1(payload, where) if is_first else _decode_chunks(payload, where)
+    return decode_v1(bytes(payload), where) if is_first else _decode_chunks(payload, where)
 
 
-def _decode_chunks(payload: bytes, where: str) -> Iterator[Chunk]:
+def _decode_chunks(payload: bytes | memoryview, where: str) -> Iterator[Chunk]:
     if payload[len(_MAGIC) : _HEADER.size] != bytes([_VERSION]):
         found = f"format version {payload[len(_MAGIC) : _HEADER.size].hex()} of keyed state"
         raise CorruptFileError(where, found, f"version {_VERSION}, which is the newest this release reads")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import compress
 from operator import itemgetter
 from typing import Any
 
-from tamias.keygroups import KeyGroupRange, key_group, user_key
+from tamias.keygroups import KeyGroupRange, key_groups_of
 from tamias.state.canonical_format import decode_file
 from tamias.state.keyed_backend import RestoredTable, RestoredTables
 from tamias.state.rocksdb.instance_files import beside_of
@@ -40,23 +41,19 @@ def _read_part(
         for name, kind, keys, values, gone in decode_file(store, file, restored.label):
             info = listed.get(name) or StateInfo(name, kind)
             entries = tables.setdefault(name, RestoredTable(info, {})).entries
-            there = zip(keys, values, strict=True)
-            entries.update(there if covered else _of_key_groups(there, info, key_groups, restored.max_parallelism))
+            there: Iterable[tuple[Any, Any]] = zip(keys, values, strict=True)
+            if not covered:
+                there = _of_key_groups(keys, values, info, key_groups, restored.max_parallelism)
+            entries.update(there)
             for key in gone:
                 entries.pop(key, None)
 
 
 def _of_key_groups(
-    entries: Iterable[tuple[Any, Any]], info: StateInfo, key_groups: KeyGroupRange, max_parallelism: int
-) -> Iterator[tuple[Any, Any]]:
+    addresses: list[Any], values: list[Any], info: StateInfo, key_groups: KeyGroupRange, max_parallelism: int
+) -> Iterable[tuple[Any, Any]]:
+    """Return the entries of a range of key groups, of a chunk that also holds others. hot: a rescale waits for it."""
     first, last = key_groups
-    key_of = itemgetter(0) if info.namespaced else _itself
-    return (
-        (address, value)
-        for address, value in entries
-        if first <= key_group(user_key(key_of(address)), max_parallelism) <= last
-    )
-
-
-def _itself(key: Any) -> Any:
-    return key
+    keys = list(map(itemgetter(0), addresses)) if info.namespaced else addresses
+    chosen = [first <= group <= last for group in key_groups_of(keys, max_parallelism)]
+    return zip(compress(addresses, chosen), compress(values, chosen), strict=True)

@@ -62,10 +62,19 @@ def read_state(store: FileStore, state_file: StateFile) -> bytes:
     Raises:
         CorruptFileError: The file is missing, torn, changed, foreign, or of a newer format.
     """
+    return bytes(state_view(store, state_file))
+
+
+def state_view(store: FileStore, state_file: StateFile) -> bytes | memoryview:
+    """Read and check a payload as `read_state` does, without a copy of it.
+
+    Raises:
+        CorruptFileError: The file is missing, torn, changed, foreign, or of a newer format.
+    """
     if state_file.path is None:
         assert state_file.inline is not None, "a state file has a path or the bytes themselves"
         where = "(state kept inside the metadata)"
-        _check_payload(where, state_file.inline, state_file)
+        _check_payload(where, state_file.inline, state_file, zlib.crc32(state_file.inline))
         return _inflated(where, state_file.inline, state_file)
     where = f"{store.url}/{state_file.path}"
     return state_in(_read_file(store, state_file, where), state_file, where)
@@ -79,7 +88,7 @@ def _read_file(store: FileStore, state_file: StateFile, where: str) -> bytes:
         raise CorruptFileError(where, "no such file", _expected(state_file)) from None
 
 
-def state_in(data: bytes, state_file: StateFile, where: str) -> bytes:
+def state_in(data: bytes, state_file: StateFile, where: str) -> bytes | memoryview:
     """Return the payload in the bytes of a state file, after checking it; `where` names the file in errors.
 
     Raises:
@@ -93,11 +102,12 @@ def state_in(data: bytes, state_file: StateFile, where: str) -> bytes:
     if version != STATE_VERSION or flags not in (0, COMPRESSED):
         found = f"state format version {version} with flags {flags:#x}"
         raise CorruptFileError(where, found, f"version {STATE_VERSION}, which is the newest this release reads")
-    payload = data[STATE_HEADER_BYTES:]
+    payload = memoryview(data)[STATE_HEADER_BYTES:]
+    found_crc32 = zlib.crc32(payload)
     # The bytes must agree with the header, which reveals damage, and with the metadata, which reveals an undamaged file
     # that belongs somewhere else.
-    _check_payload(where, payload, StateFile(size=size, crc32=crc32, inline=b""))
-    _check_payload(where, payload, state_file)
+    _check_payload(where, payload, StateFile(size=size, crc32=crc32, inline=b""), found_crc32)
+    _check_payload(where, payload, state_file, found_crc32)
     if (flags == COMPRESSED) is not (state_file.raw_size is not None):
         found = "compressed" if flags == COMPRESSED else "not compressed"
         raise CorruptFileError(where, f"state that is {found}", "the opposite, which the metadata says")
@@ -154,7 +164,7 @@ def check_state(store: FileStore, state_file: StateFile, *, full: bool) -> None:
         raise CorruptFileError(where, f"{size} bytes", f"{STATE_HEADER_BYTES + state_file.size} bytes")
 
 
-def _inflated(where: str, payload: bytes, proof: StateFile) -> bytes:
+def _inflated(where: str, payload: bytes | memoryview, proof: StateFile) -> bytes | memoryview:
     """Decompress a payload, but never to more bytes than the metadata says."""
     if proof.raw_size is None:
         return payload
@@ -171,10 +181,9 @@ def _inflated(where: str, payload: bytes, proof: StateFile) -> bytes:
     return raw
 
 
-def _check_payload(where: str, payload: bytes, proof: StateFile) -> None:
+def _check_payload(where: str, payload: bytes | memoryview, proof: StateFile, crc32: int) -> None:
     if len(payload) != proof.size:
         raise CorruptFileError(where, f"{len(payload)} bytes of state", _expected(proof))
-    crc32 = zlib.crc32(payload)
     if crc32 != proof.crc32:
         raise CorruptFileError(where, f"crc32 {crc32:08x}", _expected(proof))
     if proof.sha256 is not None:
