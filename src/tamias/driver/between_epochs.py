@@ -77,14 +77,14 @@ class BetweenEpochs:
             self._engine.wait(_POLL_S)
 
     def wait_for_reader(self) -> None:
-        """Wait while the program has read too few of the collected records, unless a savepoint is requested."""
+        """Wait while the program has read too few of the collected records, unless a request needs the next epoch."""
         handle, most_bytes = self._job.handle, self._job.settings.collect_buffer_bytes
         self.wait_until(
-            lambda: handle.collected_bytes < most_bytes or self._is_wanted or self._checkpoints.is_requested
+            lambda: handle.collected_bytes < most_bytes or self._attempt_is_to_end or self._checkpoints.is_requested
         )
 
     @property
-    def _is_wanted(self) -> bool:
+    def _attempt_is_to_end(self) -> bool:
         """Whether the attempt is to end, with a savepoint or with a rescale."""
         return self.stop is not None or self._rescaling.is_ready
 
@@ -112,7 +112,7 @@ class BetweenEpochs:
             now_ms = steady.now_ms()
             due_ms = self._checkpoints.next_due_ms(now_ms)
             left_ms = (until_ms if due_ms is None else min(until_ms, due_ms)) - now_ms
-            if left_ms <= 0 or self._is_wanted:
+            if left_ms <= 0 or self._attempt_is_to_end:
                 return
             raise_failure(self._engine.lost())
             self._engine.wait(min(left_ms / 1000, _POLL_S))

@@ -2,8 +2,8 @@
 
 The mailbox never waits for a connection. A small blob that leaves a subtask is sent at once, as far as the connection
 takes it; the rest and larger blobs are queued and sent by a thread. A subtask with a full queue gets no turn until
-there is room. What arrives is read by another thread, which stops while too much waits to be
-processed: the task, Spark's shuffle and at last the senders then wait too.
+there is room. What arrives is read by another thread, which stops while too much waits to be processed: the task,
+Spark's shuffle and at last the senders then wait too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from tamias.subtask.wire.frames import Blob
 __all__ = ["Conduit"]
 
 _QUEUE_BYTES = 4 << 20  # in each direction: some full blobs
-
 _SMALL_BYTES = 16 << 10  # a blob that costs less to send than to hand to a thread
 
 

@@ -230,7 +230,7 @@ class Link:
         try:
             # A connection from a host to itself has the same address on both sides.
             return bool(self._socket.getsockname()[0] != self._socket.getpeername()[0])
-        except OSError:  # it has ended; who uses it next notices
+        except OSError:  # it has ended, which the next use of it tells
             return False
 
     def shut_down(self) -> None:

@@ -7,10 +7,9 @@ neither ends nor answers by closing the connection; if the slot ever wakes up, i
 A slot ends too when the driver's heartbeats stay away, because a host that vanishes closes no connection.
 
 Every start of slots has a generation number. A restart starts slots beside a rescale that waits for its own, however
-long these take. When a start fails, the slots that have registered are made to end, and
-slots of that generation that register later are refused. Spark may run the task that starts a slot twice, when it tries
-a failed task again or speculates: the slot that registers first is taken, and the other is refused. A slot that is
-refused ends.
+long these take. When a start fails, the slots that have registered are made to end, and slots of that generation that
+register later are refused. Spark may run the task that starts a slot twice, when it tries a failed task again or
+speculates: the slot that registers first is taken, and the other is refused. A slot that is refused ends.
 """
 
 from __future__ import annotations
