@@ -2,10 +2,14 @@
 
 An epoch waits only a moment for its requests: results that come later are emitted in a later epoch. A checkpoint
 contains the records whose requests are in flight, and after a restore their requests are made again.
+
+Where jobs run continuously, one thread runs all subtasks of a slot. A record for which no place is free waits in the
+operator then, and not the thread: the subtask gets no more records until it has left.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import compress
@@ -28,6 +32,7 @@ from tamias.operators.operator import RuntimeOperator
 from tamias.types.by_value import loaded, stored
 
 _IN_FLIGHT = ListStateDescriptor("_in_flight")
+_MOST_WAITING = 10_000  # records without a place; a turn brings fewer, unless operators before this one multiply them
 
 
 class AsyncWaitOperator(RuntimeOperator):
@@ -35,6 +40,7 @@ class AsyncWaitOperator(RuntimeOperator):
 
     needs_out = True
     holds_watermarks = True
+    may_be_full = True
 
     def __init__(self, operator: Operator, spec: AsyncSpec, environment: SubtaskEnvironment) -> None:
         super().__init__(operator, environment)
@@ -44,6 +50,8 @@ class AsyncWaitOperator(RuntimeOperator):
         self._filling: AsyncRequest | None = None  # the batch that is being filled
         self._due: float | None = None  # on the monotonic clock: when the batch is sent even if it is not full
         self._sent = 0  # requests whose results have not all left
+        self._waiting: deque[PendingRecord] = deque()  # records for which no place is free
+        self._most_waiting = _MOST_WAITING if environment.continuous else 0
         self._to_repeat: list[tuple[Any, int | None]] = []  # in flight in the restored checkpoint
         self.requests: Requests | None = None
         # Most answers come within this time, and then need not wait for the next epoch. No answer waits for an epoch
@@ -70,16 +78,31 @@ class AsyncWaitOperator(RuntimeOperator):
 
     def _add(self, value: Any, time: int | None) -> None:
         self._let_out()
+        self._wait_while(lambda: not self._has_place and len(self._waiting) >= self._most_waiting)
+        pending = PendingRecord(stored(value), time)
+        self._queue.add(pending)
+        if self._has_place:
+            self._ask(pending)
+        else:
+            self._waiting.append(pending)
+
+    @property
+    def _has_place(self) -> bool:
+        """Whether a record becomes part of a request at once."""
+        return self._filling is not None or self._sent < self._spec.capacity
+
+    @property
+    def is_full(self) -> bool:
+        return bool(self._waiting)
+
+    def _ask(self, pending: PendingRecord) -> None:
         if self._filling is None:
-            self._wait_while(lambda: self._sent >= self._spec.capacity)
             self._filling = AsyncRequest()
             self._sent += 1
             if self._spec.batch_timeout_ms is not None:
                 self._due = self.environment.clock.monotonic() + self._spec.batch_timeout_ms / 1000
-        pending = PendingRecord(stored(value), time)
         pending.request = self._filling
         self._filling.records.append(pending)
-        self._queue.add(pending)
         if len(self._filling.records) >= (self._spec.batch_size or 1):
             self._send()
         else:
@@ -120,6 +143,8 @@ class AsyncWaitOperator(RuntimeOperator):
                 self._emit(item)
             else:
                 item()
+        while self._waiting and self._has_place:
+            self._ask(self._waiting.popleft())
 
     def _emit(self, pending: PendingRecord) -> None:
         pending.request.left -= 1
@@ -186,9 +211,12 @@ class AsyncWaitOperator(RuntimeOperator):
 
     def finish(self) -> None:
         """Wait for the requests of records that the operators before this one emitted at the end."""
-        if self._filling is not None:
-            self._send()
-        self._wait_while(lambda: len(self._queue) > 0)
+        assert self.requests is not None
+        while len(self._queue) > 0:
+            if self._filling is not None:
+                self._send()
+            self.requests.wait()
+            self._let_out()
 
     def before_snapshot(self, checkpoint_id: int, now_ms: int) -> None:
         waiting = [(loaded(pending.kept), pending.time) for pending in self._queue.waiting()]

@@ -61,6 +61,9 @@ class RuntimeOperator(ABC):
     holds_watermarks = False
     """Whether the operator itself forwards watermarks and idleness, through `forward_watermark` and `forward_idle`."""
 
+    may_be_full = False
+    """Whether `is_full` may ever be true."""
+
     first_input: int | None = None
     """The input that is read first: in each epoch before the other inputs, in BATCH mode to its end; None: no input."""
 
@@ -200,6 +203,11 @@ class RuntimeOperator(ABC):
     def next_timer_ms(self) -> int | None:
         """Return the next processing time at which the operator has something to do."""
         return None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether records wait in the operator for others to leave. Where jobs run continuously it gets none then."""
+        return False
 
     def end_key(self) -> None:  # noqa: B027
         """Complete the current key, after its last record. BATCH mode only."""

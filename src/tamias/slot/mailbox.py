@@ -32,7 +32,7 @@ from tamias.subtask.outbox import Emitted
 from tamias.subtask.subtask import Subtask
 from tamias.subtask.wire.frames import Blob, Destination, ReceivedBlob
 
-__all__ = ["Mailbox"]
+__all__ = ["Desk", "Mailbox", "buffer_timeout_s"]
 
 _POLL_RECORDS = 4096  # that a source reads in one step
 _POLL_BYTES = 1 << 20
@@ -192,12 +192,13 @@ class Desk:
         self._running: ContinuousChannels | ContinuousSource = run_continuously(subtask, self)
         self._puts_out = subtask.driver_output.is_used
         self._watermark_s = subtask.environment.graph.settings.auto_watermark_interval_ms / 1000
-        self._flush_s = _buffer_timeout_s(subtask.environment.vertex, deployment.buffer_timeout_ms)
+        self._flush_s = buffer_timeout_s(subtask.environment.vertex, deployment.buffer_timeout_ms)
         self._next_watermark = self._next_poll = self._next_clock = self._flushed = 0.0
         self._gather_s = _GATHER_S if self._flush_s is None else min(_GATHER_S, self._flush_s)
         self._gathers_until = 0.0
         self._holds_output = False  # some may wait for that time
         self._full_since = 0.0  # 0: the output is not full
+        self._asks_since = 0.0  # 0: no operator is full
         self._held: Spool | None = None  # the blobs of channels that are ahead
         self._elsewhere = _on_other_hosts(deployment, subtask_id)
         self._shuffled_bytes = 0  # of blobs to these subtasks, since the last acknowledgement
@@ -205,6 +206,11 @@ class Desk:
     @property
     def messages(self) -> int:
         return 0 if self.conduit is None else self.conduit.messages
+
+    @property
+    def waiting_on_disk_bytes(self) -> int:
+        """How much of the blobs that wait for a mark is on disk."""
+        return 0 if self._held is None else self._held.spilled_bytes
 
     def attach(self, link: Link) -> Conduit:
         """Begin to run the subtask: its task has called."""
@@ -261,7 +267,8 @@ class Desk:
             running.blocked_s += now - self._full_since
             self._full_since = 0.0
         pause_s = min(self._follow_clock(now), overtakes_s)
-        if running.has_input:
+        self._count_waiting(now)
+        if running.may_take:
             running.gathers = now < self._gathers_until
             running.take()
             if running.has_input or running.gathers:
@@ -279,6 +286,12 @@ class Desk:
         if isinstance(running, ContinuousSource) and running.may_read:
             return min(pause_s, self._poll(running, now))
         return pause_s
+
+    def _count_waiting(self, now: float) -> None:
+        """Count how long an operator is full: it is what the records wait for. The other subtasks go on meanwhile."""
+        if self._asks_since:
+            self._running.count_busy(now - self._asks_since)
+        self._asks_since = now if self._running.is_full else 0.0
 
     def _all_left(self, now: float) -> None:
         self._flushed, self._gathers_until, self._holds_output = now, now + self._gather_s, False
@@ -387,7 +400,7 @@ def _on_other_hosts(deployment: Deployment, sender: SubtaskId) -> frozenset[Dest
     )
 
 
-def _buffer_timeout_s(vertex: Vertex, default_ms: int) -> float | None:
+def buffer_timeout_s(vertex: Vertex, default_ms: int) -> float | None:
     """Return how long output may wait while more is coming; None: until a blob is full."""
     set_ms = [operator.buffer_timeout_ms for operator in vertex.operators if operator.buffer_timeout_ms is not None]
     timeout_ms = set_ms[-1] if set_ms else default_ms

@@ -53,8 +53,8 @@ class ContinuousSource(ContinuousSubtask):
 
     @property
     def may_read(self) -> bool:
-        """Whether the source may have more to read."""
-        return not self._input.ended and not self._is_held
+        """Whether the source may have more to read, and the operators behind it take it."""
+        return not self._input.ended and not self._is_held and not self.is_full
 
     def poll(self, max_records: int, max_ms: int, max_bytes: int = 1 << 62) -> SourceProgress:
         """Read what is available, up to a limit. What was read leaves, unless there is more to read at once."""

@@ -62,6 +62,10 @@ class ContinuousChannels(ContinuousSubtask):
         return bool(self._arrived or self._released)
 
     @property
+    def may_take(self) -> bool:
+        return self.has_input and not self.is_full
+
+    @property
     def attends(self) -> bool:
         """Whether a mark may overtake, or blobs are recorded."""
         return bool(self._orders) or self._overtaking is not None or self.is_recording

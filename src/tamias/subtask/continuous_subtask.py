@@ -56,6 +56,7 @@ class ContinuousSubtask(ABC):
         self._busy_s = 0.0  # since the last mark
         self.blocked_s = 0.0  # how long the output was full since the last mark
         self._suspended = False  # the job stops with what the last mark has saved
+        self._bounded = [operator for operator in subtask.operators if operator.may_be_full]
         self.gathers = False  # whether `take` leaves output that fills no blob to `flush`, though nothing more waits
         subtask.outbox.send = surroundings.send
 
@@ -63,6 +64,20 @@ class ContinuousSubtask(ABC):
     @abstractmethod
     def has_input(self) -> bool:
         """Whether something waits to be taken."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether an operator is to get no records: those that it has wait for other systems."""
+        return any(operator.is_full for operator in self._bounded) if self._bounded else False
+
+    @property
+    def may_take(self) -> bool:
+        """Whether `take` may be called now."""
+        return self.has_input
+
+    def count_busy(self, seconds: float) -> None:
+        """Count time in which the subtask waited for other systems as time in which it worked."""
+        self._busy_s += seconds
 
     @abstractmethod
     def _take(self) -> None:
