@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from tamias.clock import SystemClock
-from tamias.common import WatermarkStrategy
-from tamias.datastream.connectors.datagen import DataGeneratorSource
+from tamias.common import Configuration, WatermarkStrategy
+from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from tamias.datastream.functions import MapFunction
 from tamias.errors import SlotLostError
 from tamias.graph.addresses import SubtaskId
@@ -25,13 +25,13 @@ from tamias.slot.deployment_codec import encode_deployment
 from tamias.slot.event_reports import Reports
 from tamias.slot.host import SlotHost
 from tamias.slot.link import Link, connect
-from tamias.slot.mailbox import Mailbox
+from tamias.slot.mailbox import Desk, Mailbox, buffer_timeout_s
 from tamias.slot.messages import FAILED, Attach, CloseSubtasks, Deploy, Discard, OrderEpoch, Subscribe
 from tamias.slot.slot_config import SlotConfig
 from tamias.slot.slot_events import EpochAcknowledged, OutputLeft, SlotActivity, SnapshotWritten, SubtaskFailed
 from tamias.slot.slot_server import SlotServer
 from tamias.slot.turn import Turn
-from tamias.subtask.wire.frames import RECORDS, Blob
+from tamias.subtask.wire.frames import EPOCH, RECORDS, WATERMARK, Blob
 from tamias.types.by_value import dumps
 from tests.live_jobs import Tracks, comes_to_rest, until
 from tests.slot.small_job import SOURCE, SUM, deployment, graph, summing
@@ -347,3 +347,80 @@ def test_a_driver_that_takes_no_output_stops_the_subtask_that_puts_it_out(slot: 
     assert before < 500, "some megabytes wait in the slot"
     while read.count < before + 100:
         slot.hear(OutputLeft)
+
+
+@pytest.mark.parametrize(
+    ("default_ms", "set_ms", "timeout_s"),
+    [(100, None, 0.1), (-1, None, None), (0, None, 0.0), (100, 5, 0.005), (100, 0, 0.0), (100, -1, None)],
+)
+def test_the_buffer_timeout_is_that_of_the_last_operator_that_sets_one_else_that_of_the_job(
+    default_ms: int, set_ms: int | None, timeout_s: float | None
+) -> None:
+    def draw(env: Any) -> None:
+        mapped = env.from_collection([1]).set_buffer_timeout(7_000).map(lambda v: v)
+        mapped = mapped if set_ms is None else mapped.set_buffer_timeout(set_ms)
+        mapped.key_by(lambda v: v).sum().print()
+
+    first, second = graph(draw).vertices
+    assert buffer_timeout_s(first, default_ms) == (7.0 if set_ms is None else timeout_s)
+    assert buffer_timeout_s(second, default_ms) == (None if default_ms < 0 else default_ms / 1000)
+
+
+def test_a_periodic_watermark_leaves_by_the_interval_though_no_epoch_is_ordered(slot: Slot) -> None:
+    def one_record(env: Any) -> None:
+        env.get_config().set_auto_watermark_interval(10)
+        source = DataGeneratorSource(lambda n: n, 1 << 60, RateLimiterStrategy.per_second(0.01))
+        strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: 5_000)
+        env.from_source(source, strategy, "numbers").key_by(lambda v: v).sum().print()
+
+    slot.deploy(one_record)
+    source = slot.attach(SOURCE)
+    source.settimeout(30)
+    frames: list[Any] = []
+    while (WATERMARK, 4_999) not in frames:
+        frames += Blob.decode(source.receive()).frames()
+    assert [frame[:2] for frame in frames if frame[0] == RECORDS] == [(RECORDS, [0])]
+
+
+def test_blobs_that_wait_for_a_mark_go_to_disk_beyond_the_bound(tmp_path: Path) -> None:
+    limit_bytes, sizes = 100_000, [60_000, 60_000, 60_000]
+
+    def draw(env: Any) -> None:
+        env.configure(Configuration().set_string("tamias.exchange.slot-memory", f"{limit_bytes} b"))
+        env.from_sequence(0, 9).rebalance().map(len).print()
+
+    of = deployment(graph(draw, parallelism=2, checkpoints=True), continuous=True)
+    (exchange,) = of.graph.exchanges
+    host, clock = SlotHost(0, SystemClock(), lambda event: None, str(tmp_path / "slot")), SystemClock()
+    receiver = SubtaskId(exchange.target, 0)
+    host.deploy(of, [receiver])
+    reports = Reports()
+    desk = Desk(Mailbox(host, Turn(), clock, reports), host, receiver, of)
+    ours, theirs = socket.socketpair()
+    desk.attach(Link(ours))
+
+    def give(sender: int, sequence: int, *frames: Any) -> None:
+        desk.give_blob(Blob(exchange.id, sender, 0, sequence, dumps(list(frames))))
+
+    order = EpochOrder(0)
+    give(0, 0, (EPOCH, order))
+    for sequence, size in enumerate(sizes, start=1):
+        give(0, sequence, (RECORDS, [bytes(size)], None))
+    for _ in range(1 + len(sizes)):
+        desk.step(clock.monotonic())
+    assert desk.waiting_on_disk_bytes >= sum(sizes) - limit_bytes
+    give(1, 0, (EPOCH, order))
+    while desk.step(clock.monotonic()) == 0:
+        pass
+    assert desk.waiting_on_disk_bytes == 0, "they have been processed"
+    desk.give_order(EpochOrder(1))
+    give(0, 1 + len(sizes), (EPOCH, EpochOrder(1)))
+    give(1, 1, (EPOCH, EpochOrder(1)))
+    while desk.step(clock.monotonic()) == 0:
+        pass
+    acks = [reports.get(30).ack for _ in range(2)]
+    assert [(ack.epoch, ack.held_blobs) for ack in acks] == [(0, len(sizes)), (1, 0)]
+    assert sorted(line.partition("> ")[2] for line in acks[1].lines) == [str(size) for size in sizes]
+    desk.leave(in_order=False)
+    host.shutdown()
+    theirs.close()
