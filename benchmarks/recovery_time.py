@@ -1,6 +1,7 @@
 """The seconds from a fault to the first new output, on Spark, and beside them those of a clean restart.
 
     python -m benchmarks.recovery_time [--runs 5] [--keys 200000] [--backends heap,rocksdb] [--only slot,driver,...]
+                                       [--execution epochs|continuous]
 
     slot       `kill -9` of one of two slots
     worker     `kill -9` of Spark's Python workers
@@ -50,6 +51,7 @@ REPOSITORY = Path(__file__).parent.parent
 PER_SECOND = 200
 MARK = "TAMIAS_RECOVERY_TIME"  # a variable that the executors of a job have
 PATIENCE_S = 300.0
+LOCAL_PLACES = {"epochs": 2, "continuous": 32}  # continuously, every task has a place of its own
 FAULTS = ("slot", "worker", "driver", "restart", "rescale", "executor")
 
 
@@ -62,6 +64,7 @@ class Life:
     keys: int
     master: str
     job_id: str
+    execution: str
     parallelism: int = 2
     restore: str | None = None
 
@@ -86,6 +89,7 @@ def drive(life: Life) -> None:
         "state.backend.type": {"heap": "hashmap"}.get(life.backend, life.backend),
         "execution.checkpointing.dir": f"{life.folder}/checkpoints",
         "spark.master": life.master,
+        "tamias.execution": life.execution,
         "$internal.pipeline.job-id": life.job_id,
     }
     if not life.master.startswith("local"):
@@ -129,14 +133,15 @@ def drive(life: Life) -> None:
 class Job:
     """A job whose driver is started again whenever it has ended."""
 
-    def __init__(self, folder: Path, backend: str, keys: int, cluster: Cluster | None) -> None:
+    def __init__(self, folder: Path, backend: str, keys: int, execution: str, cluster: Cluster | None) -> None:
         self.folder = folder
         self._life = Life(
             folder=str(folder),
             backend=backend,
             keys=keys,
-            master=cluster.master if cluster is not None else "local[2]",
+            master=cluster.master if cluster is not None else f"local[{LOCAL_PLACES[execution]}]",
             job_id=f"{1:032x}",
+            execution=execution,
         )
         self._drivers = 0
         self._notes = folder / "notes"
@@ -231,11 +236,11 @@ def recover(job: Job, fault: str) -> float:
 
 
 @contextmanager
-def running(backend: str, keys: int, *, on_cluster: bool) -> Iterator[Job]:
+def running(backend: str, keys: int, execution: str, *, on_cluster: bool) -> Iterator[Job]:
     with tempfile.TemporaryDirectory(prefix="recovery-", ignore_cleanup_errors=True) as text:
         folder = Path(text)
         cluster = Cluster(folder) if on_cluster else None
-        job = Job(folder, backend, keys, cluster)
+        job = Job(folder, backend, keys, execution, cluster)
         try:
             yield job
         finally:
@@ -251,6 +256,7 @@ def main() -> None:
     parser.add_argument("--keys", type=int, default=200_000)
     parser.add_argument("--backends", default="heap,rocksdb")
     parser.add_argument("--only", default=",".join(FAULTS))
+    parser.add_argument("--execution", default="epochs", choices=("epochs", "continuous"))
     parser.add_argument("--drive", help=argparse.SUPPRESS)  # this process is the driver of a job
     given = parser.parse_args()
     if given.drive is not None:
@@ -264,7 +270,7 @@ def main() -> None:
             faults = [fault for fault in wanted if (fault == "executor") == on_cluster]
             if not faults:
                 continue
-            with running(backend, given.keys, on_cluster=on_cluster) as job:
+            with running(backend, given.keys, given.execution, on_cluster=on_cluster) as job:
                 for fault in faults:
                     seconds = []
                     for _ in range(given.runs):
