@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import http.client
 import os
+import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +21,7 @@ FOLDER = Path(__file__).parents[3] / ".services" / "kafka"
 SPARK_FOLDER = FOLDER.with_name("spark-kafka")
 _LIST = Path(__file__).with_name("jars.txt")
 SPARK_LIST = _LIST.with_name("spark_jars.txt")
+PAUSES_S = (0.0, 1.0, 5.0, 15.0, 30.0)  # before each attempt: the network of a machine may be away for a moment
 
 
 class Jar(NamedTuple):
@@ -55,11 +58,21 @@ def download(folder: Path = FOLDER, repository: str = REPOSITORY, listed: Path =
 
 
 def _fetch(jar: Jar, folder: Path, repository: str) -> str | None:
-    """Download one jar; return what went wrong, if anything did."""
+    """Download one jar, again and again if need be; return what went wrong the last time, if it did."""
+    problem = None
+    for pause_s in PAUSES_S:
+        time.sleep(pause_s)
+        problem = _fetch_once(jar, folder, repository)
+        if problem is None:
+            return None
+    return problem
+
+
+def _fetch_once(jar: Jar, folder: Path, repository: str) -> str | None:
     try:
         with urllib.request.urlopen(repository + jar.path, timeout=60) as answer:
             data = answer.read()
-    except OSError as error:
+    except (OSError, http.client.HTTPException) as error:  # the latter: the connection ended in the middle
         return str(error)
     found = hashlib.sha256(data).hexdigest()
     if found != jar.sha256:
