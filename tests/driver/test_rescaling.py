@@ -326,7 +326,8 @@ def test_checkpoint_of_the_switch_that_fails_lets_the_job_go_on(tmp_path):
     script = Script(checkpoints=[False], deeds={2: rescale}, failed_snapshots={3})
     run = run_scripted(counted(env, splits=1), script)
     assert Counter(run.records) == EXPECTED
-    assert "checkpoint 2 could not be completed" in rescale.error
+    assert "checkpoint 2 could not be completed: " in rescale.error
+    assert "lost by the script" in rescale.error
     assert len(run.engine.restored_ids) == 1
 
 
@@ -336,7 +337,8 @@ def test_background_checkpoint_that_fails_lets_the_job_go_on(tmp_path):
     script = Script(checkpoints=[False], deeds={2: rescale}, failed_snapshots={1})
     run = run_scripted(counted(env, splits=1), script)
     assert Counter(run.records) == EXPECTED
-    assert "its checkpoint before the switch could not be taken" in rescale.error
+    assert "its checkpoint before the switch could not be taken: " in rescale.error
+    assert "lost by the script" in rescale.error
     assert len(run.engine.restored_ids) == 1
 
 

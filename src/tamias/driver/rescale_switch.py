@@ -78,7 +78,9 @@ class RescaleSwitch:
         wanted = order.checkpoint_id
         self._between.wait_until(lambda: wanted not in self._checkpoints.pending_ids)
         if self._checkpoints.last_completed_id != wanted:
-            self._rescaling.refuse(f"checkpoint {wanted} could not be completed")
+            failed = self._job.statistics.checkpoints.find(wanted)
+            why = "" if failed is None or failed.why is None else f": {failed.why}"
+            self._rescaling.refuse(f"checkpoint {wanted} could not be completed{why}")
             return None
         return self._job.handle.progress().last_checkpoint_path
 

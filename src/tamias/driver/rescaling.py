@@ -171,12 +171,10 @@ class Rescaling:
             return
         if change.preparation.error is not None:
             self.refuse(str(change.preparation.error))
-        elif self._takes_checkpoints and self._background_failed(change):
-            self.refuse("its checkpoint before the switch could not be taken")
-
-    def _background_failed(self, change: _Change) -> bool:
-        answer = change.background.future
-        return answer.done() and answer.exception() is not None and not self._background_completed(change)
+        elif self._takes_checkpoints and not self._background_completed(change) and change.background.future.done():
+            error = change.background.future.exception()
+            if error is not None:
+                self.refuse(f"its checkpoint before the switch could not be taken: {error}")
 
     def _background_completed(self, change: _Change) -> bool:
         return (self._checkpoints.last_completed_id or 0) > change.newest_id
