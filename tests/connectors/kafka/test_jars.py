@@ -16,7 +16,7 @@ JAR = b"a jar"
 def seen(monkeypatch):
     """What the repository is asked for, and the pauses before, which take no time."""
     found = []
-    monkeypatch.setattr("time.sleep", lambda seconds: found.append(seconds))
+    monkeypatch.setattr("tests.services.kafka.jars.sleep", found.append)
     return found
 
 

@@ -10,10 +10,10 @@ import fcntl
 import hashlib
 import http.client
 import os
-import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from time import sleep
 from typing import NamedTuple
 
 REPOSITORY = "https://repo1.maven.org/maven2/"
@@ -61,7 +61,7 @@ def _fetch(jar: Jar, folder: Path, repository: str) -> str | None:
     """Download one jar, again and again if need be; return what went wrong the last time, if it did."""
     problem = None
     for pause_s in PAUSES_S:
-        time.sleep(pause_s)
+        sleep(pause_s)
         problem = _fetch_once(jar, folder, repository)
         if problem is None:
             return None
