@@ -47,12 +47,12 @@ on-spark: $(STAMP) postgres
 
 # The dashboard is tested in Debian's Chromium.
 browser:
-	@command -v chromium >/dev/null || { apt-get update && apt-get install --yes --no-install-recommends chromium; }
+	@command -v chromium >/dev/null || { apt-get --option Acquire::Retries=5 update && apt-get --option Acquire::Retries=5 install --yes --no-install-recommends chromium; }
 
 # The tests start a server of their own; only its binaries are installed, where they are missing.
 postgres:
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || \
-	  { apt-get update && apt-get install --yes --no-install-recommends postgresql; }
+	  { apt-get --option Acquire::Retries=5 update && apt-get --option Acquire::Retries=5 install --yes --no-install-recommends postgresql; }
 
 test-fast: $(STAMP) postgres
 	$(BIN)/python -m pytest $(FAST)
