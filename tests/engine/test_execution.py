@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from typing import Any
 
@@ -12,6 +13,7 @@ from tamias.config.python_dependencies import PythonDependencies
 from tamias.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from tamias.engine.execution import reason_for_epochs
 from tamias.engine.slots.slot_handle import Heartbeat
+from tamias.engine.spark.driver_side import engine_choice
 from tamias.engine.spark.driver_side.engine_choice import engine_on_spark
 from tamias.engine.spark.driver_side.pipelined_job import SESSION_SETTINGS, check_session
 from tamias.engine.spark.driver_side.task_places import UnfitSession, reserve_places
@@ -32,7 +34,7 @@ def test_batch_needs_epochs() -> None:
     env = environment()
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     env.from_collection([1, 2]).print()
-    assert reason_for_epochs(env.job_graph("job")) == "the job runs in BATCH mode"
+    assert reason_for_epochs(env.job_graph("job")) == "the job runs in BATCH mode (execution.runtime-mode)"
 
 
 def test_a_loop_needs_epochs() -> None:
@@ -72,26 +74,34 @@ class Session:
 
 
 @pytest.mark.parametrize(
-    ("session", "reason"),
+    ("session", "reason", "remedy"),
     [
-        (Session("4.3.0", SESSION_SETTINGS, 6), None),
-        (Session("5.0.1", SESSION_SETTINGS, 6), None),
-        (Session("4.2.9", SESSION_SETTINGS, 6), "Spark has version 4.2.9"),
-        (Session("4.3.0", {}, 6), "started without spark.python.udf.pipelined.enabled=true"),
+        (Session("4.3.0", SESSION_SETTINGS, 6), "", ""),
+        (Session("5.0.1", SESSION_SETTINGS, 6), "", ""),
+        (Session("4.2.9", SESSION_SETTINGS, 6), "Spark has version 4.2.9", "install pyspark 4.3"),
+        (
+            Session("4.3.0", {}, 6),
+            "started without spark.python.udf.pipelined.enabled=true",
+            "start it with spark.python.udf.pipelined.enabled=true, ",
+        ),
         (
             Session("4.3.0", SESSION_SETTINGS, 5),
             "6 tasks at the same time, and the Spark session has places for 5",
+            "spark.master=local[6]",
         ),
     ],
 )
-def test_a_session_serves_a_job_or_the_reason_is_named(session: Session, reason: str | None) -> None:
-    found = None
+def test_a_session_serves_a_job_or_the_reason_and_what_to_set_are_named(
+    session: Session, reason: str, remedy: str
+) -> None:
+    found, advice = "", ""
     try:
         check_session(session)
         reserve_places(session, "job", 6).release()
     except UnfitSession as unfit:
-        found = str(unfit)
-    assert (found is None) if reason is None else (found is not None and reason in found)
+        found, advice = str(unfit), unfit.remedy
+    assert bool(found) == bool(reason) and reason in found
+    assert bool(advice) == bool(remedy) and remedy in advice
 
 
 def test_the_places_of_a_job_are_not_given_to_another_until_it_ends() -> None:
@@ -101,6 +111,7 @@ def test_the_places_of_a_job_are_not_given_to_another_until_it_ends() -> None:
     with pytest.raises(UnfitSession, match=r"places for 8, of which job 'first' holds 6, job 'second' holds 2"):
         reserve_places(session, "third", 1)
     reserve_places(other, "third", 8).release()
+    assert (first.left_of(8), second.left_of(8)) == (6, 2), "reactive mode does not ask for what others hold"
     second.release()
     second.release()  # nothing of what others hold
     with pytest.raises(UnfitSession, match="needs 3 tasks"):
@@ -145,3 +156,31 @@ def children() -> set[int]:
     """Return the child processes of this one that run."""
     found = {int(name) for name in os.listdir("/proc") if name.isdigit()}
     return {pid for pid in found if parent_of(pid) == os.getpid() and is_running(pid)}
+
+
+def test_auto_says_in_one_line_why_a_job_runs_in_epochs_and_what_would_change_it(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO, logger="tamias")
+    old, in_epochs = Session("4.2.9", Settings(SESSION_SETTINGS), 8), object()
+    monkeypatch.setattr(engine_choice, "start_with_slots", lambda count, **settings: (settings["session"], None))
+    monkeypatch.setattr(engine_choice, "SparkEngine", lambda *arguments, **settings: in_epochs)
+    env = environment()
+    env.from_collection([1, 2]).print()
+    chosen = engine_on_spark(
+        env.job_graph("job"),
+        "auto",
+        {},
+        job_name="job",
+        job_label="job",
+        python=PythonDependencies(),
+        heartbeat=Heartbeat(),
+        links=LinkSettings(),
+        session=old,
+    )
+    assert chosen is in_epochs
+    (line,) = [message for message in caplog.messages if "runs in epochs" in message]
+    assert line == (
+        "job job runs in epochs: Spark has version 4.2.9; its stages run at the same time since 4.3; "
+        "to run it continuously, install pyspark 4.3 or newer"
+    )

@@ -11,7 +11,7 @@ __all__ = ["reason_for_epochs"]
 def reason_for_epochs(graph: JobGraph) -> str | None:
     """Return why a job cannot run continuously, or None if it can."""
     if graph.settings.batch:
-        return "the job runs in BATCH mode"
+        return "the job runs in BATCH mode (execution.runtime-mode)"
     specs = [operator.spec for vertex in graph.vertices for operator in vertex.operators]
     if any(isinstance(spec, FeedbackHeadSpec) for spec in specs):
         return "the job has a loop (iterate), which goes round once an epoch"

@@ -68,7 +68,7 @@ def engine_on_spark(
             except UnfitSession as unfit:
                 if execution == "continuous":
                     raise DeploymentError(f"the job cannot run continuously: {unfit}; {_ADVICE}") from None
-                reason = str(unfit)
+                reason = f"{unfit}; to run it continuously, {unfit.remedy}"
         if execution != "epochs":
             _log.info("job %s runs in epochs: %s", job_name, reason)
         return SparkEngine(graph, context, pool, job_label=job_label, heartbeat=heartbeat)

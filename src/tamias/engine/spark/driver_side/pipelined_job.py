@@ -54,9 +54,12 @@ def check_session(context: Any) -> None:
     """
     if tuple(int(part) for part in context.version.split(".")[:2]) < _OLDEST:
         oldest = ".".join(map(str, _OLDEST))
-        raise UnfitSession(f"Spark has version {context.version}; its stages run at the same time since {oldest}")
+        reason = f"Spark has version {context.version}; its stages run at the same time since {oldest}"
+        raise UnfitSession(reason, f"install pyspark {oldest} or newer")
     if (context.getConf().get(_NEEDED) or "false").lower() != "true":
-        raise UnfitSession(f"the Spark session was started without {_NEEDED}=true")
+        settings = ", ".join(f"{key}={value}" for key, value in SESSION_SETTINGS.items())
+        remedy = f"start it with {settings}, or let tamias start it"
+        raise UnfitSession(f"the Spark session was started without {_NEEDED}=true", remedy)
 
 
 def run_pipelined(

@@ -21,7 +21,19 @@ _reserved: list[ReservedPlaces] = []
 
 
 class UnfitSession(Exception):
-    """A session cannot run a job continuously. The text is the reason, for people to read."""
+    """A session cannot run a job continuously. The text is the reason, for people to read.
+
+    Args:
+        reason: The reason.
+        remedy: What to do in order to run the job continuously.
+    """
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        super().__init__(reason, remedy)
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 @dataclass(eq=False)
@@ -43,6 +55,11 @@ class ReservedPlaces:
             if places is not None:
                 _check_free(places, count, [held for held in _held_in(self.application) if held is not self])
             self.count = count
+
+    def left_of(self, places: int) -> int:
+        """Return how many places of a session other continuous jobs leave to this one. Thread-safe."""
+        with _lock:
+            return places - sum(held.count for held in _held_in(self.application) if held is not self)
 
     def release(self) -> None:
         """Leave the places to other jobs. Thread-safe; may be called twice."""
@@ -85,4 +102,6 @@ def _check_free(places: int, count: int, others: list[ReservedPlaces]) -> None:
         why = f"the job needs {count} tasks at the same time, and the Spark session has places for {places}"
         if others:
             why += ", of which " + ", ".join(f"job {held.job!r} holds {held.count}" for held in others)
-        raise UnfitSession(why)
+        taken = sum(held.count for held in others)
+        remedy = f"start the session with spark.master=local[{taken + count}], or on a cluster with as many cores"
+        raise UnfitSession(why, f"{remedy}, or lower parallelism.default")
