@@ -59,6 +59,12 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
     def description(self) -> str:
         return f"{super().description}, continuously"
 
+    @property
+    def places(self) -> int | None:
+        """How many tasks the session can run at the same time, beside those of other continuous jobs."""
+        places = super().places
+        return None if places is None else self._places.left_of(places)
+
     def needed_places(self, graph: JobGraph) -> int:
         return task_count(graph)
 
