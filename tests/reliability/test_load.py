@@ -21,6 +21,7 @@ from tamias.testing.by_epoch import EpochSource, timed
 from tamias.testing.local_run import on_local_engine
 from tamias.testing.process_engine import on_process_engine
 from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
+from tests.driver.submitted_jobs import noted_handles
 from tests.live_jobs import environment, expected_tally, generated, tallied, until
 
 # -------------------------------------------------------------------------------------------------------------- churn
@@ -199,16 +200,12 @@ def test_a_record_that_killed_its_process_is_processed_once_in_the_end(tmp_path:
     """The process exits silently, crashes in native code, and runs out of memory; each failure names the operator."""
     env = environment(tmp_path, parallelism=2, restarts=5)
     numbers = generated(env, 1_500, per_second=3_000).map(Deadly()).name("deadly").uid("deadly").set_parallelism(1)
-    failures = set()
-    with on_process_engine():
-        collected = tallied(numbers, 7).execute_and_collect()
-        client = collected.job_client
-        while not client.get_progress().status.is_terminal_state():
-            failures.add(client.get_progress().last_failure)
-            time.sleep(0.002)  # the job makes progress by itself: there is nothing to wait on
-        found = list(collected)
+    with on_process_engine(), noted_handles() as handles:
+        found = list(tallied(numbers, 7).execute_and_collect())
+    (handle,) = handles
     assert sorted(found) == sorted(expected_tally(1_500, 7))
-    assert client.get_progress().restarts == 3
+    assert handle.progress().restarts == 3
+    failures = [each.trace.splitlines()[0] for each in handle.statistics.failures.failures]
     for words in ("exited with 5", "signal 11", "MemoryError"):
-        told = [failure for failure in failures if failure and words in failure]
+        told = [failure for failure in failures if words in failure]
         assert told and "deadly" in told[0], failures
