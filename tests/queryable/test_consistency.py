@@ -79,12 +79,12 @@ class Reader(threading.Thread):
             while len(self.lists) < ROUNDS:
                 try:
                     for key, state in enumerate(
-                        client.get_kv_states(job, "count", range(self._keys), None, COUNT).result(20)
+                        client.get_kv_states(job, "count", range(self._keys), None, COUNT).result(60)
                     ):
                         if state is not None:
                             self.counts[key].append(state.value())
-                    self.pairs.append(dict(client.get_kv_state(job, "pair", 0, None, PAIR).result(20).items()))
-                    self.lists.append(list(client.get_kv_state(job, "list", 1, None, LIST).result(20).get()))
+                    self.pairs.append(dict(client.get_kv_state(job, "pair", 0, None, PAIR).result(60).items()))
+                    self.lists.append(list(client.get_kv_state(job, "list", 1, None, LIST).result(60).get()))
                 except (UnknownKey, UnknownQueryableState, StateNotServed):
                     continue  # not written yet, or the job begins
                 except Exception as error:
@@ -114,7 +114,7 @@ def test_readers_beside_a_job_see_only_values_that_were_written(parallelism, bac
     for reader in readers:
         reader.start()
     for reader in readers:
-        reader.join(60)
+        reader.join(150)
     handle.cancel()
     handle.wait_for_end(60)
     for reader in readers:
