@@ -40,7 +40,8 @@ pause_s = float(pause_s)
 conf = Configuration()
 for key, value in {"spark.master": master, "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
                    "spark.cores.max": "4", "spark.executor.memory": "512m", "spark.ui.enabled": "false",
-                   "spark.scheduler.minRegisteredResourcesRatio": "1.0"}.items():  # slots beside both executors
+                   "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+                   "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s"}.items():  # slots beside both executors
     conf.set_string(key, value)
 for setting in settings:
     conf.set_string(*setting.split("=", 1))

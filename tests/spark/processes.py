@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -99,11 +100,12 @@ def _executor_with_slots() -> tuple[int, list[int]]:
 
 
 def kill_one(pids: list[int], chance: Random) -> None:
-    """Kill one of the processes with `kill -9`."""
-    os.kill(chance.choice(pids), signal.SIGKILL)
+    """Kill one of the processes with `kill -9`, unless it has ended meanwhile."""
+    with suppress(ProcessLookupError):
+        os.kill(chance.choice(pids), signal.SIGKILL)
 
 
-def slots_end(pids: list[int], within_s: float = 15.0) -> bool:
+def slots_end(pids: list[int], within_s: float = 60.0) -> bool:
     """Wait for the slots among these processes to end; return whether they all did."""
     limit = time.monotonic() + within_s
     while time.monotonic() < limit:

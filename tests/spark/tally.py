@@ -14,9 +14,10 @@ from pathlib import Path
 from tamias.common import Types, WatermarkStrategy
 from tamias.common.serialization import Encoder
 from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from tamias.datastream.connectors.datagen import DataGeneratorSource
 from tamias.datastream.connectors.file_system import FileSink
 from tamias.datastream.state import MapStateDescriptor, ValueStateDescriptor
+from tests.live_jobs import Held, limited
 from tests.spark.checkpointed import checkpointed_environment
 
 KEYS = 97
@@ -55,7 +56,7 @@ class Tally(KeyedProcessFunction):
 
 def build(
     records: int,
-    per_second: float,
+    per_second: float | Held,
     folder: Path,
     *,
     parallelism: int = 2,
@@ -74,7 +75,7 @@ def build(
         backend=backend,
         execution=execution,
     )
-    source = DataGeneratorSource(record, records, RateLimiterStrategy.per_second(per_second))
+    source = DataGeneratorSource(record, records, limited(per_second))
     sink = FileSink.for_row_format(str(folder / "out"), Encoder.simple_string_encoder()).build()
     (
         env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")

@@ -33,6 +33,7 @@ conf = Configuration()
 for key, value in {"spark.master": master, "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
                    "spark.cores.max": "4", "spark.executor.cores": "2", "spark.executor.memory": "512m",
                    "spark.ui.enabled": "false", "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+                   "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
                    "spark.eventLog.enabled": "true", "spark.eventLog.dir": events, "spark.eventLog.compress": "false",
                    "tamias.execution": "continuous"}.items():
     conf.set_string(key, value)

@@ -16,6 +16,7 @@ DRIVER = """
 import json, os, signal, sys, time
 from pathlib import Path
 from tamias.errors import RescaleError
+from tests.live_jobs import Held
 from tests.spark import tally
 
 folder, records, executions, killed = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3].split(","), sys.argv[4]
@@ -30,7 +31,8 @@ def wait_for(client, count):
 
 
 for execution in executions:
-    client = tally.build(records, 800, folder / execution, execution=execution, parallelism=1).execute_async()
+    held = Held(folder / execution, records - 1, per_second=200)
+    client = tally.build(records, held, folder / execution, execution=execution, parallelism=1).execute_async()
     job_id, found = client.get_job_id(), {}
     wait_for(client, 200)
     first = client.get_progress().slot_pids
@@ -49,6 +51,7 @@ for execution in executions:
         found["too many"] = str(error)
     wait_for(client, client.get_progress().records_read + 200)
     found["down"] = client.rescale(2).result()
+    held.let_go()
     found["same job"] = client.get_job_id() == job_id
     client.get_job_execution_result().result()
     found["restarts"] = client.get_progress().restarts

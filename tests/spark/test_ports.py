@@ -82,7 +82,11 @@ def running() -> Iterator[Running]:
 def answer(address: tuple[str, int], said: bytes) -> bytes:
     """Connect and say something; return what comes back within two seconds."""
     heard = b""
-    with socket.create_connection(address, timeout=2) as stranger:
+    try:
+        stranger = socket.create_connection(address, timeout=2)
+    except ConnectionRefusedError:
+        return b""  # a worker of Spark has ended meanwhile
+    with stranger:
         try:
             stranger.sendall(said)
             while part := stranger.recv(65536):
@@ -94,7 +98,9 @@ def answer(address: tuple[str, int], said: bytes) -> bytes:
 
 def own_addresses() -> set[str]:
     """Return the addresses of this machine that others can reach."""
-    found = {str(info[4][0]) for info in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}
+    found = set()
+    with contextlib.suppress(OSError):  # the machine's name may have no address
+        found |= {str(info[4][0]) for info in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))  # sends nothing, but chooses the address

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.live_jobs import Held
 from tests.spark import tally
 
 RECORDS = 6_000
@@ -18,7 +19,8 @@ RECORDS = 6_000
 
 @pytest.mark.parametrize(("first", "then"), [(("rocksdb", 2), ("hashmap", 3)), (("hashmap", 3), ("rocksdb", 1))])
 def test_a_job_goes_on_from_the_savepoint_it_was_stopped_with(first, then, tmp_path: Path) -> None:
-    env = tally.build(RECORDS, 2_000.0, tmp_path, backend=first[0], parallelism=first[1])
+    held = Held(tmp_path, RECORDS // 2, per_second=2_000)  # it does not end before it is stopped
+    env = tally.build(RECORDS, held, tmp_path, backend=first[0], parallelism=first[1])
     client = env.execute_async("until stopped")
     while client.get_progress().records_read < RECORDS // 4:
         time.sleep(0.05)  # the job reads at its own pace
