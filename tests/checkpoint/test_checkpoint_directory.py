@@ -278,7 +278,7 @@ def test_on_remote_storage_nobody_waits_for_a_deletion():
 
     def hook():
         if threading.current_thread().name == "checkpoint-janitor":
-            waits.append(gate.wait(20))
+            waits.append(gate.wait(60))
 
     directory, _ = remote_directory(hook=hook)
     for checkpoint_id in (1, 2):

@@ -34,7 +34,7 @@ class Between:
         ours, theirs = socket.socketpair()
         self.task, self.slot = Link(ours), Link(theirs)
         for link in (self.task, self.slot):
-            link.settimeout(10)
+            link.settimeout(30)
 
 
 @pytest.fixture

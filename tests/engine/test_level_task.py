@@ -54,7 +54,7 @@ class RecordingSlot:
 
     def has(self, blobs: int) -> bool:
         with self.changed:
-            return self.changed.wait_for(lambda: self.received >= blobs, timeout=10.0)
+            return self.changed.wait_for(lambda: self.received >= blobs, timeout=60.0)
 
 
 def level_task(address: str, first_partition: int = 0) -> LevelTask:
@@ -93,7 +93,7 @@ def test_rows_for_other_levels_pass_between_the_blobs(slot: RecordingSlot, tmp_p
 def test_a_slot_whose_region_has_failed_does_not_run_although_it_got_blobs(slot: RecordingSlot, tmp_path: Path) -> None:
     rows = [encoded(1, 0, BLOB), encoded(POISON, REGION), encoded(1, 0, BLOB)]
     sent = list(level_task(str(tmp_path / "slot"))(0, rows))
-    slot.thread.join(10.0)
+    slot.thread.join(60.0)
     assert [(row.via, row.level, row.partition) for row in sent] == [(0, POISON, REGION), (1, POISON, REGION)]
     assert not slot.ran
 

@@ -261,7 +261,7 @@ class Files:
 
     def compact(self):
         self.begun.set()
-        ended = self._cancelled.wait(20) if self._lasts else True
+        ended = self._cancelled.wait(60) if self._lasts else True
         self.calls.append("compact" if ended else "compact, not cancelled")
 
     def cancel(self):
@@ -281,7 +281,7 @@ def test_a_merge_that_is_running_is_cancelled_and_then_over():
     store = Files(lasts=True)
     merging = merging_of(store)
     merging.begin()
-    assert store.begun.wait(20)
+    assert store.begun.wait(60)
     assert merging.is_busy
     merging.stop()
     assert store.calls == ["cancel", "compact"]
@@ -333,7 +333,7 @@ def test_one_merge_runs_at_a_time():
     for _ in range(2):
         store.deletions = 1
         merging.tidy()
-        assert store.begun.wait(20)
+        assert store.begun.wait(60)
     merging.stop()
     assert store.calls == ["cancel", "compact"]
 
