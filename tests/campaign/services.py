@@ -185,14 +185,14 @@ class TopicInput:
     def add_partition(self) -> bool:
         add_partitions(self._broker, self._topic, self._partitions + 1)
         while (
-            len(self._producer.list_topics(self._topic, timeout=10).topics[self._topic].partitions) == self._partitions
+            len(self._producer.list_topics(self._topic, timeout=60).topics[self._topic].partitions) == self._partitions
         ):
             time.sleep(0.02)
         self._partitions += 1
         return True
 
     def _known(self) -> int:
-        return len(self._producer.list_topics(self._topic, timeout=10).topics[self._topic].partitions)
+        return len(self._producer.list_topics(self._topic, timeout=60).topics[self._topic].partitions)
 
 
 def _must_be_delivered(error: KafkaError | None, message: Message) -> None:

@@ -75,7 +75,7 @@ def test_a_job_is_cancelled(client):
     (desk,) = desks()
     assert ask(desk, {"ask": "cancel"}) == "CANCELED"
     with pytest.raises(JobCancelledError):
-        client.get_job_execution_result().result(10)
+        client.get_job_execution_result().result(60)
     assert desks() == []
 
 

@@ -68,5 +68,5 @@ def test_small_records_are_bounded_by_their_number() -> None:
 
 def test_a_record_that_cannot_be_pickled_is_collected_all_the_same() -> None:
     buffer = SourceBuffer()
-    collecting(buffer, [threading.Lock() for _ in range(100)]).join(10.0)
+    collecting(buffer, [threading.Lock() for _ in range(100)]).join(60.0)
     assert len(records_of(buffer.take(wait_s=0.0))) == 100

@@ -85,7 +85,7 @@ def test_a_client_tells_what_the_handle_of_the_job_knows(handle):
     assert client.get_job_status().result() is JobStatus.RUNNING
     assert client.get_accumulators().result() == {"n": 1}
     assert client.get_progress() == JobProgress(status=JobStatus.RUNNING, epochs=7)
-    assert client.cancel().result(10) is None
+    assert client.cancel().result(60) is None
     assert handle.cancel_requested
 
 
@@ -93,4 +93,4 @@ def test_a_client_gives_the_result_of_the_job(handle):
     result = JobClient(handle).get_job_execution_result()
     assert not result.done()
     handle.end(JobStatus.FINISHED, JobExecutionResult(handle.job_id, 1), None)
-    assert result.result(10).get_net_runtime() == 1
+    assert result.result(60).get_net_runtime() == 1

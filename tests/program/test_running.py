@@ -109,16 +109,16 @@ def test_the_client_of_a_running_job(env, submitted):
     assert client.get_accumulators().result() == {"n": 2}
     result = client.get_job_execution_result()
     assert not result.done()
-    assert client.cancel().result(10) is None
+    assert client.cancel().result(60) is None
     assert handle.cancel_requested
     with pytest.raises(JobCancelledError):
-        result.result(10)
+        result.result(60)
 
 
 def test_the_client_of_a_job_that_ends(env, submitted):
     env.from_collection([1]).print()
     client = env.execute_async()
-    assert client.get_job_execution_result().result(10).get_all_accumulator_results() == {"n": 3}
+    assert client.get_job_execution_result().result(60).get_all_accumulator_results() == {"n": 3}
 
 
 def test_collected_records_come_as_an_iterator(env, submitted):

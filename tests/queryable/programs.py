@@ -159,7 +159,7 @@ class Asked:
 
         thread = threading.Thread(target=ask)
         thread.start()
-        thread.join(30)
+        thread.join(120)
 
 
 def asked_after(epoch, stream, question, **settings):

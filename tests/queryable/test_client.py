@@ -104,7 +104,7 @@ def test_a_client_that_finds_no_token_fails_every_query(tmp_path, monkeypatch):
     with QueryableStateClient(port=9) as client:
         for _ in range(2):
             with pytest.raises(ConfigurationError, match="answers queries with a token of its own at port 9"):
-                client.get_kv_state("job", "any", 1, None, DESCRIPTOR).result(10)
+                client.get_kv_state("job", "any", 1, None, DESCRIPTOR).result(60)
 
 
 class OneKey:

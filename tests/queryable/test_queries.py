@@ -54,7 +54,7 @@ def every_kind(env, count=40):
 def test_every_kind_of_state_is_read_between_two_epochs(backend, turns, parallelism, tmp_path):
     def ask(client, job):
         return {
-            (name, key): content(client.get_kv_state(job, name, key, Types.LONG(), descriptor).result(10))
+            (name, key): content(client.get_kv_state(job, name, key, Types.LONG(), descriptor).result(60))
             for name, descriptor in descriptors().items()
             for key in range(5)
         }
@@ -73,7 +73,7 @@ def test_changes_that_rocksdb_has_not_been_given_yet_are_read(cache_bytes):
 
     def ask(client, job):
         return {
-            name: content(client.get_kv_state(job, name, 3, Types.LONG(), descriptor).result(10))
+            name: content(client.get_kv_state(job, name, 3, Types.LONG(), descriptor).result(60))
             for name, descriptor in descriptors().items()
         }
 
@@ -85,7 +85,7 @@ def test_changes_that_rocksdb_has_not_been_given_yet_are_read(cache_bytes):
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_many_keys_are_asked_in_one_call(backend):
     def ask(client, job):
-        return client.get_kv_states(job, "value", [*range(7)], Types.LONG(), descriptors()["value"]).result(10)
+        return client.get_kv_states(job, "value", [*range(7)], Types.LONG(), descriptors()["value"]).result(60)
 
     found = asked_after(10, every_kind(environment(2)), ask, state_backend=backend)
     assert [None if state is None else state.value() % 5 for state in found] == [0, 1, 2, 3, 4, None, None]
@@ -93,7 +93,7 @@ def test_many_keys_are_asked_in_one_call(backend):
         asked_after(
             1,
             every_kind(environment()),
-            lambda client, job: client.get_kv_states(job, "value", [], None, descriptors()["value"]).result(10),
+            lambda client, job: client.get_kv_states(job, "value", [], None, descriptors()["value"]).result(60),
         )
         == []
     )
@@ -109,7 +109,7 @@ def test_the_records_of_a_keyed_stream_are_queryable():
 
     def read(env, descriptor):
         def ask(client, job):
-            return content(client.get_kv_state(job, "records", 1, Types.LONG(), descriptor).result(10))
+            return content(client.get_kv_state(job, "records", 1, Types.LONG(), descriptor).result(60))
 
         return asked_after(3, env, ask)
 
@@ -134,7 +134,7 @@ def test_what_cannot_be_answered_is_said_clearly(question, error, words):
     def ask(client, job):
         which, name, key = question
         job = job if which == "job" else "0" * 32
-        return client.get_kv_state(job, name, key, Types.LONG(), descriptors()["value"]).result(10).value()
+        return client.get_kv_state(job, name, key, Types.LONG(), descriptors()["value"]).result(60).value()
 
     stream = every_kind(environment())
     if error is None:
@@ -169,7 +169,7 @@ def test_a_query_that_panics_is_refused_and_the_job_goes_on(turns):
     stream = numbers(environment()).key_by(lambda n: n % 5, Types.LONG()).process(AddToPanicking())
 
     def ask(client, job):
-        return client.get_kv_state(job, "panicking", 1, None, AggregatingStateDescriptor("a", Panics())).result(10)
+        return client.get_kv_state(job, "panicking", 1, None, AggregatingStateDescriptor("a", Panics())).result(60)
 
     with pytest.raises(StateNotServed, match="no result"):
         asked_after(3, stream, ask, turns=turns)
@@ -177,7 +177,7 @@ def test_a_query_that_panics_is_refused_and_the_job_goes_on(turns):
 
 def test_a_queried_state_cannot_be_changed():
     def ask(client, job):
-        return [client.get_kv_state(job, name, 1, None, d).result(10) for name, d in descriptors().items()]
+        return [client.get_kv_state(job, name, 1, None, d).result(60) for name, d in descriptors().items()]
 
     for state in asked_after(10, every_kind(environment()), ask):
         for call, arguments in (("clear", ()), ("add", (1,)), ("update", (1,)), ("put", ("a", 1)), ("remove", ("a",))):
@@ -212,7 +212,7 @@ def test_an_expired_value_is_not_shown_and_a_query_does_not_renew_it(backend, tm
         return numbers(environment(1, tmp_path / str(visible))).key_by(lambda n: n % 4).process(Expires(visible))
 
     def ask(client, job):
-        return client.get_kv_state(job, "short", 1, None, ValueStateDescriptor("s")).result(10).value()
+        return client.get_kv_state(job, "short", 1, None, ValueStateDescriptor("s")).result(60).value()
 
     assert asked_after(1, draw(False), ask, state_backend=backend) == 1
     with pytest.raises(UnknownKey):
@@ -286,7 +286,7 @@ def test_a_descriptor_is_made_queryable_once():
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_after_a_crash_a_query_sees_the_restored_state(backend, tmp_path):
     def ask(client, job):
-        return client.get_kv_state(job, "list", 1, Types.LONG(), descriptors()["list"]).result(10)
+        return client.get_kv_state(job, "list", 1, Types.LONG(), descriptors()["list"]).result(60)
 
     stream = every_kind(environment(2, tmp_path))
     found = asked_after(7, stream, ask, state_backend=backend, crashes=[Crash("in-epoch", 14)])
@@ -316,12 +316,12 @@ def test_a_wrong_token_is_refused_and_a_client_that_is_shut_down_too():
     def ask(client, job):
         wrong = QueryableStateClient("127.0.0.1", client.port, "x" * 32)
         with wrong, pytest.raises(QueryError, match="does not accept the token"):
-            wrong.get_kv_state(job, "value", 1, None, descriptors()["value"]).result(15)
+            wrong.get_kv_state(job, "value", 1, None, descriptors()["value"]).result(60)
         with pytest.raises(QueryError, match="shut down"):
             wrong.get_kv_state(job, "value", 1, None, descriptors()["value"])
         own = QueryableStateClient("127.0.0.1", client.port)  # the token of this user
         with own:
-            return content(own.get_kv_state(job, "value", 1, None, descriptors()["value"]).result(10))
+            return content(own.get_kv_state(job, "value", 1, None, descriptors()["value"]).result(60))
 
     assert asked_after(10, every_kind(environment()), ask) == 36
 
@@ -356,8 +356,8 @@ def test_two_jobs_of_one_driver_share_a_port():
     def ask(client, job):
         def ask_inner(other_client, other_job):
             assert other_client.port == client.port
-            one = client.get_kv_state(other_job, "value", 1, None, descriptors()["value"]).result(10).value()
-            two = other_client.get_kv_state(job, "value", 1, None, descriptors()["value"]).result(10).value()
+            one = client.get_kv_state(other_job, "value", 1, None, descriptors()["value"]).result(60).value()
+            two = other_client.get_kv_state(job, "value", 1, None, descriptors()["value"]).result(60).value()
             return one, two
 
         return asked_after(6, every_kind(environment()), ask_inner)
@@ -380,7 +380,7 @@ def test_values_of_the_last_checkpoint_are_read_beside_the_live_ones(backend, st
         for consistency in ("live", "checkpoint"):
             for name, descriptor in descriptors().items():
                 future = client.get_kv_states(job, name, range(6), Types.LONG(), descriptor, consistency=consistency)
-                found[consistency, name] = [None if each is None else content(each) for each in future.result(10)]
+                found[consistency, name] = [None if each is None else content(each) for each in future.result(60)]
         return found
 
     env = environment(2, tmp_path if storage == "files" else None)
@@ -398,7 +398,7 @@ def test_values_of_the_last_checkpoint_are_read_beside_the_live_ones(backend, st
 
 def test_without_a_completed_checkpoint_a_query_of_it_is_refused():
     def ask(client, job):
-        return client.get_kv_state(job, "value", 1, None, descriptors()["value"], consistency="checkpoint").result(10)
+        return client.get_kv_state(job, "value", 1, None, descriptors()["value"], consistency="checkpoint").result(60)
 
     with pytest.raises(StateNotServed, match="has not completed a checkpoint"):
         asked_after(3, every_kind(environment()), ask)

@@ -221,4 +221,4 @@ def test_a_job_without_checkpoints_says_why_it_takes_none(caller, run):
     assert handle.wait_for_end(30)
     assert caller.ask("POST", at)[0] == 409
     with pytest.raises(CheckpointError, match="the job is over"):
-        handle.request_checkpoint().result(10)
+        handle.request_checkpoint().result(60)

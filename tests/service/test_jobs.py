@@ -64,7 +64,7 @@ def test_a_job_outlives_its_client_and_is_saved_stopped_and_restored(client, run
     again.cancel().result(60)
     assert again.get_job_status().result() is JobStatus.CANCELED
     with pytest.raises(JobCancelledError):
-        again.get_job_execution_result().result(10)
+        again.get_job_execution_result().result(60)
 
 
 def test_a_job_that_does_not_fit_waits_with_a_reason_and_starts_when_there_is_room(client, programs):
