@@ -112,14 +112,14 @@ def opened(monkeypatch, caplog):
     return begins
 
 
-def run(name, crash):
+def run(name, crash, turns=None):
     program = programs.load(name, "tamias")
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(program.parallelism)
     env.enable_checkpointing(10)
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(1, 0))
     env.get_config().set_auto_watermark_interval(0)
-    done = run_scripted(program.build(env), Script(crashes=[crash] if crash else []))
+    done = run_scripted(program.build(env), Script(crashes=[crash] if crash else [], turns=turns))
     assert done.status is JobStatus.FINISHED
     return program, done
 
@@ -152,6 +152,21 @@ def test_a_crash_does_not_change_what_pyflink_gave(name, when, opened):
     assert done.handle.progress().restarts == 1, "nothing crashed"
     assert opened[0] is None
     assert opened[-1] == position, "it did not go on from the newest checkpoint"
+    found = {"outcome": "values", "values": [encode(record) for record in done.records]}
+    assert not outcome.differences(recording_of(name), found, program.ordered)
+
+
+def some_in_each_run():
+    """Return the programs: every fourth is run in each test run, all in the soak."""
+    names = chosen(*TIMED, *KEYED, *MANY)
+    return [pytest.param(name, marks=() if n % 4 == 1 else pytest.mark.soak) for n, name in enumerate(names)]
+
+
+@pytest.mark.parametrize("crash", [Crash("in-epoch", 2), Crash("after-notify", 2)], ids=lambda crash: crash.point)
+@pytest.mark.parametrize("name", some_in_each_run())
+def test_a_crash_of_a_job_that_runs_continuously_does_not_change_what_pyflink_gave(name, crash):
+    program, done = run(name, crash, turns=len(name))
+    assert done.handle.progress().restarts == 1, "nothing crashed"
     found = {"outcome": "values", "values": [encode(record) for record in done.records]}
     assert not outcome.differences(recording_of(name), found, program.ordered)
 
