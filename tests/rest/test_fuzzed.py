@@ -2,7 +2,9 @@
 
 import http.client
 import json
+import os
 import re
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -76,12 +78,18 @@ HEADERS = st.dictionaries(
 )  # fmt: skip
 
 
+CANARY = "the-canary-sings-only-to-its-owner"
+TOKEN = b"a-token-that-is-long-enough"
+
+
 class Fuzzed(NamedTuple):
     """A server, and what the variable parts of its paths may be filled with: the names of real things."""
 
     port: int
     routes: list[Route]
     real: dict[str, str]
+    gated_port: int  # where the same routes ask for a token
+    canary: Path  # a file of the server's user, which no answer may tell
 
 
 @pytest.fixture(scope="module")
@@ -121,13 +129,14 @@ def servers(tmp_path_factory):
     }
     found = [at_socket]
     at_socket.start()
+    (folder / "canary").write_text(CANARY)
+    fuzzed = []
     for routes in (of_driver, service_routes(service)):
-        found.append(WebServer(tcp_socket("127.0.0.1", 0), routes, Gate()))
+        found += [WebServer(tcp_socket("127.0.0.1", 0), routes, gate) for gate in (Gate(), Gate(TOKEN))]
         found[-1].start()
-    yield [
-        Fuzzed(found[1].port, list(of_driver), real),
-        Fuzzed(found[2].port, list(service_routes(service)), real),
-    ]
+        found[-2].start()
+        fuzzed.append(Fuzzed(found[-2].port, list(routes), real, found[-1].port, folder / "canary"))
+    yield fuzzed
     for server in found:
         server.close()
     for handle in handles:
@@ -171,6 +180,34 @@ def test_no_request_meets_a_defect(servers, data):
             assert json.loads(content)["errors"][0]
 
 
+def with_real_names(path, real, left=""):
+    """Return a path with real names in its variable parts, except for one that is left."""
+    return re.sub(r":(\w+)|\*", lambda at: left if at[0] == left else real.get(at[1] or "", "x"), path)
+
+
+def test_no_path_answers_without_the_token(servers):
+    for server in servers:
+        for route in server.routes:
+            if route.is_public:
+                continue
+            path = with_real_names(route.path, server.real)
+            for headers in ({}, {"Authorization": f"Bearer {TOKEN.decode()}x"}):
+                status, content = ask(server.gated_port, route.method, path, b"{}", headers)
+                assert status == 401 and list(json.loads(content)) == ["errors"], (route.method, path)
+
+
+def test_no_part_of_a_path_reaches_a_file_outside(servers):
+    for server in servers:
+        way = os.path.relpath(server.canary, "/").replace("/", "%2f")
+        tries = [f"{up * 12}{way}" for up in ("../", "..%2f", "..%252f")] + [f"%2f{way}"]
+        for route in server.routes:
+            for name in re.findall(r":\w+|\*", route.path):
+                for tried in tries:
+                    target = with_real_names(route.path, server.real, left=name).replace(name, tried, 1)
+                    status, content = ask(server.port, route.method, target, None)
+                    assert status < 500 and CANARY.encode() not in content, (route.method, target)
+
+
 def ask(port, method, target, body, headers=None):
     link = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
@@ -182,7 +219,7 @@ def ask(port, method, target, body, headers=None):
 
 
 def test_the_description_names_every_path(servers):
-    for port, routes, _ in servers:
+    for port, routes, *_ in servers:
         status, content = ask(port, "GET", "/openapi.json", None)
         paths = json.loads(content)["paths"]
         assert status == 200
@@ -192,7 +229,7 @@ def test_the_description_names_every_path(servers):
 
 
 def test_the_description_names_the_schema_of_every_answer(servers):
-    for port, routes, _ in servers:
+    for port, routes, *_ in servers:
         found = json.loads(ask(port, "GET", "/openapi.json", None)[1])
         for route in routes:
             if route.is_public:

@@ -121,9 +121,9 @@ class Node:
         link.close()
         return answer.status, "".join(body.get("errors", []))
 
-    def web(self, patience_s: float = 0.0) -> WebClient:
+    def web(self, patience_s: float = 0.0, timeout_s: float = 20.0) -> WebClient:
         token = (self.folder / "token").read_text().strip()
-        return WebClient(self.address, token, timeout_s=20.0, patience_s=patience_s)
+        return WebClient(self.address, token, timeout_s=timeout_s, patience_s=patience_s)
 
 
 @dataclass

@@ -29,6 +29,7 @@ with on_local_engine():
     env.execute("bounded")
 """
 ROUNDS = 3
+ENOUGH_S = 240.0  # fifty drivers that start have both cores: an answer may take long, and must come
 
 
 class Open(NamedTuple):
@@ -98,7 +99,7 @@ def play(node: Node, script: Path, load: Load) -> None:
         for turn in range(ROUNDS):
             job = ids[turn % len(ids)]
             for path in ("/overview", "/jobs/overview", "/service/jobs", f"/jobs/{job}/status", f"/jobs/{job}"):
-                status = node.web().ask("GET", path).status
+                status = node.web(timeout_s=ENOUGH_S).ask("GET", path).status
                 # Details of a job that waits, starts or ends at this moment are refused with the reason.
                 statuses[200 if path == f"/jobs/{job}" and status in (404, 409, 410) else status] += 1
         return statuses

@@ -17,7 +17,7 @@ from tamias.web.http_messages import Request
 __all__ = ["Asked", "combined"]
 
 _GLANCE_S = 3.0
-_MOST_ASKED = 16
+_MOST_ASKED = 128
 
 
 class Asked(NamedTuple):

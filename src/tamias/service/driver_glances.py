@@ -20,7 +20,7 @@ from tamias.web.http_client import WebClient
 __all__ = ["DriverGlances"]
 
 _GLANCE_S = 3.0  # for an answer that a driver has at hand
-_MOST_ASKED = 16
+_MOST_ASKED = 128  # at once: 50 drivers that have little of the machine must not be waited for one after another
 
 
 class DriverGlances:
