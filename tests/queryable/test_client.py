@@ -15,6 +15,7 @@ from tamias.queryable import QueryableStateClient
 from tamias.queryable.query_batches import MESSAGES_AT_ONCE, QueryBatches, Target
 from tamias.slot.link import connect
 from tamias.slot.listener import Listener
+from tests.live_jobs import until
 
 DESCRIPTOR = ValueStateDescriptor("any", Types.LONG())
 TOKEN = "a token for a test"
@@ -162,6 +163,28 @@ def test_keys_that_are_asked_for_before_the_last_answer_gather_for_two_milliseco
     driver.go.set()
     assert [answer.result(30) for answer in answers] == [0, 1, 2, 3, 4]
     assert driver.messages == [[0], [1], [2, 3, 4]]
+
+
+def test_keys_and_answers_wake_the_thread_of_the_client_only_if_it_waits_for_them(driver, calls):
+    waking, woken = calls._batches._changed.notify, []
+    calls._batches._changed.notify = lambda: woken.append(waking())
+    driver.go.set()
+    assert calls.ask(0).result(30) == 0  # starts the thread, which may not wait yet
+    until(lambda: calls._batches._waits_for == "keys")
+    woken.clear()
+    driver.go.clear()
+    answers = [calls.ask(1)]
+    assert driver.asked.acquire(timeout=30) and driver.asked.acquire(timeout=30)
+    until(lambda: calls._batches._waits_for == "keys")
+    answers.append(calls.ask(2))
+    assert driver.asked.acquire(timeout=30)
+    assert len(woken) == 2
+    answers += [calls.ask(key) for key in range(3, 6)]  # they gather until two milliseconds have passed
+    driver.go.set()
+    assert [answer.result(30) for answer in answers[:2]] == [1, 2]
+    assert len(woken) == 2
+    calls.now_s += 0.002
+    assert [answer.result(30) for answer in answers[2:]] == [3, 4, 5]
 
 
 def test_a_caller_that_waits_for_each_answer_is_not_held_up(driver, calls):

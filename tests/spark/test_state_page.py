@@ -11,10 +11,12 @@ import pytest
 from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
-from tamias.common import Types
+from tamias.common import Time, Types
 from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from tamias.datastream.functions import AggregateFunction
 from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
-from tamias.testing import collect_locally
+from tamias.datastream.window import TumblingEventTimeWindows
+from tamias.testing import collect_locally, on_local_engine
 from tests.manual.blocks import blocks_run_by
 
 PAGE = Path(__file__).parents[2] / "docs" / "state_processor.md"
@@ -91,9 +93,38 @@ def continued(spark, path: str) -> list[Any]:
     return sorted(collect_locally(users.key_by(lambda user: user, Types.STRING()).process(Continue()).uid("visits")))
 
 
+class CountAll(AggregateFunction):
+    def create_accumulator(self):
+        return 0
+
+    def add(self, value, accumulator):
+        return accumulator + 1
+
+    def get_result(self, accumulator):
+        return accumulator
+
+    def merge(self, acc_a, acc_b):
+        return acc_a + acc_b
+
+
+def check_timers_and_windows(stored, spark, folder: Path) -> None:
+    """Check what the program on timers and windows has written."""
+    timers = spark.read.format("tamias-state").option("operatorUid", "visits").option("readRegisteredTimers", "true")
+    found = timers.load(str(folder / "savepoints" / "without-pages")).collect()
+    assert [tuple(row) for row in found] == [("ann", "event", 1700000000000, None)]
+    states = stored.load(str(folder / "savepoints" / "without-pages")).groupBy("state").count().collect()
+    assert {row["state"]: row["count"] for row in states} == {"visits": 2, "_timers/event": 1}
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env.set_restore_path(str(folder / "savepoints" / "hours"))
+    no_visits = env.from_collection([], Types.TUPLE([Types.STRING(), Types.LONG()])).key_by(lambda v: v[0])
+    windows = no_visits.window(TumblingEventTimeWindows.of(Time.hours(1))).aggregate(CountAll()).uid("hours")
+    with on_local_engine():
+        assert collect_locally(windows) == [7], "the window of the row fires"
+
+
 def test_the_programs_of_the_page_run_on_spark(spark, tmp_path, capsys):
     programs = [block.text for block in blocks_run_by(__file__, PAGE)]
-    assert len(programs) == 4
+    assert len(programs) == 5
     rows = spark.sql("select 'ann' key, 2L visits, array('/', '/shoes') pages union select 'bob', 1L, array('/')")
     names = {"__name__": "page", "spark": spark, "rows": rows}
     names["query_checkpoint"] = query_checkpoint_of(spark, tmp_path)
@@ -111,6 +142,7 @@ def test_the_programs_of_the_page_run_on_spark(spark, tmp_path, capsys):
     assert "ann" in capsys.readouterr().out, "the first program shows who has more than one visit"
     doubled = names["rules"].load(str(tmp_path / "savepoints" / "doubled"))
     assert [tuple(row) for row in doubled.collect()] == [("ann", 10)]
+    check_timers_and_windows(names["stored"], spark, tmp_path)
     expected = [("ann", 3, ["/", "/shoes"]), ("bob", 2, ["/"]), ("cat", 1, [])]
     assert continued(spark, str(tmp_path / "savepoints" / "from-rows")) == expected
     assert continued(spark, str(tmp_path / "savepoints" / "migrated")) == expected

@@ -25,6 +25,7 @@ __all__ = ["MESSAGES_AT_ONCE", "MOST_KEYS", "Asked", "QueryBatches", "Target"]
 MOST_KEYS = 2_000  # in one message; more keys go into the next
 MESSAGES_AT_ONCE = 4  # without an answer
 _GATHER_S = 0.002  # between two messages, where keys of several calls travel together
+_KEYS, _ANSWERS = "keys", "answers"  # what the thread waits for
 _ANSWER_S = 3600.0  # the driver limits how long a query waits for user code; this ends a wait for a driver that hangs
 
 
@@ -69,6 +70,7 @@ class QueryBatches:
         self._now_s = now_s
         self._waiting: deque[Asked] = deque()
         self._changed = threading.Condition(threading.Lock())
+        self._waits_for: str | None = None  # what the thread waits for, which whoever brings it must tell it
         self._unanswered = 0  # messages
         self._gathers = False  # whether the last one had keys of several calls, and left none behind
         self._sent_at_s = 0.0  # when the last one left
@@ -85,9 +87,10 @@ class QueryBatches:
         with self._changed:
             if self._closed:
                 raise QueryError("the client is shut down")
-            if not self._waiting:
-                self._changed.notify()  # else the thread knows that keys wait
             self._waiting.extend(asked)
+            if self._waits_for is _KEYS:  # else it looks for keys by itself, and to wake it would cost more than a key
+                self._waits_for = None
+                self._changed.notify()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._send_all, name="tamias-query-client", daemon=True)
                 self._thread.start()
@@ -109,6 +112,7 @@ class QueryBatches:
             with self._changed:
                 while not self._closed and (pause_s := self._pause_s()) != 0.0:
                     self._changed.wait(pause_s)
+                self._waits_for = None
                 if self._closed:
                     left = list(self._waiting)
                     break
@@ -122,10 +126,19 @@ class QueryBatches:
             self._link.close()
 
     def _pause_s(self) -> float | None:
-        """Return how long keys gather for the next message; None: until one is asked for, or an answer arrives."""
-        if not self._waiting or self._unanswered >= MESSAGES_AT_ONCE:
+        """Return how long keys gather for the next message; None: until one is asked for, or an answer arrives.
+
+        Where keys gather, the thread sleeps for the whole time: it need not run when the first of them is asked for.
+        """
+        self._waits_for = None
+        if self._unanswered >= MESSAGES_AT_ONCE:
+            self._waits_for = _ANSWERS
             return None
-        return max(0.0, self._sent_at_s + _GATHER_S - self._now_s()) if self._gathers else 0.0
+        pause_s = max(0.0, self._sent_at_s + _GATHER_S - self._now_s()) if self._gathers else 0.0
+        if not self._waiting and pause_s == 0.0:
+            self._waits_for = _KEYS
+            return None
+        return pause_s
 
     def _next_batch(self) -> list[Asked]:
         """Take the keys of one state that wait next to each other, and no part of a call's keys."""
@@ -157,7 +170,9 @@ class QueryBatches:
     def _answered(self) -> None:
         with self._changed:
             self._unanswered -= 1
-            self._changed.notify()
+            if self._waits_for is _ANSWERS:
+                self._waits_for = None
+                self._changed.notify()
 
     def _give(self, batch: list[Asked], message: Future[bytes]) -> None:
         try:
