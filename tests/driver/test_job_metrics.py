@@ -6,7 +6,8 @@ from tamias.clock import ManualClock
 from tamias.common import Configuration, RestartStrategies, WatermarkStrategy
 from tamias.common.job_client import JobClient
 from tamias.common.job_status import JobStatus
-from tamias.datastream import MapFunction, ProcessFunction, StreamExecutionEnvironment
+from tamias.common.watermark_strategy import TimestampAssigner
+from tamias.datastream import KeyedProcessFunction, MapFunction, ProcessFunction, StreamExecutionEnvironment
 from tamias.datastream.connectors.datagen import DataGeneratorSource
 from tamias.driver.job_metrics import JobMetrics, Rates, Totals
 from tamias.metrics.reports import Report, combined
@@ -270,7 +271,8 @@ def test_the_metrics_of_a_subtask_have_flinks_names(metrics, clock):
         "blocked_ms": 125.0,
         "crossed_bytes": 16,
     }
-    metrics.add([work(**done, metrics={(operator.id, "seen"): Report("counter", {"": 3})}, watermark=9)])
+    seen = {(operator.id, "seen"): Report("counter", {"": 3})}
+    metrics.add([work(**done, metrics=seen, watermark=9, output_watermark=7)])
     assert metrics.of_subtask(SUM) == {
         f"{operator.name}.seen": 3,
         "numRecordsIn": 4,
@@ -281,6 +283,7 @@ def test_the_metrics_of_a_subtask_have_flinks_names(metrics, clock):
         "alignmentHeldBlobs": 0,
         "numBytesAcrossHosts": 16,
         "currentInputWatermark": 9,
+        "currentOutputWatermark": 7,
         "numBytesOut": 8,
         "numRecordsInPerSecond": 4.0,
         "numRecordsOutPerSecond": 2.0,
@@ -309,3 +312,29 @@ def test_times_and_rates_are_given_to_the_microsecond(metrics, clock):
     assert [found[name] for name in ("busyTimeMs", "backPressuredTimeMs", "alignmentTimeMs")] == [1.235, 2.346, 3.457]
     rates = ("numRecordsIn", "numRecordsOut", "numBytesOut", "busyTimeMs", "backPressuredTimeMs", "idleTimeMs")
     assert [found[f"{name}PerSecond"] for name in rates] == [0.333, 0.667, 1.333, 0.412, 0.782, 998.807]
+
+
+class ValueIsTime(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return value
+
+
+class Ringing(KeyedProcessFunction):
+    """Registers a timer for each record."""
+
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(value + 100)
+
+    def on_timer(self, timestamp, ctx):
+        yield timestamp
+
+
+def test_timers_that_fire_and_the_watermark_that_leaves_a_chain_are_told():
+    env = environment()
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(ValueIsTime())
+    numbers = env.from_collection([1, 2, 3, 3]).assign_timestamps_and_watermarks(strategy)
+    numbers.key_by(lambda n: n % 2).process(Ringing()).name("ring").print()
+    metrics = metrics_after(env)
+    assert metrics["ring.numFiredTimers"] == 3, "one for each key and time"
+    (source,) = {name.rpartition(".")[0] for name in metrics if name.startswith("Source") and name.count(".") == 1}
+    assert metrics[f"{source}.currentOutputWatermark"] == 2**63 - 1

@@ -101,7 +101,7 @@ class JobMetrics:
             )
             self._totals[subtask] = totals
             own = {(self.labels[operator], name): report for (operator, name), report in ack.metrics.items()}
-            self._reports[subtask] = own | self._of_chain(self._chains[ack.vertex], totals, ack.watermark)
+            self._reports[subtask] = own | self._of_chain(self._chains[ack.vertex], totals, ack)
             if ack.accumulators:
                 self._accumulators[subtask] = ack.accumulators
         now = self._clock.monotonic()
@@ -183,7 +183,7 @@ class JobMetrics:
         }
 
     @staticmethod
-    def _of_chain(label: str, totals: Totals, watermark: int) -> Reports:
+    def _of_chain(label: str, totals: Totals, ack: Ack) -> Reports:
         return {
             (label, "numRecordsIn"): Report("counter", {"": totals.records_in}),
             (label, "numRecordsOut"): Report("counter", {"": totals.records_out}),
@@ -192,7 +192,8 @@ class JobMetrics:
             (label, "alignmentTimeMs"): Report("counter", {"": round(totals.aligned_ms, 3)}),
             (label, "alignmentHeldBlobs"): Report("counter", {"": totals.held_blobs}),
             (label, "numBytesAcrossHosts"): Report("counter", {"": totals.crossed_bytes}),
-            (label, "currentInputWatermark"): Report("lowest", {"": watermark}),
+            (label, "currentInputWatermark"): Report("lowest", {"": ack.watermark}),
+            (label, "currentOutputWatermark"): Report("lowest", {"": ack.output_watermark}),
         }
 
 

@@ -72,6 +72,7 @@ class Ack:
     backlog: bool = False
     finished: bool = False
     watermark: int = MIN_TIMESTAMP
+    output_watermark: int = MIN_TIMESTAMP
     ended_ms: int = 0  # when the epoch ended here, by the clock of the slot's machine
     next_timer_ms: int | None = None
     group_watermarks: dict[str, int] = field(default_factory=dict)  # of a source, by alignment group

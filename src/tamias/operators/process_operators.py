@@ -58,6 +58,7 @@ class KeyedProcessOperator(RuntimeOperator):
         self._cell = self.backend.cell
         self._cleanups = self.backend.every_record
         self.timers = Timers(self.backend, self._cell, environment.clock)
+        self.metric_group().gauge("numFiredTimers", self.timers.fired_count)
         self._context = ElementContext(self.timers, self._cell)
         self._timer_context = OnTimerContext(self.timers, self._cell)
 

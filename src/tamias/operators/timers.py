@@ -35,7 +35,18 @@ class TimerTable(Table):
     (key, time), or (key, (time, window)).
     """
 
-    __slots__ = ("_added", "_by_time", "_firing", "_firing_ms", "_heap", "_removed", "_stale", "_tracked", "_windowed")
+    __slots__ = (
+        "_added",
+        "_by_time",
+        "_firing",
+        "_firing_ms",
+        "_heap",
+        "_removed",
+        "_stale",
+        "_tracked",
+        "_windowed",
+        "fired_count",
+    )
 
     def __init__(self, name: str, *, tracked: bool, windowed: bool = False) -> None:
         super().__init__(StateInfo(name, "timers"), tracked=tracked)
@@ -49,6 +60,7 @@ class TimerTable(Table):
         self._removed: set[tuple[Any, int]] = set()
         self._firing: dict[Any, None] = {}
         self._firing_ms: int | None = None
+        self.fired_count = 0
 
     def add(self, entry: Any, time_ms: int) -> None:  # hot
         """Register a timer. Does nothing if it is registered already."""
@@ -101,6 +113,7 @@ class TimerTable(Table):
                     del bucket[entry]
                     if self._tracked:
                         self._note_removed(entry, time_ms)
+                    self.fired_count += 1
                     call(entry, time_ms)
             self._firing_ms = None
 
@@ -235,6 +248,10 @@ class Timers(TimerService):
         """Fire the processing-time timers that the clock has passed."""
         # Flink: a timer at t fires once t is over, so a record of the same millisecond is processed before it.
         self.processing.fire(now_ms - 1, call, relief)
+
+    def fired_count(self) -> int:
+        """Return how many timers have fired since the subtask was opened. In BATCH mode none is counted."""
+        return self.event.fired_count + self.processing.fired_count
 
     def next_timer_ms(self) -> int | None:
         """Return the clock time at which the next processing-time timer fires."""

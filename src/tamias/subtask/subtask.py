@@ -177,6 +177,7 @@ class Subtask:
         ack.records_out, ack.bytes_out = self.outbox.taken()
         ack.finished = self.finished
         ack.watermark = self.input.watermark_ms
+        ack.output_watermark = self.time_flow.output_watermark_ms
         ack.ended_ms = self.environment.clock.now_ms()
         ack.next_timer_ms = self.lifecycle.next_timer_ms()
         if not self.finished:

@@ -10,6 +10,7 @@ from tamias.graph.job_graph import Vertex
 from tamias.operators.operator import RuntimeOperator
 from tamias.subtask.outbox import Outbox
 from tamias.subtask.wire.frames import IDLE, WATERMARK, Frame
+from tamias.types.time_bounds import MIN_TIMESTAMP
 
 
 class TimeFlow:
@@ -23,10 +24,16 @@ class TimeFlow:
         self._blame = blame
         numbers = range(len(operators))
         self._writers = [[w for w in outbox.writers.values() if w.exchange.source_operator == n] for n in numbers]
+        self._left_ms = [MIN_TIMESTAMP] * len(operators)  # the last watermark that left each operator
         self._behind = [[link.target for link in reversed(vertex.links) if link.source == n] for n in numbers]
         for number, operator in enumerate(operators):
             if operator.holds_watermarks:
                 operator.connect_time(partial(self._forward_watermark, number), partial(self._forward_idle, number))
+
+    @property
+    def output_watermark_ms(self) -> int:
+        """The lowest of the watermarks that left the ends of the chain last."""
+        return min(left for left, behind in zip(self._left_ms, self._behind, strict=True) if not behind)
 
     def advance(self, watermark_ms: int) -> None:
         """Let a watermark into the head of the chain."""
@@ -51,7 +58,14 @@ class TimeFlow:
         return not operator.holds_watermarks
 
     def _forward_watermark(self, number: int, watermark_ms: int) -> None:
-        self._spread(number, (WATERMARK, watermark_ms), lambda behind: self._take_watermark(behind, watermark_ms))
+        def passes(behind: int) -> bool:
+            is_free = self._take_watermark(behind, watermark_ms)
+            if is_free:
+                self._left_ms[behind] = watermark_ms
+            return is_free
+
+        self._left_ms[number] = watermark_ms
+        self._spread(number, (WATERMARK, watermark_ms), passes)
 
     def _forward_idle(self, number: int, idle: bool) -> None:
         self._spread(number, (IDLE, idle), lambda behind: self._take_idle(behind, idle))
