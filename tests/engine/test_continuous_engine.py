@@ -8,6 +8,7 @@ from tamias.engine.slots.continuous_engine import ContinuousSlotEngine
 from tamias.engine.slots.event_queue import EventQueue
 from tamias.engine.slots.slot_handle import SlotHandle
 from tamias.errors import DeploymentError
+from tamias.graph.addresses import SubtaskId
 from tamias.slot.slot_events import SlotActivity
 from tests.slot.small_job import deployment, graph, summing
 
@@ -21,8 +22,12 @@ class NoSlots:
         self.events = EventQueue()
         self.shares_disk = True
         self.sizes: list[int] = []
+        self.began: list[str] = []
         self.on_lost: Callable[[int], None] = lambda number: None
         self.on_activity: Callable[[int, SlotActivity], None] = lambda number, activity: None
+
+    def begin_replacing(self) -> None:
+        self.began.append("slots")
 
     def ensure(self) -> list[int]:
         raise DeploymentError("no slot starts")
@@ -51,6 +56,7 @@ class Engine(ContinuousSlotEngine):
     def _end_flows(self, ended: frozenset[int], *, in_order: bool) -> None:
         assert ended == {0}
         self.ended_in_order.append(in_order)
+        self.no_slots.began.append("the end of flows")
 
     def _cancel_levels(self) -> None:
         """Do nothing: no epoch runs."""
@@ -68,6 +74,15 @@ def test_the_flow_of_subtasks_that_are_closed_ends_by_itself() -> None:
     engine = Engine()
     assert engine.close_subtasks() is None
     assert engine.ended_in_order == [True]
+
+
+def test_slots_start_while_the_flows_of_the_attempt_before_end() -> None:
+    engine = Engine()
+    engine.deploy(deployment(engine.graph))
+    assert engine.no_slots.began == ["slots", "the end of flows"]
+    engine.no_slots.began.clear()
+    engine.set_aside(frozenset({SubtaskId(0, 0), SubtaskId(1, 0)}))
+    assert engine.no_slots.began == ["slots", "the end of flows"]
 
 
 def test_every_deployment_ends_the_slots_that_its_graph_does_not_need() -> None:

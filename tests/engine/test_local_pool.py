@@ -112,3 +112,22 @@ def test_slots_that_were_made_ready_are_taken_into_use(pool):
     assert [slot.number for slot in pool.slots] == [0, 1, 2]
     pool.resize(1)
     assert living() == [0]
+
+
+def test_a_slot_that_is_gone_is_replaced_by_the_one_that_was_begun(pool):
+    pool.ensure()
+    MADE[1].alive = False
+    pool.begin_replacing()
+    pool.begin_replacing()
+    assert len(MADE) == 3, "one is enough"
+    assert pool.ensure() == [1]
+    assert len(MADE) == 3 and pool.slots[1].process is MADE[2]
+
+
+def test_a_slot_that_was_begun_and_is_not_needed_any_more_ends(pool):
+    pool.ensure()
+    MADE[1].alive = False
+    pool.begin_replacing()
+    pool.resize(1)
+    assert pool.ensure() == []
+    assert living() == [0]

@@ -64,6 +64,9 @@ class InProcessSlots:
             self.slots.append(slot)
         return started
 
+    def begin_replacing(self) -> None:
+        """Do nothing: a slot starts at once."""
+
     def prepare(self, count: int) -> None:
         """Do nothing: a slot starts at once."""
 

@@ -76,6 +76,7 @@ class ContinuousSlotEngine(SlotEngine):
     def deploy(self, deployment: Deployment) -> Failure | None:
         """Start an attempt of all subtasks, or of those that it names: the others go on meanwhile."""
         if deployment.only is None:
+            self.pool.begin_replacing()
             self._end_flows(frozenset(self._regions.values()), in_order=False)
             self._forget_all()
         else:
@@ -126,6 +127,7 @@ class ContinuousSlotEngine(SlotEngine):
 
     def set_aside(self, subtasks: frozenset[SubtaskId]) -> None:
         """End the flows of regions that have failed. Epochs are those of the other subtasks until the next `deploy`."""
+        self.pool.begin_replacing()
         ran = self._attempts.keys() & subtasks
         for subtask in ran:
             del self._attempts[subtask]  # what it still reports is not taken any more

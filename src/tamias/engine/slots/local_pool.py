@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 import os
@@ -55,12 +56,18 @@ class LocalSlotPool:
         self._generations = itertools.count(1)
         self.slots: list[SlotHandle] = []
         self._spare = SpareSlots()
-        self._starting: dict[int, ChildSlotProcess] = {}  # by the number of the slot, before the first `ensure`
+        self._starting: dict[int, ChildSlotProcess] = {}  # by the number of the slot, until `ensure`
 
     def begin_start(self) -> None:
         """Start all processes without waiting for them, so that Spark can start meanwhile."""
         for number in range(self._count):
             self._starting[number] = self._start(number)
+
+    def begin_replacing(self) -> None:
+        for slot in self.slots:
+            if not slot.process.alive and slot.number not in self._starting:
+                with contextlib.suppress(OSError):  # `ensure` tries it again, and reports it
+                    self._starting[slot.number] = self._start(slot.number)
 
     def ensure(self) -> list[int]:
         gone = [slot for slot in self.slots if not slot.process.alive]
@@ -70,6 +77,8 @@ class LocalSlotPool:
         present = {slot.number: slot for slot in self.slots if slot not in gone}
         missing = [number for number in range(self._count) if number not in present]
         starting, self._starting = self._starting, {}
+        for number in starting.keys() - set(missing):
+            starting.pop(number).end()  # another number of slots is wanted by now
         present |= self._started(missing, starting)
         self.slots = [present[number] for number in range(self._count)]
         return missing

@@ -170,6 +170,9 @@ class RegisteringSlotPool:
             self.slots = [present[n] for n in range(self._count)]
         return missing
 
+    def begin_replacing(self) -> None:
+        """Do nothing: Spark starts slots where the tasks of the attempt before have left."""
+
     def prepare(self, count: int) -> None:
         missing = self._spare.missing(len(self.slots), count)
         arrived: dict[int, SlotHandle] = {}

@@ -23,6 +23,9 @@ class SlotPool(Protocol):
     def ensure(self) -> list[int]:
         """Make every slot run and be connected; return the numbers of the slots that were (re)started."""
 
+    def begin_replacing(self) -> None:
+        """Begin to replace the slots that are gone, if that can be done beside other work. `ensure` waits for them."""
+
     def prepare(self, count: int) -> None:
         """Start the slots that a higher number needs, while those in use go on; end those that none needs.
 
