@@ -57,8 +57,8 @@ def test_a_failed_start_ends_the_slots_that_registered(pids):
 
     def launch(driver, numbers):
         run(driver, numbers[:-1] if missing_one else numbers)
-        for process in pids:  # a slot registers when it listens; the machine may be slow
-            until(lambda slot=process: slot.poll() is not None or listening_sockets(slot.pid))
+        # A slot registers when it listens; the machine may be slow.
+        until(lambda: all(slot.poll() is not None or listening_sockets(slot.pid) for slot in pids))
 
     pool = pool_of(2, launch, register_s=3.0)
     try:

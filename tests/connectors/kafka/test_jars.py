@@ -43,13 +43,14 @@ def test_a_jar_with_another_checksum_is_not_taken(tmp_path):
 
 
 def test_a_jar_that_cannot_be_had_at_first_is_asked_for_again(monkeypatch, tmp_path, seen, listed):
-    answers = iter([OSError("no route to host"), http.client.IncompleteRead(b"a"), b"half of it", JAR])
+    failures = iter([OSError("no route to host"), http.client.IncompleteRead(b"a")])
+    answers = iter([b"half of it", JAR])
 
     def urlopen(url, timeout):
         seen.append(url)
-        if isinstance(answer := next(answers), Exception):
-            raise answer
-        return io.BytesIO(answer)
+        for failure in failures:
+            raise failure
+        return io.BytesIO(next(answers))
 
     monkeypatch.setattr(urllib.request, "urlopen", urlopen)
     folder = download(tmp_path / "jars", "https://maven/", listed)
