@@ -226,7 +226,7 @@ def test_what_cannot_be_released_at_the_end_does_not_keep_the_end_from_the_progr
 
 def test_handle_of_an_ended_job_keeps_neither_its_engine_nor_its_loop(tmp_path):
     graph, chosen = drawn_job(counting(numbers(environment(tmp_path))))
-    handle, kept = JobHandle(chosen.job_id, chosen.job_name), []
+    handle, kept = JobHandle(chosen.job_id, chosen.job_name), list[weakref.ref[object]]()
 
     def make(graph):
         engine = LocalEngine(graph)
