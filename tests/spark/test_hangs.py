@@ -6,18 +6,20 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tamias.common import Configuration
 from tamias.datastream import StreamExecutionEnvironment
-from tests.live_jobs import until
+from tests.driver.submitted_jobs import noted_handles
+from tests.live_jobs import Held, until
 from tests.spark import tally
 from tests.spark.processes import python_workers, worker_daemons
 
 RECORDS = 3_000
-STALL_S = 4.0
+STALL_S = 6.0
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -31,9 +33,16 @@ def _warm_session() -> None:
 def stop_workers() -> list[int]:
     """Stop all Python workers; return them."""
     workers = python_workers(os.getpid())
-    for pid in workers:
+    return [pid for pid in workers if stop(pid)]
+
+
+def stop(pid: int) -> bool:
+    """Stop a process; return whether it was still there."""
+    try:
         os.kill(pid, signal.SIGSTOP)
-    return workers
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def stop_daemon_and_kill_workers() -> list[int]:
@@ -42,35 +51,31 @@ def stop_daemon_and_kill_workers() -> list[int]:
     for pid in daemons:
         os.kill(pid, signal.SIGSTOP)
     for pid in python_workers(os.getpid()):
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     return daemons
 
 
 def run_with(fault: Callable[[], list[int]], folder: Path) -> list[str]:
     """Run a job that a fault hits after its first checkpoint; check its output; return its failures."""
-    env = tally.build(RECORDS, RECORDS / 2, folder)
+    held = Held(folder, RECORDS // 8)
+    env = tally.build(RECORDS, held, folder)
     env.configure(watched())
-    client = env.execute_async("hit by a hang")
+    with noted_handles() as handles:
+        client = env.execute_async("hit by a hang")
     until(lambda: client.get_progress().checkpoints_completed > 0)
     hit = fault()
+    held.let_go()
     assert hit, "there was a process to stop"
-    failures: list[str] = []
-
-    def ended() -> bool:
-        progress = client.get_progress()
-        if progress.last_failure is not None and progress.last_failure not in failures:
-            failures.append(progress.last_failure)
-        return progress.status.is_terminal_state()
-
     try:
-        until(ended, within_s=120)
-        client.get_job_execution_result().result()
+        client.get_job_execution_result().result(150)
     finally:
         client.cancel()
         for pid in hit:
             revive(pid)
     assert tally.verify(RECORDS, folder) == []
-    return failures
+    statistics = handles[0].statistics
+    return [each.trace for each in statistics.failures.failures]
 
 
 def watched() -> Configuration:
@@ -100,7 +105,7 @@ def test_a_job_whose_worker_daemon_is_stopped_restarts_and_is_exact(tmp_path: Pa
 def test_a_function_that_takes_longer_than_the_timeout_is_no_hang() -> None:
     def slow(number: int) -> int:
         if number == 3:
-            time.sleep(STALL_S * 2)  # the user's own waiting
+            time.sleep(STALL_S + 2)  # the user's own waiting
         return number
 
     env = StreamExecutionEnvironment.get_execution_environment(watched()).set_parallelism(2)

@@ -52,7 +52,7 @@ class Running:
         self.output = ""
         assert self.driver.stdout is not None
         os.set_blocking(self.driver.stdout.fileno(), False)
-        limit = time.monotonic() + 120
+        limit = time.monotonic() + 240
         while "READY" not in self.output:
             assert time.monotonic() < limit and self.driver.poll() is None, self.output
             with contextlib.suppress(BlockingIOError):  # nothing was printed since
