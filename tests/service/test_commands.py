@@ -111,11 +111,11 @@ def test_jobs_outlive_a_service_that_is_killed(service, capsys):
     pid = json.loads((service / "jobs" / job / "job.json").read_text())["pid"]
     assert is_running(pid)
     assert main(["service", "start"]) == 0
-    assert main(["list", "-r"]) == 0
+    until(lambda: main(["list", "-r"]) == 0)
     assert job in capsys.readouterr().out
     assert main(["cancel", job]) == 0
     until(lambda: not is_running(pid))
-    assert main(["list", "-r"]) == 1
+    until(lambda: main(["list", "-r"]) == 1)
     assert main(["list", "-a"]) == 0
     assert "CANCELED" in capsys.readouterr().out
 
