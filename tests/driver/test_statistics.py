@@ -196,6 +196,14 @@ def test_a_failure_of_user_code_is_told_by_the_exception_of_the_user_and_the_ope
     assert (newer.name, newer.place) == ("my.Error", f"{graph.vertices[0].name} (2/2)")
 
 
+def test_errors_of_several_slots_are_told_together() -> None:
+    history = FailureHistory(drawn()[0])
+    history.add(ValueError("first"), BOTH, 0, 5, [(KeyError("second"), 1)])
+    (failure,) = history.failures
+    assert [(other.name, other.slot, other.at_ms) for other in failure.others] == [("builtins.KeyError", 1, 5)]
+    assert history.count == 1
+
+
 def test_sixteen_failures_are_remembered_the_newest_first() -> None:
     history = FailureHistory(drawn()[0])
     for number in range(20):

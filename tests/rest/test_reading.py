@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tamias.common import JobStatus
+from tamias.engine.protocol import Failure
 from tamias.errors import RescaleError
 from tamias.rest.answer_shapes import ANSWERS
 from tests.imports import SOURCE
@@ -170,6 +171,16 @@ def test_the_figures_of_the_last_hours_are_told_after_a_moment(caller, run, tmp_
     later = caller.get(f"{path}?since={points[0]['timestamp']}")["points"]
     assert later[: len(points) - 1] == points[1:]
     assert caller.ask("GET", f"{path}?since=never")[0] == 400
+
+
+def test_errors_of_several_slots_are_shown_together(caller, run):
+    handle = run()
+    others = (Failure(KeyError("second"), 1),)
+    handle.statistics.fail(Failure(ValueError("first"), 0, others=others))
+    (entry,) = caller.get(f"/jobs/{handle.job_id}/exceptions")["exceptionHistory"]["entries"]
+    (other,) = entry["concurrentExceptions"]
+    assert (entry["exceptionName"], other["exceptionName"]) == ("builtins.ValueError", "builtins.KeyError")
+    assert entry["taskManagerId"] != other["taskManagerId"]
 
 
 def test_a_failure_is_shown_with_the_users_frames(caller, run):

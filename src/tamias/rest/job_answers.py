@@ -10,6 +10,7 @@ from typing import Any
 
 import tamias
 from tamias.config.configuration import masked
+from tamias.driver.statistics.failure_history import PastFailure
 from tamias.functions.job_status import JobStatus
 from tamias.graph.job_graph import JobGraph, Vertex
 from tamias.graph.plan import key_text
@@ -223,19 +224,22 @@ def exceptions(job: KnownJob, most: int | None, labels: Sequence[str] = ()) -> d
     history = job.statistics.failures
     most = _MOST_EXCEPTIONS if most is None else most
     entries: list[dict[str, Any]] = [
-        {
-            "exceptionName": failure.name,
-            "stacktrace": failure.trace,
-            "timestamp": failure.at_ms,
-            "failureLabels": {},
-            "taskName": failure.place,
-            "endpoint": None if failure.slot is None else HOST,
-            "taskManagerId": None if failure.slot is None else job.slot_id(failure.slot),
-            "concurrentExceptions": [],
-        }
+        _exception(job, failure) | {"concurrentExceptions": [_exception(job, other) for other in failure.others]}
         for failure in history.failures[:most]
     ]
     return {"exceptionHistory": {"entries": entries, "truncated": history.count > len(entries)}}
+
+
+def _exception(job: KnownJob, failure: PastFailure) -> dict[str, Any]:
+    return {
+        "exceptionName": failure.name,
+        "stacktrace": failure.trace,
+        "timestamp": failure.at_ms,
+        "failureLabels": {},
+        "taskName": failure.place,
+        "endpoint": None if failure.slot is None else HOST,
+        "taskManagerId": None if failure.slot is None else job.slot_id(failure.slot),
+    }
 
 
 def execution_result(job: KnownJob) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from tamias.errors import UserFunctionError
 from tamias.graph.addresses import SubtaskId
@@ -25,6 +26,7 @@ class PastFailure:
         place: The operator and the subtask, if a user's function failed; else the vertex, if one is known.
         subtask: The failed subtask, if it is known.
         slot: The slot that failed or hosts the subtask, if it is known.
+        others: What failed at the same time in other slots.
     """
 
     at_ms: int
@@ -33,6 +35,7 @@ class PastFailure:
     place: str | None
     subtask: SubtaskId | None
     slot: int | None
+    others: tuple[PastFailure, ...] = ()
 
 
 class FailureHistory:
@@ -47,8 +50,21 @@ class FailureHistory:
         """Place later failures in the graph of another parallelism."""
         self._graph = graph
 
-    def add(self, error: BaseException, subtasks: frozenset[SubtaskId], slot: int | None, now_ms: int) -> None:
-        """Note a failure."""
+    def add(
+        self,
+        error: BaseException,
+        subtasks: frozenset[SubtaskId],
+        slot: int | None,
+        now_ms: int,
+        others: Iterable[tuple[BaseException, int | None]] = (),
+    ) -> None:
+        """Note a failure, and the errors of other slots with it."""
+        failure = self._of(error, subtasks, slot, now_ms)
+        together = tuple(self._of(each, frozenset(), number, now_ms) for each, number in others)
+        self.failures = (replace(failure, others=together), *self.failures[: _MOST_FAILURES - 1])
+        self.count += 1
+
+    def _of(self, error: BaseException, subtasks: frozenset[SubtaskId], slot: int | None, now_ms: int) -> PastFailure:
         subtask = min(subtasks, default=None)
         place = None
         name = f"{type(error).__module__}.{type(error).__qualname__}"
@@ -59,6 +75,4 @@ class FailureHistory:
         if isinstance(error, UserFunctionError):
             name = error.original_type
             place = place or f"{error.operator_name} (subtask {error.subtask_index})"
-        failure = PastFailure(now_ms, name, (str(error) or name)[:_LONGEST_TRACE], place, subtask, slot)
-        self.failures = (failure, *self.failures[: _MOST_FAILURES - 1])
-        self.count += 1
+        return PastFailure(now_ms, name, (str(error) or name)[:_LONGEST_TRACE], place, subtask, slot)

@@ -183,7 +183,8 @@ class JobStatistics:
     def fail(self, failure: Failure) -> None:
         """Note that an attempt has failed."""
         now_ms = self.clock.now_ms()
-        self.failures.add(failure.error, failure.subtasks, failure.slot, now_ms)
+        others = [(other.error, other.slot) for other in failure.others]
+        self.failures.add(failure.error, failure.subtasks, failure.slot, now_ms, others)
         self.lives.enter(failure.subtasks, "FAILED", now_ms)
 
     def restart(self) -> None:
