@@ -50,7 +50,7 @@ def test_every_kind_of_operator_gives_the_results_of_epochs(tmp_path: Path) -> N
 
 def test_a_savepoint_of_a_continuous_job_continues_in_epochs_at_another_parallelism(tmp_path: Path) -> None:
     with on_process_engine(continuous=True):
-        client = tally.build(6_000, 1_000, tmp_path, parallelism=2).execute_async()
+        client = tally.build(6_000, Held(tmp_path, 2_000, 3_000), tmp_path, parallelism=2).execute_async()
         until(lambda: client.get_progress().records_read > 500)
         path = client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result()
         assert client.get_job_status().result() is JobStatus.FINISHED
@@ -61,7 +61,7 @@ def test_a_savepoint_of_a_continuous_job_continues_in_epochs_at_another_parallel
 
 def test_a_savepoint_of_epochs_continues_continuously(tmp_path: Path) -> None:
     with on_process_engine():
-        client = tally.build(6_000, 1_000, tmp_path, parallelism=3).execute_async()
+        client = tally.build(6_000, Held(tmp_path, 2_000, 3_000), tmp_path, parallelism=3).execute_async()
         until(lambda: client.get_progress().records_read > 500)
         path = client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result()
     with on_process_engine(continuous=True):
