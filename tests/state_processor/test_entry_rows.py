@@ -1,7 +1,7 @@
 """Timers, windows and single states as rows of a data source, and savepoints that rows are written to."""
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from pyspark.sql import Row
@@ -11,8 +11,10 @@ from tamias.common import Types, WatermarkStrategy
 from tamias.datastream.functions import AggregateFunction, KeyedProcessFunction
 from tamias.datastream.state import ValueStateDescriptor
 from tamias.errors import ConfigurationError, StateError
+from tamias.state.snapshots import InFlightFiles, StateFile
 from tamias.state_processor.spark.state_source import TamiasStateSource
 from tamias.state_processor.stored_savepoint import open_savepoint
+from tamias.state_processor.written_entries import check_nothing_in_flight
 from tests.state_processor.programs import COUNT, FAR_MS, KEYS, every_kind, numbers, restored, savepoint_of
 from tests.state_processor.source_rows import by_states, by_stored_entries, read_rows, rewritten, row_of, write_rows
 from tests.state_processor.window_programs import (
@@ -440,3 +442,13 @@ def test_a_state_is_made_for_an_operator_with_others(path, tmp_path):
     assert infos["more"] == "reducing" and infos["value"] == "value"
     _, found = read_rows(tmp_path / "new", operatorUid="every-kind")
     assert {row["key"]: row["more"] for row in found} == {key: 9 if key == 2 else None for key in range(KEYS)}
+
+
+def test_a_write_of_all_keyed_state_refuses_a_checkpoint_with_records_in_flight(path):
+    operator = open_savepoint(path).operator("every-kind")
+    check_nothing_in_flight(operator)
+    blobs = InFlightFiles((), (StateFile(1, 1, inline=b"x"),), 1)
+    subtasks = tuple(replace(each, in_flight=blobs) for each in operator.metadata.subtasks)
+    in_flight = replace(operator, metadata=replace(operator.metadata, subtasks=subtasks))
+    with pytest.raises(StateError, match=r"on their way to operator 'every kind' .* base the write on a savepoint"):
+        check_nothing_in_flight(in_flight)

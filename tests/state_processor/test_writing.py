@@ -7,15 +7,17 @@ import pytest
 
 from tamias.checkpoint.restore_point import resolve
 from tamias.checkpoint.signing import read_signing_key
-from tamias.common import Configuration, RestartStrategies, Types, WatermarkStrategy
+from tamias.common import Configuration, RestartStrategies, Row, Types, WatermarkStrategy
 from tamias.connectors.datagen import DataGeneratorSource
 from tamias.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
-from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor
+from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tamias.datastream.window import CountEvictor, CountTrigger, GlobalWindows
 from tamias.errors import CheckpointError, InvalidProgramError, JobExecutionError, RestoreError, StateError
 from tamias.functions.checkpointed import CheckpointedFunction
+from tamias.state.codecs import ExactCodec
 from tamias.state_processor import (
     BroadcastStateBootstrapFunction,
+    KeyedStateBootstrapFunction,
     OperatorIdentifier,
     OperatorTransformation,
     SavepointReader,
@@ -300,3 +302,49 @@ def test_a_stream_without_an_end_is_refused_where_it_is_given():
     endless = env().from_source(DataGeneratorSource(lambda n: n, None), WatermarkStrategy.no_watermarks(), "endless")
     with pytest.raises(InvalidProgramError, match=r"bootstrap_with\(\) waits for the end of the job.*a bounded source"):
         OperatorTransformation.bootstrap_with(endless.map(lambda n: n))
+
+
+class FillLong(KeyedStateBootstrapFunction):
+    """Puts a record into a state of whole numbers."""
+
+    def open(self, runtime_context):
+        self.state = runtime_context.get_state(ValueStateDescriptor("typed", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        self.state.update(value)
+
+
+def test_a_value_that_its_declared_type_would_change_is_refused(tmp_path):
+    first = env(1)
+    past = OperatorTransformation.bootstrap_with(first.from_collection([1, 0.5]))
+    filled = past.key_by(lambda value: "k").transform(FillLong())
+    writer = SavepointWriter.new_savepoint(first, 128).with_operator("typed", filled)
+    with (
+        on_local_engine(),
+        pytest.raises(JobExecutionError, match=r"state 'typed' is declared as Long and cannot hold 0.5, of which 0 "),
+    ):
+        writer.write(tmp_path / "new")
+    assert not (tmp_path / "new" / "_metadata").exists()
+
+
+@pytest.mark.parametrize(
+    ("declared", "value", "fits"),
+    [
+        (Types.LONG(), 0.5, False),
+        (Types.LONG(), 2.0, True),
+        (Types.TUPLE([Types.STRING(), Types.INT()]), ("a", 1.5), False),
+        (Types.LIST(Types.LONG()), [1, 2.5], False),
+        (Types.MAP(Types.STRING(), Types.LONG()), {"a": 0.5}, False),
+        (Types.ROW([Types.LONG()]), Row(0.5), False),
+        (Types.ROW([Types.LONG()]), Row(None), True),
+        (Types.FLOAT(), 0.1, True),
+        (Types.DOUBLE(), 1, True),
+    ],
+)
+def test_only_values_that_lose_a_part_of_a_whole_number_are_refused(declared, value, fits):
+    codec = ExactCodec("typed", declared)
+    if fits:
+        assert codec.loaded(codec.stored(value)) == value
+    else:
+        with pytest.raises(StateError, match=r"state 'typed' is declared as .* and cannot hold .* would be left"):
+            codec.stored(value)

@@ -8,7 +8,8 @@ nothing fires before the savepoint is restored.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -21,6 +22,7 @@ from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.epoch import EpochOrder
 from tamias.operators.operator import RuntimeOperator
 from tamias.state.canonical_format import PAYLOAD_BYTES
+from tamias.state.codecs import EXACT
 from tamias.state.operator_state_files import OperatorState, encode_operator_state
 from tamias.state.snapshots import OperatorRestore, OperatorSnapshot, StateFile, StateInfo, SubtaskSnapshot
 from tamias.state.state_files import write_state
@@ -49,10 +51,12 @@ class BootstrapOperator(RuntimeOperator):
         self.states = self._filled.states
 
     def initialize(self) -> None:
-        self._filled.initialize()
+        with _exact_types():
+            self._filled.initialize()
 
     def open(self) -> None:
-        self._filled.open()
+        with _exact_types():
+            self._filled.open()
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         is_window = isinstance(self._spec.filled, WindowSpec)
@@ -104,6 +108,16 @@ class BootstrapOperator(RuntimeOperator):
             filled.after_snapshot()
         snapshot = OperatorSnapshot(spec.operator_id, spec.uid, self.operator.name, keyed, state, filled.infos())
         self.out(SubtaskSnapshot(environment.vertex.id, environment.index, (snapshot,)), None)
+
+
+@contextmanager
+def _exact_types() -> Iterator[None]:
+    """Let states that are declared inside the block refuse values that their type would change."""
+    token = EXACT.set(True)
+    try:
+        yield
+    finally:
+        EXACT.reset(token)
 
 
 class _SavepointTarget:

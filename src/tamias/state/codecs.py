@@ -19,6 +19,7 @@ import pickle
 import types
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextvars import ContextVar
 from functools import lru_cache
 from io import BytesIO
 from typing import Any
@@ -138,6 +139,42 @@ class TypedCodec(PickledCodec):
         return super().stored(value)
 
 
+class ExactCodec(TypedCodec):
+    """Keep values of a declared type, and refuse one that the type would change, such as 0.5 in a state of LONG.
+
+    A running job keeps such a value as it was given. In a savepoint that is made from data it is a mistake, which would
+    be found only when a table is made of the state, or when another program reads it.
+    """
+
+    def _checked(self, value: Any) -> Any:
+        kept = super()._checked(value)
+        if value is not None and self.type_info is not None:
+            (fitting,) = self.type_info.conform([value])
+            if _loses(value, fitting):
+                raise StateError(
+                    f"state {self.state!r} is declared as {self.type_info} and cannot hold {preview(value)}, of which "
+                    f"{preview(fitting)} would be left: convert it, or declare another type"
+                )
+        return kept
+
+
+def _loses(value: Any, fitting: Any) -> bool:
+    """Return whether a whole number of a conformed value is not the number that was given. Floats may be rounded."""
+    match fitting:
+        case int():
+            return bool(fitting != value)
+        case dict():
+            return any(map(_loses, value.values(), fitting.values())) or any(map(_loses, value, fitting))
+        case list() | tuple() | Row():
+            return any(map(_loses, value, fitting))
+        case _:
+            return False
+
+
+EXACT: ContextVar[bool] = ContextVar("EXACT", default=False)
+"""Whether states that are declared now refuse values that their type would change."""
+
+
 def _never(value: Any) -> bool:
     return False
 
@@ -234,7 +271,7 @@ def codec_for(state: str, type_info: TypeInformation | None) -> Codec:
         case SerializerTypeInfo():
             return SerializerCodec(state, type_info)
         case _:
-            return TypedCodec(state, type_info)
+            return ExactCodec(state, type_info) if EXACT.get() else TypedCodec(state, type_info)
 
 
 class MapKeyCodec:
