@@ -14,20 +14,20 @@ from tamias.service.job_record import JobRecord
 from tamias.web.http_client import WebClient
 from tamias.web.http_messages import Request
 
-__all__ = ["Asked", "combined"]
+__all__ = ["AskedMetrics", "combined"]
 
 _GLANCE_S = 3.0
 _MOST_ASKED = 128
 
 
-class Asked(NamedTuple):
+class AskedMetrics(NamedTuple):
     """The metrics of a job or of a slot: the record of its driver, and the path."""
 
     record: JobRecord
     path: str
 
 
-def combined(all_asked: Sequence[Asked], request: Request) -> list[dict[str, Any]]:
+def combined(all_asked: Sequence[AskedMetrics], request: Request) -> list[dict[str, Any]]:
     """Return the names of all metrics, or the numbers that a request asks for. A driver that hangs is left out.
 
     Raises:
@@ -39,7 +39,7 @@ def combined(all_asked: Sequence[Asked], request: Request) -> list[dict[str, Any
     if not all_asked:
         return []
 
-    def ask(asked: Asked) -> dict[str, Any]:
+    def ask(asked: AskedMetrics) -> dict[str, Any]:
         with contextlib.suppress(TamiasError, KeyError, TypeError):  # it starts, has just ended, or hangs
             client = WebClient(f"unix:{asked.record.socket}", timeout_s=_GLANCE_S)
             return {each["id"]: _number(each.get("value")) for each in client.get(asked.path + query)}

@@ -19,7 +19,7 @@ from tamias.rest.changing_api import add_disposal_routes, wanted_parallelism
 from tamias.rest.openapi import add_description
 from tamias.rest.operations import Operations, in_background
 from tamias.rest.subtask_answers import STATES
-from tamias.service.combined_metrics import Asked, combined
+from tamias.service.combined_metrics import AskedMetrics, combined
 from tamias.service.job_changes import check_program, rescaled, upgraded
 from tamias.service.job_record import JobPlan, JobRecord
 from tamias.service.job_service import JobService
@@ -184,13 +184,13 @@ class _ServiceApi:
         said = self._service.overviews.said_by_drivers(records)
         found = [(record, str(job["jid"])) for record in records for job in said[record.job_id].jobs]
         chosen = [each for each in found if wanted is None or each[1] in wanted]
-        return combined([Asked(record, f"/jobs/{job_id}/metrics") for record, job_id in chosen], request)
+        return combined([AskedMetrics(record, f"/jobs/{job_id}/metrics") for record, job_id in chosen], request)
 
     def metrics_over_slots(self, request: Request) -> list[Any]:
         wanted, ids = request.many("taskmanagers"), [str(slot["id"]) for slot in self._slots()]
         owners = {each: self._service.owner_of(each.partition("-")[0]) for each in ids}
         asked = [
-            Asked(record, f"/taskmanagers/{slot_id}/metrics")
+            AskedMetrics(record, f"/taskmanagers/{slot_id}/metrics")
             for slot_id, record in owners.items()
             if record is not None and (wanted is None or slot_id in wanted)
         ]
