@@ -1,7 +1,7 @@
 """A keyed count at a steady rate for as long as it takes: memory, threads, sockets, disk and latency, sampled.
 
     python -m benchmarks.long_run --minutes 60 --rate 1000 --checkpoint-ms 1000 --samples long_run.csv
-    python -m benchmarks.long_run_plot long_run.csv docs/long_run.svg
+    python -m benchmarks.long_run_plot long_run.csv long_run.svg
 
 The job runs continuously on embedded Spark. A sample counts all processes of the job: the driver, Spark's JVM and its
 Python workers, and the slots. At the end the second quarter of the samples is compared with the last one; the exit code

@@ -1,6 +1,6 @@
 """Draws the samples of `benchmarks/long_run.py` as an SVG: one curve for each column, over the minutes.
 
-python -m benchmarks.long_run_plot long_run.csv docs/long_run.svg
+python -m benchmarks.long_run_plot long_run.csv long_run.svg
 """
 
 from __future__ import annotations
