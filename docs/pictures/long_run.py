@@ -25,15 +25,15 @@ def long_run() -> Drawing:
         samples = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
     samples = [sample for sample in samples if sample["seconds"] >= 60]  # the job has started
     drawing = Drawing(
-        720, 340, "An hour of a continuous job: memory, threads, descriptors, sockets and latency are flat"
+        720, 340, "An hour of a continuous job: memory, threads, descriptors, sockets and latency"
     )
     for number, (title, columns) in enumerate(CHARTS.items()):
-        chart(drawing, 50 + 360 * (number % 2), 30 + 165 * (number // 2), title, columns, samples)
+        chart(drawing, 50 + 360 * (number % 2), 30 + 165 * (number // 2), title, columns, samples=samples)
     return drawing
 
 
 def chart(
-    drawing: Drawing, left: float, top: float, title: str, columns: dict[str, str], samples: list[dict[str, float]]
+    drawing: Drawing, left: float, top: float, title: str, columns: dict[str, str], *, samples: list[dict[str, float]]
 ) -> None:
     """Add one chart; its vertical axis begins at zero."""
     most = max(sample[name] for sample in samples for name in columns) or 1.0
