@@ -24,9 +24,7 @@ def long_run() -> Drawing:
     with (FOLDER / "long-run.csv").open(newline="") as file:
         samples = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
     samples = [sample for sample in samples if sample["seconds"] >= 60]  # the job has started
-    drawing = Drawing(
-        720, 340, "An hour of a continuous job: memory, threads, descriptors, sockets and latency"
-    )
+    drawing = Drawing(720, 340, "An hour of a continuous job: memory, threads, descriptors, sockets and latency")
     for number, (title, columns) in enumerate(CHARTS.items()):
         chart(drawing, 50 + 360 * (number % 2), 30 + 165 * (number // 2), title, columns, samples=samples)
     return drawing
