@@ -117,6 +117,8 @@ def test_a_changed_window_fires_as_the_row_says(tmp_path):
         return [*others, {**mine, "value": {"contents": 1000, "has_fired": False}}]
 
     new = changed(path, tmp_path / "new", change, **UID, stateVarName="_window/panes")
+    _, found = read_rows(new, **UID, stateVarName="_window/panes")
+    assert [row["value"]["contents"] for row in found if row["key"] == 3] == [1000], "the other windows of 3 are gone"
     told = restored(tumbling_reduce, new, tmp_path / "on", parallelism=1)
     assert 1000 in told and 1000 not in restored(tumbling_reduce, path, tmp_path / "as it was", parallelism=1)
 
