@@ -28,6 +28,7 @@ REASONS = {
     "the machine: a disk, a process or an interpreter that does what no test can make it do": {
         "checkpoint/test_ownership.py": ["set os.kill"],
         "config/test_state_backends.py": ["set importlib.util.find_spec"],
+        "connectors/kafka/test_jars.py": ["set tests.services.kafka.jars.sleep", "set urllib.request.urlopen"],
         "connectors/test_file_sink.py": ["set os.fsync", "set fcntl.flock"],
         "engine/test_local_pool.py": ["set local_pool.ChildSlotProcess", "set local_pool.SlotHandle"],
         "engine/test_registering_pool.py": ["set tamias.engine.spark.task_side.launch_slots.subprocess.Popen"],
@@ -39,13 +40,14 @@ REASONS = {
     },
     "the process's own settings, which the test puts back": {
         "cli/test_cli.py": ["set sys.argv", "set sys.path"],
-        "driver/test_collect.py": ["set tempfile.tempdir"],
+        "driver/test_collect.py": ["set tempfile.tempdir", "set tempfile.tempdir", "set tempfile.tempdir"],
         "driver/test_control.py": ["set tempfile.tempdir"],
         "driver/test_rescaling.py": ["set tempfile.tempdir"],
         "engine/test_registering_pool.py": ["set tempfile.tempdir", "set tempfile.tempdir"],
         "pyflink/conftest.py": ["set sys.argv", "set sys.path", "set logging.getLogger('py4j').level"],
         "pyflink/test_alias.py": ["set tamias.common.__path__"],
         "spark/test_jobs.py": ["set tempfile.tempdir"],
+        "state_processor/test_spooled_entries.py": ["set tempfile.tempdir", "set tempfile.tempdir"],
     },
     "recorded programs run as they are: what disturbs them is put under them": {
         "conformance/conftest.py": ["outcome._failure", "set outcome._failure"],
@@ -57,6 +59,8 @@ REASONS = {
     },
     "an instant between two statements, at which another thread or process acts": {
         "connectors/test_file_sink.py": ["set part_files.hold", "set part_files.remove_quietly"],
+        "driver/test_damage_found_by_slots.py": ["set ScriptedEngine.deploy"],
+        "driver/test_regions_continuously.py": ["set ContinuousScriptedEngine.run_others", "engine._clock"],
         "service/test_job_process.py": ["set subprocess.Popen.poll"],
         "spark/test_jobs.py": ["SparkEngine._tasks", "set SparkEngine._tasks"],
         "state/test_rocksdb_merging.py": ["set job.rocks.store.compact", "set job.rocks.store.compact"],
@@ -79,8 +83,18 @@ REASONS = {
             "set tamias.engine.slots.slot_engine.send_files",
         ],
     },
-    "every call of every job in the file is counted": {
+    "the choice of an engine is tested without the Spark that the engine needs": {
+        "engine/test_execution.py": ["set engine_choice.start_with_slots", "set engine_choice.SparkEngine"],
+    },
+    "calls are counted": {
         "conformance/test_graph_shapes.py": ["set SlotHost.run"],
+        "queryable/test_client.py": [
+            "calls._batches._changed",
+            "calls._batches._changed",
+            "calls._batches._waits_for",
+            "calls._batches._waits_for",
+        ],
+        "slot/test_host.py": ["set host.subtasks[subtask].checkpoint_aborted"],
     },
     "what must not be left in memory is held privately": {
         "operators/test_timers.py": ["table._heap"],
