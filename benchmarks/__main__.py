@@ -202,6 +202,7 @@ def queries(options: argparse.Namespace) -> None:
         "continuous, the slot alone": ("--execution", "continuous", "--own-core"),
         "continuous, 100 keys a call": ("--execution", "continuous", "--keys-at-once", 100),
         "continuous, 4 clients": ("--execution", "continuous", "--clients", 4),
+        "continuous, RocksDB": ("--execution", "continuous", "--backend", "rocksdb"),
         "epochs, a key a call": ("--execution", "epochs"),
         "epochs, RocksDB": ("--execution", "epochs", "--backend", "rocksdb"),
     }.items():
