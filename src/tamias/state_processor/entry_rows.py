@@ -146,8 +146,8 @@ class TimerRows(EntryRows):
             _check_text("namespace", types["namespace"])
         self._prefix: str | None = None
         self._key: Schema = PICKLED
+        self._known: dict[str, StateInfo] = {}
         self._written: dict[str, StateInfo] = {}
-        names: list[str] = []
         check_key_type("key", types["key"])
         if before is not None:
             states = before.keyed_states
@@ -157,10 +157,10 @@ class TimerRows(EntryRows):
                     f"operator {before.label} has windows in {without[0]!r}, which fire at their end without timers: "
                     "write this state, in which has_fired says which windows have fired"
                 )
-            names = [info.name for info in states if info.kind == "timers"]
+            self._known = {info.name: info for info in states if info.kind == "timers"}
             self._prefix = _timer_prefix(states)
-            self._key = _checked_keys(before, [info for info in states if info.kind == "timers"] or states, types)
-        self.replaced = frozenset(names)
+            self._key = _checked_keys(before, [*self._known.values()] or states, types)
+        self.replaced = frozenset(self._known)
 
     def entry(self, row: Mapping[str, Any]) -> Entry:
         domain, time_ms, namespace = row["time_domain"], row["timestamp_ms"], row.get("namespace")
@@ -176,7 +176,8 @@ class TimerRows(EntryRows):
                 f"the timer {preview(dict(row))} does not fit the operator, which "
                 + (is_one if prefix == "_timers" else "has windows, so a timer has its window as the namespace")
             )
-        info = self._written.setdefault(f"{prefix}/{domain}", StateInfo(f"{prefix}/{domain}", "timers"))
+        name = f"{prefix}/{domain}"
+        info = self._written.setdefault(name, self._known.get(name) or StateInfo(name, "timers"))
         key = from_column(row["key"], self._key)
         at: Any = time_ms if namespace is None else (time_ms, _window(namespace))
         return Entry(info, key, (state_key(key), at), None)
