@@ -450,7 +450,7 @@ def test_a_write_of_all_keyed_state_refuses_a_checkpoint_with_records_in_flight(
     operator = open_savepoint(path).operator("every-kind")
     check_nothing_in_flight(operator)
     blobs = InFlightFiles((), (StateFile(1, 1, inline=b"x"),), 1)
-    subtasks = tuple(replace(each, in_flight=blobs) for each in operator.metadata.subtasks)
+    subtasks = tuple(each and replace(each, in_flight=blobs) for each in operator.metadata.subtasks)
     in_flight = replace(operator, metadata=replace(operator.metadata, subtasks=subtasks))
     with pytest.raises(StateError, match=r"on their way to operator 'every kind' .* base the write on a savepoint"):
         check_nothing_in_flight(in_flight)
