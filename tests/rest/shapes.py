@@ -8,7 +8,15 @@ from typing import Any
 from tamias.rest.flink_answers import READING
 from tamias.rest.shapes import Either, Map, Maybe
 
-__all__ = ["READING", "misfits", "names_of"]
+__all__ = ["READING", "misfits", "names_of", "with_names"]
+
+
+def with_names(path: str, get: Callable[[str], Any], names: dict[str, Any]) -> str:
+    """Return a path with names in its variable parts. Of checkpoints the latest is named: the oldest are forgotten."""
+    if "{checkpointid}" in path:
+        latest = get(f"/jobs/{names['jobid']}/checkpoints")["latest"]["completed"]["id"]
+        names = {**names, "checkpointid": latest}
+    return path.format(**names)
 
 
 def names_of(get: Callable[[str], Any], job_id: str) -> dict[str, Any]:
@@ -21,7 +29,6 @@ def names_of(get: Callable[[str], Any], job_id: str) -> dict[str, Any]:
         "subtaskindex": 0,
         "attempt": get(f"/jobs/{job_id}/vertices/{vertex}/subtasks/0")["attempt"],
         "taskmanagerid": next(each for each in slots if each.startswith(job_id)),
-        "checkpointid": get(f"/jobs/{job_id}/checkpoints")["latest"]["completed"]["id"],
         "rescaleuuid": get(f"/jobs/{job_id}/rescales/history")[0]["rescaleUuid"],
     }
 

@@ -11,7 +11,7 @@ from tamias.errors import RescaleError
 from tamias.rest.answer_shapes import ANSWERS
 from tests.imports import SOURCE
 from tests.live_jobs import until
-from tests.rest.shapes import READING, misfits, names_of
+from tests.rest.shapes import READING, misfits, names_of, with_names
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -24,7 +24,7 @@ def test_every_answer_has_the_shape_of_flinks(caller, run, tmp_path):
     until(lambda: handle.progress().checkpoints_completed > 2)
     names = names_of(caller.get, str(handle.job_id))
     for path, shape in READING.items():
-        assert not misfits(shape, caller.get(path.format(**names))), path
+        assert not misfits(shape, caller.get(with_names(path, caller.get, names))), path
     for path in ("rescales", "time-line", "metric-history"):
         answer = caller.get(f"/jobs/{handle.job_id}/{path}")
         assert not misfits(ANSWERS[f"GET /jobs/{{jobid}}/{path}"], answer), path

@@ -5,7 +5,7 @@ import pytest
 from tamias.rest.answer_shapes import ANSWERS
 from tamias.web.http_client import RefusedRequest
 from tests.live_jobs import until
-from tests.rest.shapes import READING, misfits, names_of
+from tests.rest.shapes import READING, misfits, names_of, with_names
 
 DRAWN = """
 from tamias.datastream import StreamExecutionEnvironment
@@ -29,7 +29,7 @@ def job(client, programs, tmp_path):
 def test_every_answer_of_a_service_has_the_shape_of_flinks(client, job):
     names = names_of(client.web.get, job)
     for path, shape in READING.items():
-        assert not misfits(shape, client.web.get(path.format(**names))), path
+        assert not misfits(shape, client.web.get(with_names(path, client.web.get, names))), path
 
 
 def test_metrics_are_combined_over_all_drivers(client, job):

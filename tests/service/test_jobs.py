@@ -249,16 +249,18 @@ def test_a_driver_that_was_killed_is_started_again_and_continues_from_the_last_c
 
 
 def test_a_failed_job_is_resumed_under_its_id(client, programs, tmp_path):
-    once = tmp_path / "once"
+    broken = tmp_path / "broken"
     (programs / "steps.py").write_text(
-        f"import os\ndef remainder(n):\n    assert n < 400 or os.path.exists({str(once)!r})\n    return n % 5\n"
+        f"import os\ndef remainder(n):\n    assert not os.path.exists({str(broken)!r})\n    return n % 5\n"
     )
     settings = {**checkpoints_in(tmp_path), "restart-strategy.type": "none"}
     settings["execution.checkpointing.externalized-checkpoint-retention"] = "RETAIN_ON_CANCELLATION"
     job = client.submit(programs / "endless.py", settings=settings)
+    until(lambda: is_running(job) and completed(client, job) > 0)
+    broken.touch()
     until(lambda: client.jobs()[0]["phase"] == "ENDED")
     assert client.jobs()[0]["state"] == "FAILED"
-    once.touch()
+    broken.unlink()
     resuming = {**settings, "tamias.resume": "true"}
     other = client.submit(programs / "endless.py", arguments=["other"])
     until(lambda: is_running(other))
