@@ -82,7 +82,7 @@ def test_a_job_is_cancelled(client):
 def test_what_cannot_be_done_is_answered_with_the_reason(client):
     with pytest.raises(TamiasError, match="no directory for the savepoint"):
         savepoint()
-    assert client.get_job_status().result() is JobStatus.RUNNING
+    until(lambda: client.get_job_status().result() is JobStatus.RUNNING)
 
 
 @pytest.mark.parametrize(

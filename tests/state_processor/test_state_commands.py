@@ -58,7 +58,7 @@ def test_get_prints_all_state_of_one_key(tmp_path, capsys, backend, native):
 def test_get_prints_the_windows_of_a_key(tmp_path, capsys):
     path = savepoint_of(tumbling_reduce, tmp_path)
     code, text, _ = run(capsys, "get", path, "windows", "2")
-    assert code == 0 and "_window/panes (window-panes of pickled) at (0, 20): Pane(contents=" in text
+    assert code == 0 and "_window/panes (window-panes of pickled) at (0, 20): ListedPane(contents=" in text
 
 
 def test_diff_prints_what_changed_and_edit_writes_a_new_savepoint(tmp_path, capsys):

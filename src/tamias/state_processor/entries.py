@@ -34,10 +34,10 @@ from tamias.types.serializer import TypeSerializer, TypeSerializerSnapshot
 __all__ = [
     "ComparedPiece",
     "EntryAddress",
+    "ListedPane",
+    "ListedSession",
+    "ListedSlice",
     "OpaqueBytes",
-    "Pane",
-    "Session",
-    "Slice",
     "Values",
     "address_of",
     "compared_pieces",
@@ -49,14 +49,14 @@ _PIECE_BYTES = 2 << 20  # of stored entries, which take up many times as much in
 _CHUNK_ENTRIES = 1000  # of RocksDB, at a time
 
 
-class Pane(NamedTuple):
+class ListedPane(NamedTuple):
     """A window with its default trigger, as the heap keeps it."""
 
     contents: Any  # all records, or the value that they were reduced or aggregated to
     has_fired: bool
 
 
-class Session(NamedTuple):
+class ListedSession(NamedTuple):
     """A session with its default trigger, as the heap keeps it."""
 
     start_ms: int
@@ -65,7 +65,7 @@ class Session(NamedTuple):
     has_fired: bool
 
 
-class Slice(NamedTuple):
+class ListedSlice(NamedTuple):
     """A part of several sliding windows, as the heap keeps it."""
 
     contents: Any
@@ -301,11 +301,13 @@ class Values:
             case "timers":
                 return None
             case "panes":
-                return Pane(self._contents(kept[0]), *kept[1:])
+                return ListedPane(self._contents(kept[0]), *kept[1:])
             case "slices":
-                return Slice(self._contents(kept[0]), *kept[1:])
+                return ListedSlice(self._contents(kept[0]), *kept[1:])
             case "sessions":
-                return [Session(start, end, self._contents(contents), *rest) for start, end, contents, *rest in kept]
+                return [
+                    ListedSession(start, end, self._contents(contents), *rest) for start, end, contents, *rest in kept
+                ]
             case _:
                 return value(kept)
 

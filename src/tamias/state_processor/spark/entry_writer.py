@@ -23,7 +23,7 @@ from tamias.state_processor.key_state_files import EntryFiles, WrittenRanges, op
 from tamias.state_processor.new_savepoint import NewSavepoint
 from tamias.state_processor.spark.base_savepoint import WrittenSavepoint
 from tamias.state_processor.spark.source_options import SourceOptions, configured_key
-from tamias.state_processor.spark.spark_values import RowValues
+from tamias.state_processor.spark.spark_values import PlainValues
 from tamias.state_processor.stored_savepoint import StoredOperator
 from tamias.state_processor.written_entries import check_nothing_in_flight, replacing_keyed_states
 from tamias.state_processor.written_operator_state import check_key_groups, keeping_operator_state
@@ -85,7 +85,7 @@ class EntryWriter(DataSourceWriter):  # type: ignore[misc]
             max_parallelism=self._max_parallelism,
             hashed=self._hashed,
         )
-        for row in map(RowValues(self._row_type), iterator):
+        for row in map(PlainValues(self._row_type), iterator):
             target.add(*self._rows.entry(row))
         return _Written(target.finish(), self._rows.infos())
 

@@ -22,7 +22,7 @@ from tamias.state_processor.new_savepoint import NewSavepoint, new_file_name
 from tamias.state_processor.operator_state_rows import ElementRows, GatheredElements
 from tamias.state_processor.spark.base_savepoint import WrittenSavepoint
 from tamias.state_processor.spark.source_options import SourceOptions
-from tamias.state_processor.spark.spark_values import RowValues
+from tamias.state_processor.spark.spark_values import PlainValues
 from tamias.state_processor.stored_savepoint import StoredOperator
 from tamias.state_processor.written_operator_state import replacing_operator_state
 from tamias.types.by_value import dumps
@@ -64,7 +64,7 @@ class OperatorStateWriter(DataSourceWriter):  # type: ignore[misc]
 
     def write(self, iterator: Iterator[Any]) -> _Written:
         """Write the rows of a task."""
-        gathered = self._rows.gather(map(RowValues(self._row_type), iterator))
+        gathered = self._rows.gather(map(PlainValues(self._row_type), iterator))
         name = f"rows-{new_file_name()}"
         return _Written(write_state(self._savepoint.directory(), name, dumps(gathered), 0, hashed=True))
 

@@ -12,13 +12,13 @@ from tamias.types.data_types import RowType
 from tamias.types.row import Row, make_row
 from tamias.types.time import Instant
 
-__all__ = ["RowValues", "as_key"]
+__all__ = ["PlainValues", "as_key"]
 
 Convert = Callable[[Any], Any]
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
-class RowValues:
+class PlainValues:
     """Gives the values of a row by the names of their columns.
 
     Rows are rows of Tamias, arrays are lists, binary is bytes, and a timestamp is an `Instant`.

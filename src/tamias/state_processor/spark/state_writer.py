@@ -20,7 +20,7 @@ from tamias.state_processor.key_state_files import KeyStateFiles, StatesByColumn
 from tamias.state_processor.new_savepoint import NewSavepoint
 from tamias.state_processor.spark.base_savepoint import WrittenSavepoint
 from tamias.state_processor.spark.source_options import SourceOptions, configured_key
-from tamias.state_processor.spark.spark_values import RowValues, as_key
+from tamias.state_processor.spark.spark_values import PlainValues, as_key
 from tamias.state_processor.stored_savepoint import StoredOperator
 from tamias.state_processor.written_entries import check_nothing_in_flight
 from tamias.state_processor.written_operator_state import check_key_groups, keeping_operator_state
@@ -72,7 +72,7 @@ class StateWriter(DataSourceWriter):  # type: ignore[misc]
             max_parallelism=self._max_parallelism,
             hashed=self._hashed,
         )
-        for values in map(RowValues(self._row_type), iterator):
+        for values in map(PlainValues(self._row_type), iterator):
             key = values.pop(self._key_column)
             target.add(as_key(key), values)
         return _Written(target.finish())
