@@ -23,6 +23,10 @@ DOCS_PACKAGES = mkdocs-material 'mkdocstrings[python]' ruff
 # A file system in memory, if the machine has one with 4 GiB free.
 IN_MEMORY = $(shell test "$$(df --output=avail /dev/shm 2>/dev/null | tail -1)" -gt 4194304 2>/dev/null && echo /dev/shm)
 
+# The tests with some marks: $(call tested,options,marks). With RERUN set, as in CI, those that failed run once more, alone.
+AGAIN  = echo 'RERUN of the tests that failed:' && $(BIN)/python -m pytest -q -rA --last-failed --last-failed-no-failures none
+tested = $(BIN)/python -m pytest -q $(1) -m '$(2)' $(if $(RERUN),|| { $(AGAIN) -m '$(2)'; })
+
 # Tests sync many thousands of small files, which takes no time in memory. A TMPDIR that is set is used as it is.
 test-fast unit coverage matrix: export TMPDIR ?= $(IN_MEMORY)
 # Every slot and every worker of Spark imports tamias, and pytest rewrites its tests: each file is compiled once.
@@ -38,12 +42,12 @@ test: lint unit on-spark
 
 # Tests of whole processes mostly wait: three run beside each other, apart from those that keep the cores busy.
 unit: $(STAMP) postgres browser
-	$(BIN)/python -m pytest -q -n 2 -m 'not soak and not spark and not long'
-	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m 'long and not spark and not soak'
+	$(call tested,-n 2,not soak and not spark and not long)
+	$(call tested,-n 3 --dist worksteal,long and not spark and not soak)
 
 # Tests with Spark need both cores and run one at a time. Some spill gigabytes: their temporary files stay on disk.
 on-spark: $(STAMP) postgres
-	$(BIN)/python -m pytest -q -m 'spark and not soak'
+	$(call tested,,spark and not soak)
 
 # The dashboard is tested in Debian's Chromium.
 browser:
