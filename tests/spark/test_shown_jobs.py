@@ -79,7 +79,7 @@ def test_the_web_server_and_the_reporters_show_a_job_and_its_slots(tmp_path, des
         assert float(found["value"]) > 0
 
         def is_sampled() -> bool:
-            root = caller.get(f"{at}/vertices/{counted}/flamegraph")["root"]
+            root = caller.get(f"{at}/vertices/{counted}/flamegraph").get("data")
             return root is not None and any("SlowCount.process_element" in name for name in names_in(root))
 
         until(is_sampled)
