@@ -15,7 +15,7 @@ from tamias.engine.spark.task_side.rows import DRIVER, POISON, ShuffleRow, decod
 from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import EpochOrder
 from tamias.slot.link import Link, accept, listen
-from tamias.slot.messages import ACK, RunEpoch
+from tamias.slot.task_messages import ACK, RunEpoch
 from tamias.subtask.wire.frames import Blob
 from tamias.types.by_value import dumps
 

@@ -10,8 +10,8 @@ from tamias.engine.slots.query_link import QueryLink
 from tamias.graph.addresses import SubtaskId
 from tamias.slot.link import Link
 from tamias.slot.listener import Listener
-from tamias.slot.messages import ACK
 from tamias.slot.state_look_ups import StateQuery
+from tamias.slot.task_messages import ACK
 
 SECRET = b"a secret of this test"
 QUERY = StateQuery(SubtaskId(0, 0), 0, "value", [1], timeout_s=30.0)

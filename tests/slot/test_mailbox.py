@@ -26,10 +26,11 @@ from tamias.slot.event_reports import Reports
 from tamias.slot.host import SlotHost
 from tamias.slot.link import Link, connect
 from tamias.slot.mailbox import Desk, Mailbox, buffer_timeout_s
-from tamias.slot.messages import FAILED, Attach, CloseSubtasks, Deploy, Discard, OrderEpoch, Subscribe
+from tamias.slot.messages import CloseSubtasks, Deploy, Discard, OrderEpoch, Subscribe
 from tamias.slot.slot_config import SlotConfig
 from tamias.slot.slot_events import EpochAcknowledged, OutputLeft, SlotActivity, SnapshotWritten, SubtaskFailed
 from tamias.slot.slot_server import SlotServer
+from tamias.slot.task_messages import FAILED, Attach
 from tamias.slot.turn import Turn
 from tamias.subtask.wire.frames import EPOCH, RECORDS, WATERMARK, Blob
 from tamias.types.by_value import dumps

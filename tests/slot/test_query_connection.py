@@ -16,9 +16,9 @@ from tamias.engine.slots.link_certificate import made_by_package
 from tamias.graph.addresses import SubtaskId
 from tamias.slot.link import Link, connect
 from tamias.slot.listener import Listener
-from tamias.slot.messages import ACK
 from tamias.slot.query_connection import QueryConnection
 from tamias.slot.state_look_ups import Found, StateQuery
+from tamias.slot.task_messages import ACK
 from tamias.slot.turn import Turn
 from tamias.types.by_value import dumps
 

@@ -12,9 +12,10 @@ import pytest
 from tamias.operators.epoch import EpochOrder
 from tamias.slot.deployment_codec import encode_deployment
 from tamias.slot.link import Link, connect
-from tamias.slot.messages import ACK, FAILED, Deploy, RunEpoch
+from tamias.slot.messages import Deploy
 from tamias.slot.slot_config import SlotConfig
 from tamias.slot.slot_server import SlotServer
+from tamias.slot.task_messages import ACK, FAILED, RunEpoch
 from tamias.types.by_value import dumps
 from tests.slot.small_job import SOURCE, SUM, deployment, graph, summing
 

@@ -26,22 +26,11 @@ from tamias.operators.epoch import Ack, EpochOrder
 from tamias.slot.deployment_codec import call_in_slots, decode_deployment, do_not_call_in_slots, encode_deployment
 from tamias.slot.garbage import SlotGarbage
 from tamias.slot.link import Link, connect
-from tamias.slot.messages import (
-    ACK,
-    FAILED,
-    Aborted,
-    CloseSubtasks,
-    Completed,
-    Deploy,
-    Discard,
-    Exit,
-    KeepFile,
-    RunEpoch,
-    Subscribe,
-)
+from tamias.slot.messages import Aborted, CloseSubtasks, Completed, Deploy, Discard, Exit, KeepFile, Subscribe
 from tamias.slot.slot_config import SlotConfig
 from tamias.slot.slot_events import SlotActivity, SnapshotWritten
 from tamias.slot.slot_server import SlotServer
+from tamias.slot.task_messages import ACK, FAILED, RunEpoch
 from tamias.types.by_value import dumps
 from tests.slot.small_job import SOURCE, SUM, deployment, graph, summing
 

@@ -16,8 +16,8 @@ from typing import Protocol
 
 from tamias.errors import QueryError
 from tamias.slot.link import Link
-from tamias.slot.messages import ACK, FAILED
 from tamias.slot.state_look_ups import Found, StateQuery
+from tamias.slot.task_messages import ACK, FAILED
 from tamias.slot.turn import Turn
 from tamias.types.by_value import dumps
 

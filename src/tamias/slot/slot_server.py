@@ -23,11 +23,8 @@ from tamias.slot.link import Address, Link
 from tamias.slot.listener import Listener
 from tamias.slot.mailbox import Mailbox
 from tamias.slot.messages import (
-    ACK,
-    FAILED,
     Aborted,
     AnswerQueries,
-    Attach,
     BeginSavepoint,
     CloseSubtasks,
     Completed,
@@ -41,7 +38,6 @@ from tamias.slot.messages import (
     OrderEpoch,
     ReadLog,
     Request,
-    RunEpoch,
     SampleStacks,
     Subscribe,
 )
@@ -53,6 +49,7 @@ from tamias.slot.stack_sampling import sample_stacks
 from tamias.slot.tables.table_host import TableHost
 from tamias.slot.tables.table_messages import BeginTables, CommitTables, LookUp, ReadTable, WriteTable
 from tamias.slot.task_answers import AskedEpoch, AskingTask, KeptAnswers, TaskAnswer, with_traffic
+from tamias.slot.task_messages import ACK, FAILED, Attach, RunEpoch
 from tamias.slot.thread_stacks import thread_stacks
 from tamias.slot.waiting_blobs import WaitingBlobs
 from tamias.subtask.outbox import Emitted

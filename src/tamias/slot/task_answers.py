@@ -10,8 +10,8 @@ from typing import NamedTuple
 from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import Ack, OutputPart
 from tamias.slot.link import Link
-from tamias.slot.messages import ACK, FAILED, OUTPUT
 from tamias.slot.spool import Spool, StoredMessage
+from tamias.slot.task_messages import ACK, FAILED, OUTPUT
 from tamias.slot.waiting_blobs import WaitingBlobs
 from tamias.subtask.outbox import Emitted
 from tamias.subtask.wire.frames import Blob

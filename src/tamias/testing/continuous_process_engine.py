@@ -15,7 +15,7 @@ from tamias.errors import DeploymentError
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
 from tamias.slot.link import Link, connect
-from tamias.slot.messages import Attach
+from tamias.slot.task_messages import Attach
 from tamias.subtask.wire.frames import destination_of, is_blob
 from tamias.testing.slot_processes import slot_processes
 from tamias.types.by_value import dumps

@@ -33,7 +33,7 @@ from tamias.graph.regions import in_regions_of
 from tamias.operators.epoch import Ack, EpochOrder, OutputPart
 from tamias.slot.deployment import Deployment
 from tamias.slot.link import Link, connect
-from tamias.slot.messages import RunEpoch
+from tamias.slot.task_messages import RunEpoch
 from tamias.subtask.wire.frames import destination_of
 from tamias.testing.continuous_process_engine import ContinuousProcessEngine
 from tamias.testing.slot_processes import slot_processes

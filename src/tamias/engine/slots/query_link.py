@@ -8,9 +8,10 @@ from concurrent.futures import Future
 
 from tamias.errors import DeploymentError, QueryError, StateNotServed
 from tamias.slot.link import Address, connect
-from tamias.slot.messages import ACK, AnswerQueries
+from tamias.slot.messages import AnswerQueries
 from tamias.slot.pipelined_link import PipelinedLink
 from tamias.slot.state_look_ups import Found, StateQuery
+from tamias.slot.task_messages import ACK
 from tamias.types.by_value import dumps
 
 __all__ = ["QueryLink"]

@@ -19,7 +19,7 @@ from tamias.engine.spark.task_side.level_task import HostedSubtask
 from tamias.engine.spark.task_side.rows import ShuffleRow, decode
 from tamias.errors import SlotLostError
 from tamias.slot.link import Link, connect
-from tamias.slot.messages import Attach
+from tamias.slot.task_messages import Attach
 from tamias.subtask.wire.frames import Destination, destination_of, is_blob
 from tamias.types.by_value import dumps
 

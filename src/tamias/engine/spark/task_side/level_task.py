@@ -19,7 +19,7 @@ from tamias.errors import SlotLostError
 from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import EpochOrder
 from tamias.slot.link import Address
-from tamias.slot.messages import RunEpoch
+from tamias.slot.task_messages import RunEpoch
 from tamias.subtask.wire.frames import destination_of
 from tamias.types.by_value import dumps
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from tamias.engine.subtask_outcome import PickledOutput, SubtaskOutcome
 from tamias.slot.link import Link
-from tamias.slot.messages import ACK, OUTPUT, RunEpoch
+from tamias.slot.task_messages import ACK, OUTPUT, RunEpoch
 from tamias.subtask.wire.frames import is_blob
 from tamias.types.by_value import dumps
 

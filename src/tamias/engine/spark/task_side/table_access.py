@@ -14,7 +14,6 @@ from typing import Any
 from tamias.engine.spark.task_side.slot_links import drop_link, link_to
 from tamias.errors import SlotLostError
 from tamias.slot.link import Address
-from tamias.slot.messages import ACK
 from tamias.slot.tables.table_messages import (
     Fence,
     LookUp,
@@ -24,6 +23,7 @@ from tamias.slot.tables.table_messages import (
     TableRequest,
     WriteTable,
 )
+from tamias.slot.task_messages import ACK
 from tamias.types.by_value import dumps
 
 

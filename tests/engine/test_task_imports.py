@@ -1,0 +1,20 @@
+"""Spark's Python workers import the tasks before their first row, at every start and after every failure."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+_IMPORTED = "import sys, {module}; print(*(name for name in sys.modules if name.startswith('tamias.')))"
+
+
+@pytest.mark.parametrize("task", ["conduit_task", "level_task", "table_access"])
+def test_a_task_imports_no_operators_and_no_state(task: str) -> None:
+    program = _IMPORTED.format(module=f"tamias.engine.spark.task_side.{task}")
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    imported = shown.stdout.split()
+    assert f"tamias.engine.spark.task_side.{task}" in imported
+    rooms = ("tamias.state.", "tamias.connectors.", "tamias.codegen.", "tamias.operators.build", "tamias.graph.specs")
+    assert [name for name in imported if name.startswith(rooms)] == []
