@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tamias.engine.spark.driver_side.filtered_errors import errors_without_spark_s_own
+from tamias.engine.spark.driver_side.preloading import java_finds_daemon
 from tamias.storage.scratch_folders import LocalFolder
 
 _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
@@ -37,7 +38,7 @@ def start_java(context_class: Any, settings: Mapping[str, str]) -> None:
         arguments = f"--properties-file '{path}' --load-spark-defaults {given or 'pyspark-shell'}"
         os.environ[_ARGUMENTS] = arguments
         try:
-            with errors_without_spark_s_own():
+            with errors_without_spark_s_own(), java_finds_daemon():
                 context_class._ensure_initialized()
         finally:
             if given is None:

@@ -10,13 +10,13 @@ empty row that is said to be there.
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from tamias.engine.spark.driver_side.preloading import FOR_CONDUITS, task_environment
 from tamias.engine.spark.driver_side.task_places import UnfitSession
 from tamias.engine.spark.task_side.conduit_task import LEAST_ROW_BYTES, SCHEMA, ConduitTask
 
@@ -151,8 +151,7 @@ def _our_python(context: Any) -> Iterator[None]:
         return
     with _lock:
         python, environment = context.pythonExec, context.environment
-        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-        context.pythonExec, context.environment = sys.executable, environment | {"PYTHONPATH": path}
+        context.pythonExec, context.environment = sys.executable, task_environment(context, FOR_CONDUITS)
         try:
             yield
         finally:

@@ -16,6 +16,7 @@ from typing import Any
 from tamias.config.environment_variables import SPARK_MASTER, variable
 from tamias.engine.spark.driver_side.java_process import start_java
 from tamias.engine.spark.driver_side.own_session import look_at_own_session, warn_of_settings_without_effect
+from tamias.engine.spark.driver_side.preloading import set_daemon
 from tamias.errors import DeploymentError
 from tamias.storage.private_folder import create_private_file
 from tamias.storage.scratch_folders import LocalFolder
@@ -195,11 +196,12 @@ def _create(context_class: Any, session_class: Any, configuration: dict[str, str
         settings.setdefault("spark.task.reaper.enabled", "true")
         settings.setdefault("spark.task.reaper.killTimeout", "60s")
     _quiet(settings)
-    builder = session_class.builder
-    for key, value in settings.items():
-        builder = builder.config(key, value)
     with _java_errors_explained():
         start_java(context_class, settings)
+        set_daemon(settings, context_class._jvm.java.lang.System.getenv("PYTHONPATH"))
+        builder = session_class.builder
+        for key, value in settings.items():
+            builder = builder.config(key, value)
         context = builder.getOrCreate().sparkContext
     _started.add(context.applicationId)
     return context

@@ -8,11 +8,11 @@ There Spark chooses the Python, and a small job asks it about itself once for ea
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Any
 
 from tamias.engine.spark.driver_side.known_classes import KnownClassesContext
+from tamias.engine.spark.driver_side.preloading import FOR_LEVELS, task_environment
 from tamias.engine.spark.driver_side.session import SparkLog, first_line_of, loss_of
 from tamias.engine.spark.task_side.python_facts import PythonFacts, python_facts, report_facts
 from tamias.errors import SparkSessionLostError, WorkerPythonError
@@ -30,9 +30,8 @@ class DriverPythonContext(KnownClassesContext):
 
     def __init__(self, context: Any) -> None:
         super().__init__(context)
-        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
         self.pythonExec = sys.executable
-        self.environment = context._dictToJavaMap(context.environment | {"PYTHONPATH": path})
+        self.environment = context._dictToJavaMap(task_environment(context, FOR_LEVELS))
 
 
 def numbered_partitions(context: Any, count: int) -> Any:

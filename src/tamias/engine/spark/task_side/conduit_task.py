@@ -11,8 +11,10 @@ from __future__ import annotations
 import pickle
 import queue
 import threading
+from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from tamias.engine.spark.task_side.level_task import HostedSubtask
@@ -193,10 +195,18 @@ def gathered(rows: Iterable[ShuffleRow | None]) -> Iterator[list[ShuffleRow]]:
 
 
 def _batch(rows: list[ShuffleRow]) -> Any:
-    """Return rows as Spark takes them, and the empty rows that make Spark hand them on at once."""
+    """Return rows as Spark takes them, and the empty rows that make Spark hand them on at once.
+
+    The columns are built from their memory: `pyarrow.array` imports pandas, half a second before the first row.
+    """
     import pyarrow as pa
 
-    targets = [row.via for row in rows]
-    ends = sorted(set(targets))
-    encoded = [row.encode() for row in rows] + [b""] * len(ends)
-    return pa.record_batch([pa.array(targets + ends, pa.int32()), pa.array(encoded, pa.binary())], names=["via", "row"])
+    ends = sorted({row.via for row in rows})
+    targets = array("i", [row.via for row in rows] + ends)
+    encoded = [row.encode() for row in rows]
+    offsets = array("i", accumulate(map(len, encoded), initial=0))
+    offsets.extend([offsets[-1]] * len(ends))
+    via = pa.Array.from_buffers(pa.int32(), len(targets), [None, pa.py_buffer(targets)])
+    data = pa.py_buffer(b"".join(encoded))
+    row = pa.Array.from_buffers(pa.binary(), len(targets), [None, pa.py_buffer(offsets), data])
+    return pa.RecordBatch.from_arrays([via, row], names=["via", "row"])
