@@ -113,6 +113,8 @@ class OneKey:
 
     target = Target("job", "any", "live")
 
+    size = 1
+
     def __init__(self, key):
         self.keys = [key]
         self.value = Future()

@@ -45,7 +45,11 @@ class Asked(Protocol):
         """The state."""
 
     @property
-    def keys(self) -> list[Any]:
+    def size(self) -> int:
+        """How many keys there are."""
+
+    @property
+    def keys(self) -> Sequence[Any]:
         """The keys."""
 
     def give(self, kind: str, values: list[bytes | None]) -> None:
@@ -144,9 +148,9 @@ class QueryBatches:
         """Take the keys of one state that wait next to each other, and no part of a call's keys."""
         waiting = self._waiting
         batch = [waiting.popleft()]
-        target, keys = batch[0].target, len(batch[0].keys)
+        target, keys = batch[0].target, batch[0].size
         while waiting and waiting[0].target == target:
-            keys += len(waiting[0].keys)
+            keys += waiting[0].size
             if keys > MOST_KEYS:
                 break
             batch.append(waiting.popleft())
@@ -185,7 +189,7 @@ class QueryBatches:
         else:
             start = 0
             for asked in batch:
-                end = start + len(asked.keys)
+                end = start + asked.size
                 asked.give(answer.kind, answer.values[start:end])
                 start = end
 

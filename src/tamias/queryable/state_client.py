@@ -17,6 +17,7 @@ from tamias.functions.state_descriptors import StateDescriptor
 from tamias.functions.state_handles import State
 from tamias.queryable.immutable_states import immutable_state
 from tamias.queryable.query_batches import MOST_KEYS, QueryBatches, Target
+from tamias.queryable.state_future import StateFuture
 from tamias.slot.encryption import EncryptedAddress
 from tamias.slot.link import Address, Link, connect
 from tamias.types.type_information import TypeInformation
@@ -62,6 +63,7 @@ class QueryableStateClient:
         self._address: Address = EncryptedAddress(host, port) if encrypted else (host, port)
         self._token = token
         self._batches = QueryBatches(self._connect, f"{host}:{port}")
+        self._last_target: Target | None = None
 
     def get_kv_state(
         self,
@@ -87,10 +89,11 @@ class QueryableStateClient:
             consistency: `live` for the newest value; `checkpoint` for that of the last completed checkpoint, which no
                 failure takes back. It is read from the files of the checkpoint.
         """
-        target, (key,) = _target(job_id, queryable_state_name, [key], key_type_info, consistency)
-        asked = _OneKey(target, key, state_descriptor)
+        if key_type_info is not None:
+            (key,) = _conforming(queryable_state_name, [key], key_type_info)
+        asked = _OneKey(self._target(job_id, queryable_state_name, consistency), key, state_descriptor)
         self._batches.ask((asked,))
-        return asked.future
+        return asked
 
     def get_kv_states(
         self,
@@ -106,7 +109,10 @@ class QueryableStateClient:
 
         Live values of different keys need not be of one instant. Those of a checkpoint are, for up to 2,000 keys.
         """
-        target, found = _target(job_id, queryable_state_name, list(keys), key_type_info, consistency)
+        found = list(keys)
+        if key_type_info is not None:
+            found = _conforming(queryable_state_name, found, key_type_info)
+        target = self._target(job_id, queryable_state_name, consistency)
         together = _ManyKeys(len(found), state_descriptor)
         parts = [
             _SomeKeys(target, found[start : start + MOST_KEYS], start, together)
@@ -128,49 +134,55 @@ class QueryableStateClient:
     def __repr__(self) -> str:
         return f"QueryableStateClient({self.host!r}, {self.port})"
 
+    def _target(self, job_id: JobID | str, name: str, consistency: Consistency) -> Target:
+        """Return the state that a call asks: the same object as the last call, if it asked the same."""
+        target, job = self._last_target, str(job_id)
+        if target is None or target.name != name or target.job != job or target.consistency != consistency:
+            if consistency not in _CONSISTENCIES:
+                raise ValueError(f"consistency is 'live' or 'checkpoint', not {consistency!r}")
+            self._last_target = target = Target(job, name, consistency)
+        return target
+
     def _connect(self) -> Link:
         token = self._token if self._token is not None else read_token(self.port)
         return connect(self._address, token.encode(), _CONNECT_S)
 
 
-def _target(
-    job_id: JobID | str, name: str, keys: list[Any], key_type: TypeInformation | None, consistency: Consistency
-) -> tuple[Target, list[Any]]:
-    """Check a call; return the state that it asks, and the keys in the form of their type."""
-    if key_type is not None:
-        try:
-            keys = list(key_type.conform(keys))
-        except RecordTypeError as error:
-            raise QueryRefused(f"queryable state {name!r}: a key does not fit its type: {error}") from None
-    if consistency not in _CONSISTENCIES:
-        raise ValueError(f"consistency is 'live' or 'checkpoint', not {consistency!r}")
-    return Target(str(job_id), name, consistency), keys
+def _conforming(name: str, keys: list[Any], key_type: TypeInformation) -> list[Any]:
+    """Return keys in the form of their type."""
+    try:
+        return list(key_type.conform(keys))
+    except RecordTypeError as error:
+        raise QueryRefused(f"queryable state {name!r}: a key does not fit its type: {error}") from None
 
 
-class _OneKey:
-    """A call for one key. A key without a value is an error."""
+class _OneKey(StateFuture[State]):
+    """The future of a call for one key, which is also what asks. A key without a value is an error."""
 
-    __slots__ = ("_descriptor", "future", "keys", "target")
+    size = 1
 
     def __init__(self, target: Target, key: Any, descriptor: StateDescriptor) -> None:
+        super().__init__()
         self.target = target
-        self.keys = [key]
+        self._key = key
         self._descriptor = descriptor
-        self.future: Future[State] = Future()
-        self.future.set_running_or_notify_cancel()  # the query is on its way and cannot be cancelled
+
+    @property
+    def keys(self) -> tuple[Any]:
+        return (self._key,)
 
     def give(self, kind: str, values: list[bytes | None]) -> None:
         try:
             state = _state(kind, values[0], self._descriptor)
             if state is None:
-                raise UnknownKey(self.target.name, preview(self.keys[0]))
+                raise UnknownKey(self.target.name, preview(self._key))
         except Exception as error:  # the class of a value may not be known here, for one
-            self.future.set_exception(error)
+            self.set_exception(error)
         else:
-            self.future.set_result(state)
+            self.set_result(state)
 
     def fail(self, error: Exception) -> None:
-        self.future.set_exception(error)
+        self.set_exception(error)
 
 
 class _ManyKeys:
@@ -181,8 +193,7 @@ class _ManyKeys:
         self._states: list[State | None] = [None] * count
         self._left = count
         self._lock = threading.Lock()
-        self.future: Future[list[State | None]] = Future()
-        self.future.set_running_or_notify_cancel()  # the query is on its way and cannot be cancelled
+        self.future: StateFuture[list[State | None]] = StateFuture()
         if not count:
             self.future.set_result([])
 
@@ -212,6 +223,10 @@ class _SomeKeys(NamedTuple):
     keys: list[Any]
     start: int
     call: _ManyKeys
+
+    @property
+    def size(self) -> int:
+        return len(self.keys)
 
     def give(self, kind: str, values: list[bytes | None]) -> None:
         self.call.give(self.start, kind, values)
