@@ -5,7 +5,7 @@ It implements the seam `StateReader`. The port for clients (`query_server.py`) a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from tamias.errors import InvalidKeyError, QueryRefused, StateNotServed, Unknown
 from tamias.functions.job_status import JobStatus
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import Vertex
-from tamias.keygroups import key_group, subtask_of
+from tamias.keygroups import key_group, key_groups_of, subtask_of
 from tamias.slot.checkpoint_look_ups import CheckpointKeyGroup
 from tamias.slot.state_look_ups import RESCALED, QueryableState, StateQuery
 from tamias.state.snapshots import OperatorRestore
@@ -44,6 +44,18 @@ class PendingValues:
         self._kind = kind
         self._size = size
         self._parts = parts  # each with the places of its keys in the query
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all slots have answered."""
+        return all(found.done() for _, found in self._parts)
+
+    def add_done_callback(self, call: Callable[[], None]) -> None:
+        """Have a function called whenever a slot has answered, on any thread, and at once if none was asked."""
+        for _, found in self._parts:
+            found.add_done_callback(lambda _: call())
+        if not self._parts:
+            call()
 
     def result(self) -> FoundValues:
         """Wait for the slots and return the values.
@@ -160,16 +172,17 @@ class StateQueries:
     ) -> Iterator[tuple[_Target, list[int]]]:
         """Yield where keys are, with their places in the query, a bounded number at a time."""
         vertex = self._vertex(state)
-        places: dict[_Target, list[int]] = {}
-        for place, key in enumerate(keys):
-            try:
-                group = key_group(key, vertex.max_parallelism)
-            except (InvalidKeyError, TypeError) as error:
-                raise QueryRefused(f"{key!r} cannot be a key: {error}") from None
-            subtask = SubtaskId(vertex.id, subtask_of(group, vertex.max_parallelism, vertex.parallelism))
-            part = None if checkpoint is None else self._part(checkpoint, state, group)
-            places.setdefault(_Target(subtask, part), []).append(place)
-        for target, mine in places.items():
+        total, parallelism = vertex.max_parallelism, vertex.parallelism
+        groups = _key_groups(keys, total)
+        places: dict[int, list[int]] = {}  # by subtask; with a checkpoint, by key group
+        for place, group in enumerate(groups):
+            at = subtask_of(group, total, parallelism) if checkpoint is None else group
+            places.setdefault(at, []).append(place)
+        for at, mine in places.items():
+            target = _Target(SubtaskId(vertex.id, at), None)
+            if checkpoint is not None:
+                subtask = SubtaskId(vertex.id, subtask_of(at, total, parallelism))
+                target = _Target(subtask, self._part(checkpoint, state, at))
             for start in range(0, len(mine), _KEYS_AT_ONCE):
                 yield target, mine[start : start + _KEYS_AT_ONCE]
 
@@ -188,3 +201,20 @@ class StateQueries:
             label=stored.label(),
         )
         return CheckpointKeyGroup(checkpoint.checkpoint_id, self._directory.files.address, restore, group)
+
+
+def _key_groups(keys: Sequence[Any], max_parallelism: int) -> list[int]:
+    """Return the key group of each key.
+
+    Raises:
+        QueryRefused: A key is not one that a stream can have.
+    """
+    if set(map(type, keys)) in ({int}, {str}):
+        return key_groups_of(list(keys), max_parallelism)
+    groups: list[int] = []
+    for key in keys:
+        try:
+            groups.append(key_group(key, max_parallelism))
+        except (InvalidKeyError, TypeError) as error:
+            raise QueryRefused(f"{key!r} cannot be a key: {error}") from None
+    return groups

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import logging
-import queue
 import secrets
 import threading
 from collections.abc import Callable
@@ -20,10 +19,11 @@ from tamias.config.queryable_settings import QueryableSettings
 from tamias.driver.control import runtime_folder
 from tamias.driver.job_handle import JobHandle
 from tamias.driver.query_address import QueryAddress
+from tamias.driver.query_answers import AnswersInOrder, refusal
 from tamias.driver.query_routing import PendingValues, StateQueries
-from tamias.driver.query_wire import Answer, decode_keys, decode_query, encode_answer
+from tamias.driver.query_wire import Answer, decode_keys, decode_query
 from tamias.engine.slots.link_certificate import certificate_for
-from tamias.errors import ConfigurationError, QueryError, TamiasError, UnknownJob
+from tamias.errors import ConfigurationError, TamiasError, UnknownJob
 from tamias.functions.job_status import JobStatus
 from tamias.slot.encryption import Certificate
 from tamias.slot.link import Link
@@ -67,14 +67,13 @@ class QueryServer:
         self._listener.close()
 
     def _serve(self, link: Link) -> None:
-        """Pass the queries of a client on to slots; another thread sends the answers, in the order of the queries."""
-        begun: queue.Queue[PendingValues | Answer | None] = queue.Queue(_MOST_UNANSWERED)
-        name = f"{threading.current_thread().name}-answers"
-        threading.Thread(target=_send_answers, args=(link, begun), name=name, daemon=True).start()
+        """Pass the queries of a client on to slots. The answers leave by themselves, in the order of the queries."""
+        answers = AnswersInOrder(link, f"{threading.current_thread().name}-answers", _MOST_UNANSWERED)
         with contextlib.suppress(EOFError, OSError):  # the client is gone
             while True:
-                begun.put(self._begin(link.receive()))
-        begun.put(None)
+                for message in link.receive_arrived():
+                    answers.add(self._begin(message))
+        answers.end()
 
     def _begin(self, message: bytes) -> PendingValues | Answer:
         try:
@@ -85,35 +84,7 @@ class QueryServer:
             keys = decode_keys(query.keys, queries.key_type(query.name))
             return queries.begin(query.name, keys, query.consistency)
         except Exception as error:
-            return _refusal(error)
-
-
-def _send_answers(link: Link, begun: queue.Queue[PendingValues | Answer | None]) -> None:
-    """Send the answers to queries until the client is gone. Queries that it left behind are taken and not answered."""
-    with contextlib.suppress(OSError):
-        while (pending := begun.get()) is not None:
-            link.send(encode_answer(_answer(pending)))
-    link.close()
-    while pending is not None:
-        pending = begun.get()
-
-
-def _answer(pending: PendingValues | Answer) -> Answer:
-    if isinstance(pending, Answer):
-        return pending
-    try:
-        kind, values = pending.result()
-    except Exception as error:
-        return _refusal(error)
-    return Answer(kind, values)
-
-
-def _refusal(error: Exception) -> Answer:
-    if isinstance(error, QueryError):
-        return Answer(error=(type(error).__name__, error.args))
-    # A defect must reach the client as an answer, and the log.
-    _log.error("a query of state could not be answered", exc_info=error)
-    return Answer(error=(QueryError.__name__, (f"the driver failed: {type(error).__name__}: {error}",)))
+            return refusal(error)
 
 
 _servers: dict[tuple[QueryableSettings, LinkSettings], QueryServer] = {}
