@@ -162,6 +162,6 @@ def test_a_job_whose_next_driver_cannot_be_started_goes_on_as_before(client, run
     plan = upgraded(record.plan, better, None, {})
     running.service.store.program(better).write_bytes(b"damaged")
     with pytest.raises(ConfigurationError, match=r"was not changed: .*could not be started"):
-        running.service.switch(job, plan, None)
+        running.service.changes.switch(job, plan, None)
     until(lambda: client.web.get(f"/jobs/{job}/status") == {"status": "RUNNING"})
     assert client.jobs()[0]["program"].endswith("endless.py.zip")
