@@ -17,7 +17,7 @@ from tamias.clock import SystemClock
 from tamias.engine.spark.data_frames.spark_schemas import row_type_from_spark
 from tamias.state.declared import merged
 from tamias.state.snapshots import StateFile, StateInfo
-from tamias.state_processor.entry_rows import EntryRows, StateRows, StoredRows, TimerRows
+from tamias.state_processor.entry_rows import EntryRows, StoredRows
 from tamias.state_processor.key_digests import check_digests
 from tamias.state_processor.key_state_files import EntryFiles, WrittenRanges, operator_metadata
 from tamias.state_processor.new_savepoint import NewSavepoint
@@ -27,6 +27,8 @@ from tamias.state_processor.spark.spark_values import PlainValues
 from tamias.state_processor.stored_savepoint import StoredOperator
 from tamias.state_processor.written_entries import check_nothing_in_flight, replacing_keyed_states
 from tamias.state_processor.written_operator_state import check_key_groups, keeping_operator_state
+from tamias.state_processor.written_states import StateRows
+from tamias.state_processor.written_timers import TimerRows
 
 __all__ = ["EntryWriter"]
 
