@@ -139,6 +139,8 @@ def test_a_savepoint_that_is_not_signed_is_refused_where_a_key_is_configured(tmp
     table = TamiasStateSource({"path": path, "operatorUid": "every-kind"})
     with pytest.raises(UntrustedFileError, match="no signature"):
         table.schema()
+    with pytest.raises(UntrustedFileError, match="no signature"):
+        edit_savepoint(path, "every-kind", lambda key, state: None, tmp_path / "new")
 
 
 # ------------------------------------------------------------------------------------- classes that cannot be imported

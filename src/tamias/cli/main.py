@@ -32,6 +32,8 @@ the program.
 from __future__ import annotations
 
 import argparse
+import os
+import select
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -67,11 +69,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return command(given)
     except (TamiasError, OSError) as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        if not (isinstance(error, BrokenPipeError) and _nobody_reads()):
+            print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
+
+
+def _nobody_reads() -> bool:
+    """Return whether the program that read the output has ended, such as `head`; then further output is dropped."""
+    output = sys.stdout.fileno()
+    pipe = select.poll()
+    pipe.register(output, 0)
+    if not any(event & select.POLLERR for _, event in pipe.poll(0)):
+        return False
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), output)  # else the interpreter fails when it writes the rest at its end
+    return True
 
 
 def _with_trigger(arguments: list[str]) -> list[str]:
@@ -169,6 +184,12 @@ def _add_service_address(parser: argparse.ArgumentParser) -> None:
         "-m", "--service", "--jobmanager", dest="address", metavar="ADDRESS", help="the service's address"
     )
     parser.add_argument("--token-file", metavar="FILE", help="the file with the token of the service")
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of entries, such as 0 or 10")
+    return int(text)
 
 
 def _memory(text: str) -> int:
@@ -395,24 +416,24 @@ def _add_state(parser: argparse.ArgumentParser) -> None:
     show = commands.add_parser("show", help="count the entries of every state, and show some of them")
     show.add_argument("path", metavar="PATH", help="a savepoint or checkpoint")
     show.add_argument("--uid", help=_UID)
-    show.add_argument("--sample", metavar="N", type=int, default=3, help="entries to show of each state; 3 by default")
+    show.add_argument("--sample", metavar="N", type=_count, default=3, help="entries shown of each state; 3 by default")
     show.set_defaults(command=lambda given: states.show(given.path, given.uid, given.sample))
     get = commands.add_parser("get", help="print all state of a key")
     get.add_argument("path", metavar="PATH", help="a savepoint or checkpoint")
     get.add_argument("uid", metavar="UID", help=_UID)
-    get.add_argument("key", metavar="KEY", help="a literal of Python, such as 7 or ('a', 1); any other text is a str")
+    get.add_argument("key", metavar="KEY", help="of the keys' declared type, or a literal of Python, such as ('a', 1)")
     get.set_defaults(command=lambda given: states.get(given.path, given.uid, given.key))
-    diff = commands.add_parser("diff", help="print the entries that were added, removed or changed between two")
+    diff = commands.add_parser("diff", help="print what was added, removed or changed between two")
     diff.add_argument("old", metavar="OLD", help="a savepoint or checkpoint")
     diff.add_argument("new", metavar="NEW", help="a savepoint or checkpoint")
     diff.add_argument("--uid", help=_UID)
     diff.set_defaults(command=lambda given: states.diff(given.old, given.new, given.uid))
-    export = commands.add_parser("export", help="write the keyed state of an operator as Parquet files")
+    export = commands.add_parser("export", help="write the state of an operator as Parquet files")
     export.add_argument("path", metavar="PATH", help="a savepoint or checkpoint")
     export.add_argument("uid", metavar="UID", help=_UID)
     export.add_argument("directory", metavar="DIRECTORY", help="a new local directory")
     what = export.add_mutually_exclusive_group()
-    what.add_argument("--state", metavar="NAME", help="one state, a row for each of its entries")
+    what.add_argument("--state", metavar="NAME", help="one state, keyed or not: a row for each of its entries")
     what.add_argument("--timers", action="store_true", help="the registered timers")
     export.set_defaults(
         command=lambda given: states.export(

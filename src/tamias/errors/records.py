@@ -17,7 +17,8 @@ class InvalidKeyError(TamiasError, TypeError):
 
     def __str__(self) -> str:
         record, key, reason = self.args
-        return f"cannot use {key} as the key of record {record}: {reason}"
+        of_record = f"the key of record {record}" if record else "a key"
+        return f"cannot use {key} as {of_record}: {reason}"
 
 
 class RecordTypeError(TamiasError, TypeError):

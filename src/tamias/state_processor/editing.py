@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from tamias.state_processor.new_savepoint import NewSavepoint, WrittenFiles, new
 from tamias.state_processor.operator_identifier import OperatorIdentifier
 from tamias.state_processor.stand_ins import stand_ins_importable
 from tamias.state_processor.state_rows import states_per_key
-from tamias.state_processor.stored_savepoint import StoredOperator, open_savepoint
+from tamias.state_processor.stored_savepoint import StoredOperator, configured_key, open_savepoint
 from tamias.types.data_types import VarCharType
 
 __all__ = ["Edited", "edit_savepoint"]
@@ -50,7 +51,11 @@ class Edited:
 
 
 def edit_savepoint(
-    path: str, uid: OperatorIdentifier | str, edit: EditKey, new_path: str, key: SigningKey | None = None
+    path: str | os.PathLike[str],
+    uid: OperatorIdentifier | str,
+    edit: EditKey,
+    new_path: str | os.PathLike[str],
+    key: SigningKey | None = None,
 ) -> Edited:
     """Write a new savepoint in which the keyed state of one operator was changed by a function.
 
@@ -62,18 +67,23 @@ def edit_savepoint(
         uid: The operator.
         edit: Called once for each key, with the key and the values of its states by name.
         new_path: A new directory.
-        key: The key that the savepoint must be signed with, and that signs the new one.
+        key: The key that the savepoint must be signed with, and that signs the new one; by default the one that
+            `tamias.checkpoint.signing-key-file` names in the configuration file, if it names one.
 
     Raises:
         StateError: The operator has no keyed state, or a value does not fit the type of its state.
     """
-    existing = open_savepoint(path, key)
+    key = key or configured_key()
+    existing = open_savepoint(os.fspath(path), key)
     operator = existing.operator(uid)
     infos = states_per_key(operator)
     if not infos:
-        raise StateError(f"operator {operator.label} has no keyed state of its program")
+        raise StateError(
+            f"operator {operator.label} has no keyed state of its program, which is what an edit changes: change its "
+            "windows, timers or operator state as rows of the format tamias-state"
+        )
     found = existing.metadata
-    with new_directory(new_path) as files:
+    with new_directory(os.fspath(new_path)) as files:
         savepoint = NewSavepoint(files, key, found.checkpoint_id, found.job_id, found.job_name)
         editor = _Editor(operator, infos, edit, SystemClock())
         operators = [
@@ -136,8 +146,7 @@ class _Editor:
     def _edit_key(self, key: Any, mine: dict[str, dict[Any, Any]]) -> None:
         before = {name: entries[key] for name, entries in mine.items() if key in entries}
         given = {name: self._values[name].load(kept) for name, kept in before.items()}
-        result = self._edit(user_key(key), given)
-        after = given if result is None else result
+        after = self._after(user_key(key), given)
         unknown = [name for name in after if name not in self._values]
         if unknown:
             raise StateError(f"operator {self._stored.label} has no keyed state {unknown[0]!r}; it has {list(mine)}")
@@ -152,6 +161,23 @@ class _Editor:
             stamps = None if kept is None else values.stamps(kept)
             mine[name][key] = values.store(value, stamps, self._clock.now_ms())
             self.edited.changed += 1
+
+    def _after(self, key: Any, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the states of a key after the edit."""
+        where = f"key {preview(key)} of operator {self._stored.label}"
+        try:
+            result: object = self._edit(key, given)
+        except Exception as error:
+            error.add_note(f"raised by the edit of {where}; no savepoint was written")
+            raise
+        if result is None:
+            return given
+        if not isinstance(result, dict):
+            raise StateError(
+                f"the edit of {where} returned {preview(result)}: return a dict of the states by name, or change the "
+                "dict that is given and return None"
+            )
+        return result
 
     def _check(self, name: str, key: Any, value: Any) -> None:
         """Refuse a value that does not fit the kind or the declared type of the state."""

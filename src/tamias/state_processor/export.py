@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any
 
@@ -31,18 +32,37 @@ def export_parquet(table: StateTable, directory: str | os.PathLike[str], row_typ
     arrow = load_arrow("an export")
     import pyarrow.parquet
 
-    os.makedirs(directory, exist_ok=True)
-    if os.listdir(directory):
-        raise StateError(f"{os.fspath(directory)!r} has files already: an export writes to a new directory")
     columns = row_type or table.row_type()
     schema = _arrow_schema(arrow, columns)
     count = 0
-    for part in range(table.part_count):
-        with pyarrow.parquet.ParquetWriter(os.path.join(directory, f"part-{part:05}.parquet"), schema) as writer:
-            for batch in arrow_batches(table, part, columns):
-                writer.write_batch(batch)
-                count += batch.num_rows
+    with _new_directory(directory) as path_of:
+        for part in range(table.part_count):
+            with pyarrow.parquet.ParquetWriter(path_of(f"part-{part:05}.parquet"), schema) as writer:
+                for batch in arrow_batches(table, part, columns):
+                    writer.write_batch(batch)
+                    count += batch.num_rows
     return count
+
+
+@contextmanager
+def _new_directory(directory: str | os.PathLike[str]) -> Iterator[Callable[[str], str]]:
+    """Give paths in a directory that has no files. After a failure it has none either: half a table looks whole."""
+    os.makedirs(directory, exist_ok=True)
+    if os.listdir(directory):
+        raise StateError(f"{os.fspath(directory)!r} has files already: an export writes to a new directory")
+    paths: list[str] = []
+
+    def path_of(name: str) -> str:
+        paths.append(os.path.join(directory, name))
+        return paths[-1]
+
+    try:
+        yield path_of
+    except BaseException:
+        for path in paths:
+            with suppress(FileNotFoundError):
+                os.remove(path)
+        raise
 
 
 def _arrow_schema(arrow: Any, row_type: RowType) -> Any:

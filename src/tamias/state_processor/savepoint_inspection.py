@@ -26,7 +26,9 @@ __all__ = [
     "differences_in",
     "find_key",
     "operators_in_both",
+    "some_key",
     "summaries",
+    "value_text",
 ]
 
 
@@ -72,17 +74,21 @@ def _entry_text(info: StateInfo, address: EntryAddress, value: Any) -> str:
 
 
 def _element_text(info: StateInfo, mode: Mode, element: Any) -> str:
-    if info.kind == RAW_OPERATOR:
-        return repr(bytes(element))
     if info.kind == RAW_KEYED:
         group, content = decode_key_group(element)
         return f"key group {group}: {content!r}"
-    described = Described.decode(info.schema, info.name)
-    if any(isinstance(schema, dict) and "serializer" in schema for schema in (described.value, described.map_key)):
-        return f"{element!r}"  # the bytes of a serializer of the program
     if mode == "broadcast":
-        return f"{load_value(element[0])!r}: {load_value(element[1])!r}"
-    return repr(load_value(element))
+        return f"{value_text(info, element[0], of_map_key=True)}: {value_text(info, element[1])}"
+    return value_text(info, element)
+
+
+def value_text(info: StateInfo, data: bytes, *, of_map_key: bool = False) -> str:
+    """Return an element of operator state as text, or the key or value of an entry of broadcast state."""
+    described = Described.decode(info.schema, info.name)
+    schema = described.map_key if of_map_key else described.value
+    of_serializer = isinstance(schema, dict) and "serializer" in schema  # of the program: only the job reads its bytes
+    as_bytes = of_serializer or info.kind in (RAW_OPERATOR, RAW_KEYED)
+    return repr(bytes(data)) if as_bytes else repr(load_value(data))
 
 
 # -------------------------------------------------------------------------------------------------------------- a key
@@ -113,6 +119,16 @@ def find_key(stored: StoredOperator, key: Any) -> list[FoundEntry]:
                 stamps = None if info.kind == "timers" else values.stamps(kept)
                 found.append(FoundEntry(info, at[1], values.load(kept), stamps))
     return found
+
+
+def some_key(stored: StoredOperator) -> Any:
+    """Return a key of an operator, to tell what its keys are like; None if it has none."""
+    for part in stored.parts():
+        for tables in pieces_of(stored, part):
+            for info, entries in tables.values():
+                for at in entries:
+                    return address_of(info, at).key
+    return None
 
 
 # -------------------------------------------------------------------------------------------------------- differences

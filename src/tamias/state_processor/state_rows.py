@@ -125,7 +125,11 @@ def rows_by_key(stored: StoredOperator) -> StateTable:
     """Return the table with one row for each key and a column for each state."""
     infos = states_per_key(stored)
     if not infos:
-        raise StateError(f"operator {stored.label} has no keyed state of its program; see `tamias savepoint show`")
+        others = ", ".join(repr(info.name) for info in stored.metadata.states) or "none"
+        raise StateError(
+            f"operator {stored.label} has no keyed state of its program, of which rows by key are made: read one of "
+            f"its other states by its name: {others}"
+        )
 
     def read(part: int) -> Iterator[tuple[Any, ...]]:
         for key, values in key_rows(stored, part):

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 
 from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
 from tamias.checkpoint.restore_point import resolve
-from tamias.checkpoint.signing import SigningKey
+from tamias.checkpoint.signing import SigningKey, read_signing_key
+from tamias.config import options
+from tamias.config.starting_configuration import starting_configuration
 from tamias.errors import StateError
 from tamias.keygroups import KeyGroupRange
 from tamias.state.operator_state_files import OperatorState, decode_operator_state
@@ -19,7 +21,7 @@ from tamias.state.state_files import read_state
 from tamias.state_processor.operator_identifier import OperatorIdentifier, identified
 from tamias.storage.file_store import FileStore, open_files
 
-__all__ = ["StoredOperator", "StoredSavepoint", "open_savepoint"]
+__all__ = ["StoredOperator", "StoredSavepoint", "configured_key", "open_savepoint"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,3 +143,8 @@ def open_savepoint(path: str, key: SigningKey | None = None) -> StoredSavepoint:
     """
     files, metadata = resolve(path, key)
     return StoredSavepoint(files.address, files.url, metadata)
+
+
+def configured_key() -> SigningKey | None:
+    """Return the key that the configuration file names: a savepoint that jobs refuse is refused here too."""
+    return read_signing_key(options.SIGNING_KEY_FILE.read(starting_configuration()))

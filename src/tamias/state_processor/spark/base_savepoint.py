@@ -9,8 +9,8 @@ from tamias.checkpoint.file_names import METADATA
 from tamias.checkpoint.metadata import OperatorMetadata
 from tamias.errors import CheckpointError, StateError
 from tamias.state_processor.new_savepoint import NewSavepoint
-from tamias.state_processor.spark.source_options import SourceOptions, configured_key
-from tamias.state_processor.stored_savepoint import StoredOperator, StoredSavepoint, open_savepoint
+from tamias.state_processor.spark.source_options import SourceOptions
+from tamias.state_processor.stored_savepoint import StoredOperator, StoredSavepoint, configured_key, open_savepoint
 from tamias.storage.file_store import FileStore, open_files
 
 __all__ = ["WrittenSavepoint"]

@@ -22,9 +22,9 @@ from tamias.state_processor.key_digests import check_digests
 from tamias.state_processor.key_state_files import EntryFiles, WrittenRanges, operator_metadata
 from tamias.state_processor.new_savepoint import NewSavepoint
 from tamias.state_processor.spark.base_savepoint import WrittenSavepoint
-from tamias.state_processor.spark.source_options import SourceOptions, configured_key
+from tamias.state_processor.spark.source_options import SourceOptions
 from tamias.state_processor.spark.spark_values import PlainValues
-from tamias.state_processor.stored_savepoint import StoredOperator
+from tamias.state_processor.stored_savepoint import StoredOperator, configured_key
 from tamias.state_processor.written_entries import check_nothing_in_flight, replacing_keyed_states
 from tamias.state_processor.written_operator_state import check_key_groups, keeping_operator_state
 from tamias.state_processor.written_states import StateRows

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tamias.checkpoint.signing import SigningKey, read_signing_key
-from tamias.config import options
-from tamias.config.starting_configuration import starting_configuration
 from tamias.errors import ConfigurationError
 from tamias.state_processor.entry_rows import rows_of_entries
 from tamias.state_processor.operator_identifier import OperatorIdentifier, is_operator_id
@@ -18,7 +15,7 @@ from tamias.state_processor.state_rows import (
     rows_of_state,
     rows_of_timers,
 )
-from tamias.state_processor.stored_savepoint import StoredOperator, StoredSavepoint, open_savepoint
+from tamias.state_processor.stored_savepoint import StoredOperator, StoredSavepoint, configured_key, open_savepoint
 
 __all__ = ["SourceOptions"]
 
@@ -132,8 +129,3 @@ class SourceOptions:
 
     def _earlier(self) -> StoredOperator:
         return open_savepoint(self.text("changeStart"), configured_key()).operator(self.operator)
-
-
-def configured_key() -> SigningKey | None:
-    """Return the key that the configuration file names: a savepoint that jobs refuse is refused here too."""
-    return read_signing_key(options.SIGNING_KEY_FILE.read(starting_configuration()))

@@ -19,9 +19,9 @@ from tamias.state_processor.key_digests import check_digests
 from tamias.state_processor.key_state_files import KeyStateFiles, StatesByColumn, WrittenRanges, operator_metadata
 from tamias.state_processor.new_savepoint import NewSavepoint
 from tamias.state_processor.spark.base_savepoint import WrittenSavepoint
-from tamias.state_processor.spark.source_options import SourceOptions, configured_key
+from tamias.state_processor.spark.source_options import SourceOptions
 from tamias.state_processor.spark.spark_values import PlainValues, as_key
-from tamias.state_processor.stored_savepoint import StoredOperator
+from tamias.state_processor.stored_savepoint import StoredOperator, configured_key
 from tamias.state_processor.written_entries import check_nothing_in_flight
 from tamias.state_processor.written_operator_state import check_key_groups, keeping_operator_state
 
