@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from tamias.engine.slots.continuous_engine import ContinuousSlotEngine
 from tamias.engine.slots.event_queue import EventQueue
 from tamias.engine.slots.slot_handle import SlotHandle
 from tamias.errors import DeploymentError
 from tamias.graph.addresses import SubtaskId
+from tamias.operators.epoch import EpochOrder
+from tamias.slot.link import Link
 from tamias.slot.slot_events import SlotActivity
+from tamias.testing import continuous_process_engine
+from tamias.testing.continuous_process_engine import ContinuousProcessEngine
+from tamias.testing.local_slots import InProcessSlots
 from tests.slot.small_job import deployment, graph, summing
 
 
@@ -90,3 +97,18 @@ def test_every_deployment_ends_the_slots_that_its_graph_does_not_need() -> None:
     engine = Engine()
     engine.deploy(deployment(engine.graph))
     assert engine.no_slots.sizes == [engine.graph.slot_count]
+
+
+def test_a_slot_that_is_gone_when_its_flow_begins_fails_the_epoch_and_not_the_driver(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(address: object, secret: bytes) -> Link:
+        raise ConnectionRefusedError
+
+    job = graph(summing)
+    engine = ContinuousProcessEngine(job, pool=InProcessSlots(job.slot_count))
+    monkeypatch.setattr(continuous_process_engine, "connect", refuse)
+    assert engine.deploy(deployment(job)) is None
+    failure = engine.run_epoch(EpochOrder(0)).failure
+    assert failure is not None and "cannot be reached" in str(failure.error)
+    engine.shutdown()

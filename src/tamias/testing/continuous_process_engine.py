@@ -48,9 +48,14 @@ class ContinuousProcessEngine(ContinuousSlotEngine):
     def _start_flow(self, region: int, attempt: int) -> None:
         carriers: dict[SubtaskId, _Carrier] = {}
         self._carriers[region] = carriers
-        for subtask in sorted(of for of, number in self._regions.items() if number == region):
-            link = connect(self.pool.slots[self._slot_of(subtask)].address, self.pool.secret)
-            link.send(dumps(Attach(subtask, attempt)))
+        in_region = sorted(of for of, number in self._regions.items() if number == region)
+        for subtask in in_region:
+            try:
+                link = connect(self.pool.slots[self._slot_of(subtask)].address, self.pool.secret)
+                link.send(dumps(Attach(subtask, attempt)))
+            except (OSError, EOFError) as error:  # as a task of Spark that cannot reach its slot
+                self._stop(DeploymentError(f"the slot of {subtask} cannot be reached: {error}"), frozenset(in_region))
+                return
             carriers[subtask] = _Carrier(link)
         for subtask, carrier in carriers.items():
             arguments = carrier, dict(carriers)
