@@ -4,6 +4,7 @@ The engine draws the order in which subtasks take turns, and sources read on beh
 stream. Channels then get ahead of each other, and marks have to be aligned.
 """
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -79,6 +80,25 @@ def test_at_least_once_holds_no_channel_back_and_loses_nothing(turns):
     assert isinstance(run.engine, ContinuousScriptedEngine)
     assert run.engine.held_blobs == 0
     assert set(system.records) == {number for _, number in INPUT}
+
+
+def test_at_least_once_counts_records_twice_in_state_after_a_failure():
+    """Flink: a snapshot holds what came behind the mark of a channel that was ahead, and the source reads it again."""
+    seen = Counter()
+    for turns in range(8):
+        for mode in CheckpointingMode:
+            env = environment(parallelism=3)
+            env.get_checkpoint_config().set_checkpointing_mode(mode)
+            run = run_scripted(
+                PROGRAMS["count"](source(env, [1], splits=3)), Script(crashes=[Crash("after-epoch", 4)], turns=turns)
+            )
+            greatest = Counter()
+            for key, count in run.records:
+                greatest[key] = max(greatest[key], count)
+            assert greatest.total() >= len(INPUT)
+            seen[mode] += greatest.total() - len(INPUT)
+    assert seen[CheckpointingMode.EXACTLY_ONCE] == 0
+    assert seen[CheckpointingMode.AT_LEAST_ONCE] > 0
 
 
 @pytest.mark.parametrize("turns", range(4))

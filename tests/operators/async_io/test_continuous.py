@@ -21,7 +21,7 @@ from tamias.subtask.wire.frames import END, RECORDS, Blob
 from tamias.testing.continuous_process_engine import ContinuousProcessEngine
 from tamias.testing.local_slots import InProcessSlots
 from tamias.types.by_value import dumps
-from tests.live_jobs import Tracks, until
+from tests.live_jobs import Tracks, comes_to_rest, until
 from tests.operators.async_io.services import Ask, Service, allowed
 from tests.operators.windows.local_run import Run, environment, graph_of
 from tests.slot import small_job
@@ -110,6 +110,25 @@ def test_a_slow_service_delays_no_other_subtask_of_the_slot(slots, chained):
             break
     assert lines == [f"answer> {n}" for n in range(20)]
     assert service.most == 2
+
+
+@pytest.mark.parametrize("chained", [True, False], ids=["behind its source", "behind an exchange"])
+def test_a_slow_service_stops_the_source_of_its_records(tmp_path, chained):
+    service, read = Service(gate=allowed), Tracks(tmp_path / "read")
+
+    def draw(env):
+        source = DataGeneratorSource(lambda n: read((n, bytes(20_000))), 1 << 60)
+        numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+        numbers = numbers if chained else numbers.key_by(lambda n: 0).map(lambda n: n)
+        AsyncDataStream.ordered_wait(numbers, Ask(service), Time.seconds(600), 2).filter(lambda n: False).print()
+
+    graph = small_job.graph(draw)
+    engine = ContinuousProcessEngine(graph, pool=InProcessSlots(1))
+    assert engine.deploy(small_job.deployment(graph)) is None
+    until(lambda: len(service.asked) == 2)
+    until(lambda: comes_to_rest(read))
+    assert read.count < 5_000, "the queues between two subtasks hold some megabytes"
+    engine.shutdown()
 
 
 def test_the_time_for_which_records_wait_for_a_service_counts_as_busy(slots):
