@@ -113,7 +113,10 @@ class WatermarkGenerator(ABC):
 
     @abstractmethod
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """Emit the watermark of periodic generators. Called at the end of every epoch."""
+        """Emit the watermark of periodic generators.
+
+        Called at the end of every epoch; where the job runs continuously, at `pipeline.auto-watermark-interval`.
+        """
 
 
 class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
