@@ -46,7 +46,8 @@ for key, value in {"spark.master": master, "spark.driver.host": "127.0.0.1", "sp
 for setting in settings:
     conf.set_string(*setting.split("=", 1))
 env = StreamExecutionEnvironment.get_execution_environment(conf)
-env.set_parallelism(3)
+# Continuously every subtask holds a core of four.
+env.set_parallelism(2 if conf.get_string("tamias.execution", "") == "continuous" else 3)
 env.enable_checkpointing(300)
 env.get_checkpoint_config().set_checkpoint_storage_dir(folder)
 env.set_restart_strategy(RestartStrategies.fixed_delay_restart(10, 200))

@@ -45,6 +45,13 @@ def test_slots_end_with_the_jvm_of_their_executor_and_the_job_goes_on(cluster: C
 
 
 @pytest.mark.soak  # minutes: CI has half an hour for everything
+@pytest.mark.parametrize("fault", ["slot", "executor", "JVM of an executor"])
+def test_a_continuous_job_survives_what_a_cluster_loses(cluster: Cluster, tmp_path: Path, fault: str) -> None:
+    ended = run(cluster, tmp_path, fault, "tamias.execution=continuous")
+    assert ended.restarts >= 1
+
+
+@pytest.mark.soak  # minutes: CI has half an hour for everything
 def test_a_job_leaves_an_executor_whose_python_daemon_is_stopped(cluster: Cluster, tmp_path: Path) -> None:
     """Spark kills Python workers through the daemon. The executor ends, because tasks wait for a daemon that hangs."""
     stopped: list[int] = []
