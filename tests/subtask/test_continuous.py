@@ -35,7 +35,8 @@ def test_records_behind_a_mark_wait_until_the_mark_has_come_on_every_channel() -
     bench.give(1, records(5))
     assert bench.run() == [4, (EPOCH, order), 2, 5]
     (ack,) = bench.around.acks
-    assert (ack.epoch, ack.records_in, ack.held_blobs, ack.aligned_ms) == (7, 3, 1, pytest.approx(30))
+    assert (ack.epoch, ack.records_in, ack.held_blobs) == (7, 3, 1)
+    assert ack.aligned_ms == pytest.approx(30)
     assert bench.around.taken_blobs == 5, "a blob that waited is taken from its queue once"
     bench.host.shutdown()
 
