@@ -10,6 +10,7 @@ from tamias.clock import ManualClock
 from tamias.common import Configuration, Types, WatermarkStrategy
 from tamias.config.metric_settings import LatencySettings, latency_settings, state_latency_settings
 from tamias.config.rocksdb_options import rocksdb_settings
+from tamias.config.rocksdb_settings import COUNTERS, RocksDBSettings
 from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from tamias.datastream.state import (
@@ -30,6 +31,8 @@ from tamias.reporters.prometheus_text import prometheus_text
 from tamias.reporters.samples import samples_of
 from tamias.rest.known_jobs import KnownJob
 from tamias.rest.metric_answers import job_latencies
+from tamias.state.rocksdb.counter_metrics import counter_metrics
+from tamias.state.rocksdb.store import RocksStore
 from tamias.testing.drawn_job import drawn_job
 from tamias.testing.local_run import on_local_engine
 from tests.driver.submitted_jobs import start_locally
@@ -241,10 +244,40 @@ def test_properties_of_rocksdb_are_metrics_of_the_operator_by_flinks_keys():
     assert "uses.0.default.rocksdb.background-errors" not in metrics, "only what was asked for"
 
 
+def test_counters_of_rocksdb_are_metrics_of_the_operator_by_flinks_keys():
+    wanted = ("bytes-written", "compaction-read-bytes", "bytes-read")
+    keys = {f"state.backend.rocksdb.metrics.{name}": "true" for name in wanted}
+    _, metrics = run("rocksdb", keys)
+    names = {name for name in metrics if name.startswith("uses.0.rocksdb.")}
+    assert names == {f"uses.0.rocksdb.{name}" for name in ("bytes_written", "compact_read_bytes", "bytes_read")}
+
+
+def test_the_counters_of_a_store_count_what_is_read_and_written(tmp_path):
+    store = RocksStore(str(tmp_path / "counted"), RocksDBSettings(counters=("bytes-written", "bytes-read")))
+    batch = store.batch()
+    batch.put(b"12345678", b"value")
+    batch.done()
+    store.get(b"12345678")
+    metrics = counter_metrics(("bytes-written", "bytes-read", "stall-micros"), store.counters)
+    written, read, stalled = (each() for each in metrics.values())
+    assert written > len(b"12345678value")
+    assert (read, stalled) == (len(b"value"), 0)
+    store.close()
+    silent = RocksStore(str(tmp_path / "silent"), RocksDBSettings())
+    assert silent.counters() == {}, "statistics are off unless a counter is asked for"
+    silent.close()
+
+
+@pytest.mark.parametrize("key", COUNTERS)
+def test_rocksdb_has_a_counter_for_each_of_flinks_keys(key, tmp_path):
+    store = RocksStore(str(tmp_path / "counted"), RocksDBSettings(counters=(key,)))
+    assert COUNTERS[key] in store.counters()
+    store.close()
+
+
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("block-cache-hit", "only with its statistics on"),
         ("column-family-as-variable", "share one column family"),
         ("estimate-num-key", "did you mean"),
     ],

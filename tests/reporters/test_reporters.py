@@ -136,11 +136,12 @@ def test_prometheus_reads_flinks_names_with_the_token_only(run, desk_folder, cap
     job = f'job_id="{running.client.get_job_id()}",job_name="counted"'
     restarts = re.search(r"^flink_jobmanager_job_numRestarts\{(.*)\} 0$", text, re.M)
     assert restarts and job in restarts[1]
+    assert re.search(r"^flink_jobmanager_Status_JVM_Memory_Heap_Used\{host=[^}]*\} [1-9]\d+$", text, re.M)
     orders = counted.findall(text)
     assert len(orders) == 2
     assert all('operator_name="say \\"hi\\""' in labels for labels, _ in orders)
     assert {index for labels, _ in orders for index in re.findall(r'subtask_index="(\d)"', labels)} == {"0", "1"}
-    for name in ("numRecordsIn", "numRecordsInPerSecond", "busyTimeMsPerSecond", "currentInputWatermark"):
+    for name in ("numRecordsIn", "numRecordsInPerSecond", "accumulateBusyTimeMs", "currentInputWatermark"):
         assert len(re.findall(rf"^flink_taskmanager_job_task_{name}\{{", text, re.M)) == 2, name
     assert len(re.findall("^# TYPE flink_jobmanager_job_numRestarts gauge$", text, re.M)) == 1
     running.end()

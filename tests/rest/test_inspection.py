@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tamias.reporters.samples import samples_of
+from tamias.rest import process_answers
+from tamias.rest.known_jobs import KnownJob
 from tamias.testing.process_engine import on_process_engine
 from tests import live_jobs
 from tests.driver.submitted_jobs import noted_handles
@@ -145,9 +150,21 @@ def test_slots_that_are_processes_show_their_logs_and_their_stacks(caller, web, 
             assert caller.ask("GET", "/taskmanagers/nobody/log")[0] == 404
             stacks = caller.get(f"/taskmanagers/{slot['id']}/thread-dump")["threadInfos"]
             assert any("slot-connection" in each["threadName"] for each in stacks)
+            named = {(each.scope, each.name): each for each in samples_of(web.jobs.running())}
+            memory = named["taskmanager", "Status.JVM.Memory.Heap.Used"]
+            assert memory.variables["tm_id"] == slot["id"] and memory.value > 1 << 20
         finally:
             handle.cancel()
             handle.wait_for_end(30)
+
+
+def test_a_process_of_this_machine_is_not_taken_for_a_slot_of_another_one():
+    progress = SimpleNamespace(slot_pids=(os.getppid(),))  # the number of a slot elsewhere, and of a process here
+    handle = SimpleNamespace(job_id="job", progress=lambda: progress)
+    job = KnownJob(handle, SimpleNamespace(graph=SimpleNamespace(slot_count=1)))
+    jobs = SimpleNamespace(running=lambda: [job])
+    assert list(process_answers.metrics_of_slots(job)) == []
+    assert process_answers.slot_metrics(jobs, "job-slot-0")["Status.JVM.Memory.Heap.Used"] == 0
 
 
 def printing(number):

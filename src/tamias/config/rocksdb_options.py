@@ -15,7 +15,7 @@ from typing import Any
 
 from tamias.config.configuration import Configuration
 from tamias.config.option import ConfigOption
-from tamias.config.rocksdb_settings import COMPRESSIONS, MEBIBYTE, NATIVE_METRICS, PREDEFINED, RocksDBSettings
+from tamias.config.rocksdb_settings import COMPRESSIONS, COUNTERS, MEBIBYTE, NATIVE_METRICS, PREDEFINED, RocksDBSettings
 from tamias.config.value_text import parse_bool, parse_choice, parse_int, parse_list, parse_memory_bytes
 from tamias.errors import ConfigurationError
 
@@ -36,6 +36,7 @@ def rocksdb_settings(configuration: Configuration) -> RocksDBSettings:
     if not USE_BLOOM_FILTER.read(configuration):
         given["bloom_bits_per_key"] = 0
     given["native_metrics"] = tuple(name for name, option in NATIVE.items() if option.read(configuration))
+    given["counters"] = tuple(name for name, option in COUNTED.items() if option.read(configuration))
     return replace(settings, **given)
 
 
@@ -54,7 +55,7 @@ def require_rocksdict() -> None:
 
 def declared_keys() -> set[str]:
     """Return every key that is declared here."""
-    found = (*_FIELDS.values(), *_CONDITIONS, *NATIVE.values(), PREDEFINED_OPTIONS, USE_BLOOM_FILTER)
+    found = (*_FIELDS.values(), *_CONDITIONS, *NATIVE.values(), *COUNTED.values(), PREDEFINED_OPTIONS, USE_BLOOM_FILTER)
     return {option.key for option in found}
 
 
@@ -142,23 +143,21 @@ OPTIONS_FACTORY = ConfigOption[str | None](
     sentence="A Python class, by its import path, whose create_db_options(options) may change rocksdict.Options.",
 )
 
-_STATISTICS = (
-    "block-cache-hit", "block-cache-miss", "bloom-filter-full-positive", "bloom-filter-full-true-positive",
-    "bloom-filter-useful", "bytes-read", "bytes-written", "compaction-read-bytes", "compaction-write-bytes",
-    "iter-bytes-read", "stall-micros",
-)  # fmt: skip
-_NOT_HAD = {
-    **dict.fromkeys(
-        _STATISTICS,
-        "RocksDB counts it only with its statistics on, which slows every access; ask for its properties",
-    ),
-    "column-family-as-variable": "all states of an operator share one column family, 'default'",
-}
+_NOT_HAD = {"column-family-as-variable": "all states of an operator share one column family, 'default'"}
 NATIVE: dict[str, ConfigOption[bool]] = {
     name: ConfigOption[bool](
         f"{PREFIX}metrics.{name}", parse_bool, False, sentence=f"Whether RocksDB's property `{name}` is a metric."
     )
     for name in NATIVE_METRICS
+}
+COUNTED: dict[str, ConfigOption[bool]] = {
+    name: ConfigOption[bool](
+        f"{PREFIX}metrics.{name}",
+        parse_bool,
+        False,
+        sentence=f"Whether RocksDB's counter `{name}` is a metric. Counting makes every access to RocksDB slower.",
+    )
+    for name in COUNTERS
 }
 
 _FIELDS: dict[str, ConfigOption[Any]] = {

@@ -33,6 +33,20 @@ NATIVE_METRICS = (
     "size-all-mem-tables", "total-sst-files-size",
 )  # fmt: skip
 LEVELS = 7  # of files, for `num-files-at-level`
+# Flink's keys of the counters that RocksDB has where its statistics are on, and their names in the statistics.
+COUNTERS = {
+    "block-cache-hit": "block.cache.hit",
+    "block-cache-miss": "block.cache.miss",
+    "bloom-filter-full-positive": "bloom.filter.full.positive",
+    "bloom-filter-full-true-positive": "bloom.filter.full.true.positive",
+    "bloom-filter-useful": "bloom.filter.useful",
+    "bytes-read": "bytes.read",
+    "bytes-written": "bytes.written",
+    "compaction-read-bytes": "compact.read.bytes",
+    "compaction-write-bytes": "compact.write.bytes",
+    "iter-bytes-read": "db.iter.bytes.read",
+    "stall-micros": "stall.micros",
+}
 
 
 @dataclass(frozen=True)
@@ -60,6 +74,7 @@ class RocksDBSettings:
     options_factory: str | None = None
     cache_bytes: int = 256 * MEBIBYTE  # of entries in use, in front of all instances in a slot
     native_metrics: tuple[str, ...] = ()  # of `NATIVE_METRICS`: those that are reported
+    counters: tuple[str, ...] = ()  # of `COUNTERS`: those that are reported; any of them turns RocksDB's statistics on
 
 
 # Flink's predefined options: the fields in which each set differs from the defaults.

@@ -180,6 +180,8 @@ class JobMetrics:
             "busyTimeMsPerSecond": round(rates.busy_ms, 3),
             "backPressuredTimeMsPerSecond": round(rates.blocked_ms, 3),
             "idleTimeMsPerSecond": round(rates.idle_ms, 3),
+            "accumulateBusyTimeMs": round(totals.busy_ms, 3),
+            "accumulateBackPressuredTimeMs": round(totals.blocked_ms, 3),
         }
 
     @staticmethod

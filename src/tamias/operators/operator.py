@@ -49,9 +49,6 @@ def _parts(function: ListCheckpointed[Any], given: Any) -> list[Any]:
     return list(given or ())
 
 
-_COLUMN_FAMILY = "default"  # RocksDB's own name: all states of an operator share it
-
-
 class RuntimeOperator(ABC):
     """One operator of a chain in one subtask."""
 
@@ -172,10 +169,10 @@ class RuntimeOperator(ABC):
         return environment.metrics.setdefault(operator.id, MetricGroup(environment.clock, variables))
 
     def register_backend_metrics(self) -> None:
-        """Register the metrics of the state backend itself. Flink: in a group with the name of the column family."""
+        """Register the metrics of the state backend itself."""
         found = {} if self.backend is None else self.backend.native_metrics()
         for name, read in found.items():
-            self.metric_group().add_group(_COLUMN_FAMILY).gauge(name, read)
+            self.metric_group().gauge(name, read)
 
     def connect_time(self, forward_watermark: Callable[[int], None], forward_idle: Callable[[bool], None]) -> None:
         """Take the callables through which an operator that holds watermarks forwards them. Called after `open`."""

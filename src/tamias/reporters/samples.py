@@ -12,10 +12,12 @@ from tamias.metrics.histogram import QUANTILES
 from tamias.metrics.reports import Report
 from tamias.rest.known_jobs import KnownJob, flink_id
 from tamias.rest.metric_answers import job_metrics
+from tamias.rest.process_answers import driver_metrics, metrics_of_slots
 from tamias.rest.subtask_answers import HOST
 
 __all__ = ["Sample", "samples_of"]
 
+DRIVER, SLOT = "jobmanager", "taskmanager"
 JOB, TASK, OPERATOR = "jobmanager.job", "taskmanager.job.task", "taskmanager.job.task.operator"
 TASK_MANAGER_JOB = "taskmanager.job"
 
@@ -30,9 +32,12 @@ class Sample(NamedTuple):
 
 
 def samples_of(jobs: Iterable[KnownJob]) -> Iterator[Sample]:
-    """Return every metric of jobs that is a finite number."""
+    """Return every metric of jobs, of this driver and of the slots that is a finite number."""
+    yield from _numbers(DRIVER, {"host": HOST}, driver_metrics())
     for job in jobs:
         of_job = {"host": HOST, "job_id": job.job_id, "job_name": job.handle.job_name}
+        for slot_id, values in metrics_of_slots(job):
+            yield from _numbers(SLOT, {"host": HOST, "tm_id": slot_id}, values)
         yield from _numbers(JOB, of_job, job_metrics(job))
         yield from _latencies(job, of_job)
         for vertex in job.vertices:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ from tamias.slot.recent_log import SlotLogs
 from tamias.slot.thread_stacks import ThreadStack
 from tamias.web.http_messages import FileAnswer, Request, Response, not_found
 
+_SLOT = b"tamias.slot.slot_main"
+_ELSEWHERE = 0  # no process has this number
 _TEXT = "text/plain; charset=UTF-8"
 _NO_MEMORY = dict.fromkeys(
     (
@@ -58,7 +60,7 @@ def slot_details(jobs: KnownJobs, slot_id: str) -> dict[str, Any]:
     allocated = {"jobId": job.job_id, "resource": _NO_RESOURCE, "assignedTasks": _assigned(job, slot)}
     return _slot(job, slot) | {
         "allocatedSlots": [allocated],
-        "metrics": {**_NO_METRICS, "heapUsed": _resident_bytes(_pid(job, slot)), "garbageCollectors": []},
+        "metrics": {**_NO_METRICS, "heapUsed": _resident_bytes(_process_here(job, slot)), "garbageCollectors": []},
     }
 
 
@@ -77,7 +79,15 @@ def find_slot(jobs: KnownJobs, slot_id: str) -> tuple[KnownJob, int]:
 
 def slot_metrics(jobs: KnownJobs, slot_id: str) -> dict[str, Any]:
     """Return the metrics of a slot's process, under Flink's names."""
-    return _process_metrics(_pid(*find_slot(jobs, slot_id)))
+    return _process_metrics(_process_here(*find_slot(jobs, slot_id)))
+
+
+def metrics_of_slots(job: KnownJob) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Return the metrics of each slot that is a process of its own on this machine, by the name of the slot."""
+    for slot in range(_count(job)):
+        pid = _process_here(job, slot)
+        if pid not in (_ELSEWHERE, os.getpid()):
+            yield job.slot_id(slot), _process_metrics(pid)
 
 
 def over_slots(jobs: KnownJobs, request: Request) -> list[dict[str, Any]]:
@@ -85,15 +95,16 @@ def over_slots(jobs: KnownJobs, request: Request) -> list[dict[str, Any]]:
     wanted = request.many("taskmanagers")
     found = [(job, slot) for job in jobs.running() for slot in range(_count(job))]
     chosen = [each for each in found if wanted is None or each[0].slot_id(each[1]) in wanted]
-    return aggregated([_process_metrics(_pid(*each)) for each in chosen], request)
+    return aggregated([_process_metrics(_process_here(*each)) for each in chosen], request)
 
 
 def _slot(job: KnownJob, slot: int) -> dict[str, Any]:
     memory = _memory_bytes()
-    resident = _resident_bytes(_pid(job, slot))
+    here = _process_here(job, slot)
+    resident = _resident_bytes(here)
     return {
         "id": job.slot_id(slot),
-        "path": f"process {_pid(job, slot)} on {HOST}",
+        "path": f"process {_pid(job, slot)} on {HOST if here else 'another machine'}",
         "dataPort": -1,
         "jmxPort": -1,
         "timeSinceLastHeartbeat": job.statistics.clock.now_ms(),
@@ -121,6 +132,19 @@ def _pid(job: KnownJob, slot: int) -> int:
     """Return the process of a slot; the driver's own if its subtasks run there."""
     pids = job.handle.progress().slot_pids
     return pids[slot] if slot < len(pids) else os.getpid()
+
+
+def _process_here(job: KnownJob, slot: int) -> int:
+    """Return the process of a slot on this machine; `_ELSEWHERE` if the slot has ended, or is on another one.
+
+    The number of a process of another machine may be that of any process of this one.
+    """
+    pid = _pid(job, slot)
+    try:
+        is_slot = _SLOT in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        is_slot = False
+    return pid if is_slot or pid == os.getpid() else _ELSEWHERE
 
 
 def _assigned(job: KnownJob, slot: int) -> int:

@@ -107,6 +107,10 @@ class RocksTables:
         """Return a property of the instance that is a number; 0 while there is no instance."""
         return self.store.number(name) if self.is_open else 0
 
+    def counters(self) -> dict[str, int]:
+        """Return what the instance has counted; nothing while there is no instance."""
+        return self.store.counters() if self.is_open else {}
+
     @property
     def merging(self) -> Merging:
         """The merging of the instance's files."""

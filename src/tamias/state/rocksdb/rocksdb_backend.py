@@ -38,6 +38,7 @@ from tamias.state.declared import Declaration
 from tamias.state.heap.heap_backend import HeapStateBackend
 from tamias.state.keyed_backend import CapturedState, KeyedStateBackend, KeyedStates, Translate
 from tamias.state.rocksdb.canonical_snapshot import CapturedEntries
+from tamias.state.rocksdb.counter_metrics import counter_metrics
 from tamias.state.rocksdb.handles import (
     RocksListState,
     RocksMapState,
@@ -55,6 +56,8 @@ from tamias.state.snapshots import WINDOWED, OperatorRestore, StateInfo
 from tamias.state.table import Table
 from tamias.state.table_states import TableStates
 from tamias.storage.file_store import FileStore
+
+_COLUMN_FAMILY = "default"  # RocksDB's own name: all states of an operator share it
 
 
 class _RocksStates(TableStates):
@@ -150,7 +153,9 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
             for name in self.rocks.settings.native_metrics
             for level in (range(LEVELS) if name == "num-files-at-level" else ("",))
         ]
-        return {f"rocksdb.{name}": partial(self.rocks.number, name) for name in properties}
+        # Flink: properties are in a group with the name of the column family, and counters are not.
+        found = {f"{_COLUMN_FAMILY}.rocksdb.{name}": partial(self.rocks.number, name) for name in properties}
+        return found | counter_metrics(self.rocks.settings.counters, self.rocks.counters)
 
     def adopt(self, table: Table) -> None:
         self._beside.key_type = self.key_type

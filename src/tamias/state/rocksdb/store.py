@@ -9,6 +9,7 @@ An error of RocksDB becomes a `StateError` that names the folder.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from tamias.errors import StateError
 from tamias.keygroups import KeyGroupRange
 from tamias.state.rocksdb.key_bytes import PREFIX
 from tamias.state.rocksdb.store_options import make_options
+
+_COUNTER = re.compile(r"^rocksdb\.(\S+) COUNT : (\d+)$", re.MULTILINE)  # a line of the statistics
 
 META = b"\xff\xff"
 """The prefix of entries about the instance itself. It sorts behind the last possible key group."""
@@ -45,7 +48,7 @@ class RocksStore:
         self._settings = settings
         self._rocksdict = rocksdict
         access = rocksdict.AccessType.read_only() if read_only else rocksdict.AccessType.read_write()
-        options = make_options(rocksdict, settings)
+        options = self._options = make_options(rocksdict, settings)
         options.create_if_missing(create)
         try:
             self._db = rocksdict.Rdict(folder, options, access_type=access)
@@ -96,6 +99,11 @@ class RocksStore:
         if found is None:
             raise StateError(f"RocksDB in {self.folder!r} has no property {name!r}")
         return int(found)
+
+    def counters(self) -> dict[str, int]:
+        """Return what RocksDB has counted since the instance was opened, by its names, where its statistics are on."""
+        text = self._options.get_statistics() or ""
+        return {name: int(count) for name, count in _COUNTER.findall(text)}
 
     # -------------------------------------------------------------------------------------------------------- writing
 

@@ -50,6 +50,8 @@ def make_options(rocksdict: Any, settings: RocksDBSettings) -> Any:
     options.set_max_manifest_file_size(1 << 16)  # the manifest grows with every file, and every checkpoint writes it
     options.set_keep_log_file_num(2)
     options.set_stats_dump_period_sec(0)
+    if settings.counters:
+        options.enable_statistics()
     _set_compaction(rocksdict, options, settings)
     if settings.options_factory is not None:
         _factory(settings.options_factory).create_db_options(options)
