@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tamias.checkpoint.restore_point import resolve
-from tamias.cli.main import main
+from tamias.cli.main import _parser, _with_trigger, main
 from tamias.testing.local_run import on_local_engine
 
 PROGRAM = """
@@ -146,6 +146,8 @@ def test_a_program_that_is_not_there_is_said_so(capsys):
         ["savepoint", "show"],
         ["cancel"],
         ["cancel", "-s"],
+        ["stop", "-type", "either", "job"],
+        ["savepoint", "job", "--native", "--type", "canonical"],
     ],
 )
 def test_a_command_that_is_not_understood_exits_with_2(arguments, capsys):
@@ -278,3 +280,13 @@ def test_the_module_is_a_command():
     command = [sys.executable, "-m", "tamias", "--help"]
     found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert "savepoint" in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("given", "is_native"),
+    [([], False), (["--native"], True), (["-type", "native"], True), (["--type", "CANONICAL"], False)],
+)
+@pytest.mark.parametrize("command", [["stop"], ["savepoint"]])
+def test_the_format_of_a_savepoint_is_named_as_in_flink_or_shorter(command, given, is_native):
+    parsed = _parser().parse_args(_with_trigger([*command, *given, "job"]))
+    assert parsed.native is is_native

@@ -86,10 +86,10 @@ def test_a_savepoint_is_triggered_and_the_job_goes_on(start, capsys, tmp_path, m
     assert process.poll() is None
 
 
-@pytest.mark.parametrize("drain", [[], ["--drain"]])
-def test_a_job_is_stopped_and_the_answer_comes_before_its_process_ends(start, capsys, tmp_path, drain):
+@pytest.mark.parametrize("more", [["-type", "canonical"], ["--drain"]])
+def test_a_job_is_stopped_and_the_answer_comes_before_its_process_ends(start, capsys, tmp_path, more):
     process, _ = start("first")
-    assert main(["stop", "-p", str(tmp_path), *drain, "first"]) == 0
+    assert main(["stop", "-p", str(tmp_path), *more, "first"]) == 0
     assert resolve(capsys.readouterr().out.strip())[1].kind == "savepoint"
     assert process.wait(30) == 0
 

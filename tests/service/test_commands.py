@@ -135,12 +135,6 @@ def test_a_service_that_cannot_start_says_why(service, capsys):
     assert "tamias.web.certificate-file: '/nowhere.pem' cannot be used" in capsys.readouterr().err
 
 
-def test_an_entry_class_is_refused_with_what_to_do(service, capsys):
-    with pytest.raises(SystemExit):
-        main(["run", "-c", "org.Main", "endless.py"])
-    assert "a Python program has none: name the script" in capsys.readouterr().err
-
-
 def test_without_a_service_a_submission_says_what_to_do(service, capsys):
     assert main(["run", "-d", "endless.py"]) == 1
     assert "tamias service start" in capsys.readouterr().err
@@ -149,9 +143,18 @@ def test_without_a_service_a_submission_says_what_to_do(service, capsys):
 def test_the_plan_of_a_program_is_printed_and_nothing_runs(service, capsys, programs):
     text = (programs / "endless.py").read_text().replace("with on_local_engine():", "if True:")
     (programs / "drawn.py").write_text(text)
-    assert main(["info", "drawn.py"]) == 0
+    assert main(["info", "-p", "3", "-D", "pipeline.max-parallelism=12", "drawn.py"]) == 0
     printed = capsys.readouterr().out
-    assert len(json.loads(printed[printed.index("{") :])["nodes"]) >= 2
+    nodes = json.loads(printed[printed.index("{") :])["nodes"]
+    assert len(nodes) >= 2
+    assert {node["parallelism"] for node in nodes} == {3}
+
+
+@pytest.mark.parametrize("command", ["run", "info"])
+def test_an_entry_class_is_refused_with_what_to_do(command, service, capsys):
+    with pytest.raises(SystemExit):
+        main([command, "-c", "org.Main", "endless.py"])
+    assert "a Python program has none: name the script" in capsys.readouterr().err
 
 
 def test_a_log_is_followed_whole_where_a_look_ends_in_the_middle_of_a_character(client, running, programs, capsys):

@@ -1,6 +1,5 @@
 """Where a client goes when a server names another one as the leader."""
 
-import subprocess
 from contextlib import ExitStack
 
 import pytest
@@ -13,11 +12,7 @@ from tamias.web.http_server import WebServer, tcp_socket
 from tamias.web.routes import Routes
 from tamias.web.serving import serve
 from tamias.web.token_file import read_token
-
-_OPENSSL = (
-    "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=tamias "
-    "-addext subjectAltName=IP:127.0.0.1 -keyout - -out -"
-)
+from tests.self_signed import self_signed
 
 
 @pytest.fixture
@@ -60,8 +55,7 @@ def test_a_client_follows_a_standby_to_the_leader(closing, tmp_path):
 
 @pytest.mark.parametrize("scheme", ["https", "HTTPS"])
 def test_a_client_never_follows_from_tls_to_plain_http(closing, tmp_path, scheme):
-    certificate, asked = tmp_path / "server.pem", []
-    certificate.write_bytes(subprocess.run(_OPENSSL.split(), capture_output=True, check=True).stdout)
+    certificate, asked = self_signed(tmp_path / "server.pem"), []
     address, token = standby_of(closing, tmp_path, leader_of(closing, asked), certificate)
     client = WebClient(address.replace("https", scheme), token, str(certificate), patience_s=0.0)
     assert client.ask("GET", "/things").status == 307

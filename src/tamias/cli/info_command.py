@@ -15,12 +15,18 @@ from tamias.graph.plan import execution_plan
 __all__ = ["show_plan"]
 
 
-def show_plan(script: str, arguments: Sequence[str]) -> int:
-    """Run a program up to the start of its first job, and print the plan of the job."""
+def show_plan(script: str, arguments: Sequence[str], configuration: Configuration) -> int:
+    """Run a program up to the start of its first job, and print the plan of the job.
+
+    Args:
+        script: The program.
+        arguments: Its arguments.
+        configuration: What its environments start from.
+    """
 
     def show(graph: JobGraph, settings: JobSettings) -> NoReturn:
         print(execution_plan(graph))
         raise SystemExit(0)
 
     with jobs_submitted_by(show):
-        return run_program(script, arguments, Configuration())
+        return run_program(script, arguments, configuration)

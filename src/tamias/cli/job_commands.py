@@ -59,10 +59,12 @@ class _ServiceJob(NamedTuple):
     service: ServiceClient
 
 
-def service_for(address: str | None, token_file: str | None) -> ServiceClient | None:
+def service_for(
+    address: str | None, token_file: str | None, certificate_file: str | None = None
+) -> ServiceClient | None:
     """Return the client of the service that a command names, or of the user's own; None if none runs."""
-    if address is not None or token_file is not None:
-        return ServiceClient(address, token_file)
+    if address is not None or token_file is not None or certificate_file is not None:
+        return ServiceClient(address, token_file, certificate_file)
     if variables.variable(variables.SERVICE_ADDRESS) is not None or own_service() is not None:
         return ServiceClient()
     return None

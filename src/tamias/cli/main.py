@@ -5,7 +5,7 @@
     tamias list [-a | -r | -s]
     tamias logs [-f] JOB
     tamias top
-    tamias info script.py [argument ...]
+    tamias info [-p N] [-D key=value ...] script.py [argument ...]
     tamias rescale -p N JOB
     tamias upgrade [-n] JOB script.py [argument ...]
     tamias stop [-p DIRECTORY] [-d] JOB
@@ -23,7 +23,7 @@
     tamias state edit PATH UID FILE:FUNCTION NEW
     tamias --version
 
-Commands for jobs take `-m ADDRESS` and `--token-file FILE` for a service on another machine.
+Commands for jobs take `-m ADDRESS`, `--token-file FILE` and `--certificate-file FILE` for a service on another machine.
 
 Exit codes: 0 for success, 1 for a failure, 2 for wrong arguments, 130 for an interrupt. `run` exits with the code of
 the program.
@@ -36,14 +36,13 @@ import os
 import select
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import tamias
-from tamias.cli import job_commands as jobs
 from tamias.cli import savepoint_commands as savepoints
 from tamias.cli import service_commands as services
 from tamias.cli import state_commands as states
 from tamias.cli.info_command import show_plan
+from tamias.cli.job_arguments import add_jobs, add_service_address, add_trigger
 from tamias.cli.run_command import run_program
 from tamias.cli.submission import run_submission, submit_program
 from tamias.config import options
@@ -105,15 +104,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"tamias {tamias.__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="command")
     _add_run(commands.add_parser("run", help="run a program, with settings for its environments"))
-    info = commands.add_parser("info", help="print the plan of a program, and run nothing")
-    info.add_argument("script", help="the program")
-    info.add_argument("arguments", nargs=argparse.REMAINDER, help="the arguments of the program")
-    info.set_defaults(command=lambda given: show_plan(given.script, given.arguments))
+    _add_info(commands.add_parser("info", help="print the plan of a program, and run nothing"))
     _add_service(commands.add_parser("service", help="start, stop or look at the standing service"))
     submission = commands.add_parser("submission")  # without a help line: the service calls it
     submission.add_argument("file")
     submission.set_defaults(command=lambda given: run_submission(given.file))
-    _add_jobs(commands)
+    add_jobs(commands)
     _add_savepoint(commands.add_parser("savepoint", help="trigger, list, show, dispose of, sign and verify savepoints"))
     _add_state(commands.add_parser("state", help="show, compare, export and edit the state in savepoints"))
     return parser
@@ -139,7 +135,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--files", metavar="PATH", action="append", default=[], help="a file or folder that the service needs too"
     )
-    _add_service_address(parser)
+    add_service_address(parser)
     # Flink: its spellings of the long names are accepted too.
     parser.add_argument(
         "-s", "--from-savepoint", "--fromSavepoint", metavar="PATH", help="start from this savepoint or checkpoint"
@@ -164,26 +160,29 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         type=str.upper,
         help="whether the job takes over the files of the savepoint; NO_CLAIM unless configured otherwise",
     )
+    _add_program(parser)
+    parser.set_defaults(command=lambda given: _run(parser, given))
+
+
+def _add_info(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "tamias info [-p N] [-D key=value ...] script.py [argument ...]"
+    _add_program(parser)
+    parser.set_defaults(command=lambda given: show_plan(given.script, given.arguments, _configuration(parser, given)))
+
+
+def _add_program(parser: argparse.ArgumentParser) -> None:
+    """Let a command name a program, and what its environments start from."""
     parser.add_argument("-p", "--parallelism", type=int, metavar="N", help="parallelism of operators without their own")
     parser.add_argument("-c", "--class", dest="entry_class", metavar="CLASS", help=argparse.SUPPRESS)
     _add_settings(parser, "a setting that overrides config.yaml and is overridden by the program")
     parser.add_argument("script", help="the program")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the arguments of the program")
-    parser.set_defaults(command=lambda given: _run(parser, given))
 
 
 def _add_settings(parser: argparse.ArgumentParser, help_text: str) -> None:
     parser.add_argument(
         "-D", dest="settings", metavar="key=value", action="append", default=[], type=_setting, help=help_text
     )
-
-
-def _add_service_address(parser: argparse.ArgumentParser) -> None:
-    # Flink: `-m` names the job manager.
-    parser.add_argument(
-        "-m", "--service", "--jobmanager", dest="address", metavar="ADDRESS", help="the service's address"
-    )
-    parser.add_argument("--token-file", metavar="FILE", help="the file with the token of the service")
 
 
 def _count(text: str) -> int:
@@ -206,7 +205,8 @@ def _setting(text: str) -> tuple[str, str]:
     return key.strip(), value
 
 
-def _run(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
+def _configuration(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Configuration:
+    """Return what the environments of a program start from, as far as all commands for programs say it."""
     if given.entry_class is not None:
         parser.error(
             f"-c names a class of a jar ({given.entry_class!r}); a Python program has none: name the script that "
@@ -215,6 +215,13 @@ def _run(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     configuration = Configuration()
     for key, value in given.settings:
         configuration.set_string(key, value)
+    if given.parallelism is not None:
+        configuration.set_integer(options.PARALLELISM.key, given.parallelism)
+    return configuration
+
+
+def _run(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
+    configuration = _configuration(parser, given)
     if given.from_savepoint is not None:
         configuration.set_string(options.RESTORE_PATH.key, savepoints.absolute(given.from_savepoint))
     if given.resume:
@@ -223,12 +230,10 @@ def _run(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
         configuration.set_boolean(options.RESTORE_IGNORE_UNCLAIMED.key, True)
     if given.claim_mode is not None:
         configuration.set_string(options.RESTORE_CLAIM_MODE.key, given.claim_mode)
-    if given.parallelism is not None:
-        configuration.set_integer(options.PARALLELISM.key, given.parallelism)
     target = given.target or ("service" if given.detached else "local")
     if target == "service":
         return submit_program(
-            ServiceClient(given.address, given.token_file),
+            ServiceClient(given.address, given.token_file, given.certificate_file),
             given.script,
             given.arguments,
             configuration.to_dict(),
@@ -255,129 +260,11 @@ def _add_service(parser: argparse.ArgumentParser) -> None:
         one.set_defaults(command=lambda given, command=command: command(Configuration.from_dict(dict(given.settings))))
 
 
-def _service_of(given: argparse.Namespace) -> ServiceClient | None:
-    return jobs.service_for(given.address, given.token_file)
-
-
-_JOB = "the id of the job, the beginning of the id, or the name, as `tamias list` shows them"
-
-
-def _add_jobs(commands: Any) -> None:
-    listing = commands.add_parser("list", help="list your jobs that run on this machine, and those of the service")
-    shown = listing.add_mutually_exclusive_group()
-    for short, name, help_text in (
-        ("-a", "all", "ended jobs of the service too"),
-        ("-r", "running", "running jobs only"),
-        ("-s", "scheduled", "jobs that have not started only"),
-    ):
-        shown.add_argument(short, f"--{name}", dest="shown", action="store_const", const=name, help=help_text)
-    _add_service_address(listing)
-    listing.set_defaults(command=lambda given: jobs.list_jobs(_service_of(given), given.shown or "unended"))
-    log = commands.add_parser("logs", help="print the log of a job of the service")
-    log.add_argument("-f", "--follow", action="store_true", help="print what is added, until the job has ended")
-    log.add_argument("job", metavar="JOB", help=_JOB)
-    _add_service_address(log)
-    log.set_defaults(command=lambda given: jobs.logs(_service_of(given), given.job, follow=given.follow))
-    _add_changes(commands)
-    live = commands.add_parser("top", help="show the jobs, live")
-    _add_service_address(live)
-    live.set_defaults(command=lambda given: jobs.top(_service_of(given)))
-    stop = commands.add_parser("stop", help="end a job with a savepoint")
-    stop.add_argument(
-        "-p",
-        "--savepoint-path",
-        "--savepointPath",
-        metavar="DIRECTORY",
-        help="the directory of the savepoint; else the job's default",
-    )
-    stop.add_argument(
-        "-d",
-        "--drain",
-        action="store_true",
-        help="advance event time to its end first; not for a job that is to be resumed",
-    )
-    stop.add_argument(
-        "--native", action="store_true", help="write the savepoint in the format of the job's state backend"
-    )
-    stop.add_argument("job", metavar="JOB", help=_JOB)
-    _add_service_address(stop)
-    stop.set_defaults(
-        command=lambda given: jobs.stop(
-            _service_of(given), given.job, given.savepoint_path, drain=given.drain, native=given.native
-        )
-    )
-    cancel = commands.add_parser("cancel", help="cancel a job")
-    cancel.add_argument(
-        "-s",
-        "--with-savepoint",
-        "--withSavepoint",
-        metavar="DIRECTORY",
-        nargs="?",
-        const="",
-        help="take a savepoint first, in this directory; else in the job's default",
-    )
-    cancel.add_argument("job", metavar="JOB", nargs="?", help=_JOB)
-    _add_service_address(cancel)
-    cancel.set_defaults(command=lambda given: _cancel(cancel, given))
-
-
-def _add_changes(commands: Any) -> None:
-    rescale = commands.add_parser("rescale", help="let a running job go on at another parallelism")
-    rescale.add_argument("-p", "--parallelism", type=int, required=True, metavar="N")
-    upgrade = commands.add_parser("upgrade", help="continue a job of the service with another program")
-    for one in (rescale, upgrade):
-        one.add_argument("--savepoint-path", "--savepointPath", metavar="DIRECTORY", help="where its savepoint goes")
-        one.add_argument("job", metavar="JOB", help=_JOB)
-        _add_service_address(one)
-    upgrade.add_argument(
-        "-n",
-        "--allow-non-restored-state",
-        "--allowNonRestoredState",
-        action="store_true",
-        help="drop saved state for which the new program has no operator, instead of failing",
-    )
-    upgrade.add_argument("script", help="the new program")
-    upgrade.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments; none for those of the old one")
-    rescale.set_defaults(
-        command=lambda given: jobs.rescale(_service_of(given), given.job, given.parallelism, given.savepoint_path)
-    )
-    upgrade.set_defaults(
-        command=lambda given: jobs.upgrade(
-            _service_of(given),
-            given.job,
-            given.script,
-            given.arguments,
-            given.savepoint_path,
-            drops_state=given.allow_non_restored_state,
-        )
-    )
-
-
-def _cancel(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
-    job, directory = given.job, given.with_savepoint
-    if job is None:
-        job, directory = directory, "" if directory else None  # Flink: a single argument after -s is the job
-    if not job:
-        parser.error("the following arguments are required: JOB")
-    return jobs.cancel(_service_of(given), job, with_savepoint=directory is not None, directory=directory or None)
-
-
 def _add_savepoint(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-d", "--dispose", metavar="PATH", help="the same as `dispose PATH`, in Flink's form")
     parser.set_defaults(command=lambda given: _dispose_or_explain(parser, given.dispose))
     commands = parser.add_subparsers(title="commands", metavar="command")
-    trigger = commands.add_parser("trigger", help="take a savepoint of a job that keeps running")
-    trigger.add_argument("job", metavar="JOB", help=_JOB)
-    trigger.add_argument(
-        "directory", metavar="DIRECTORY", nargs="?", help="the directory of the savepoint; else the job's default"
-    )
-    trigger.add_argument(
-        "--native", action="store_true", help="write the savepoint in the format of the job's state backend"
-    )
-    _add_service_address(trigger)
-    trigger.set_defaults(
-        command=lambda given: jobs.trigger(_service_of(given), given.job, given.directory, native=given.native)
-    )
+    add_trigger(commands)
     for name, command, help_text, argument in (
         ("list", savepoints.list_all, "list the savepoints and checkpoints below a directory", "DIRECTORY"),
         ("show", savepoints.show, "show what a savepoint or checkpoint holds", "PATH"),

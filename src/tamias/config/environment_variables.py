@@ -20,6 +20,8 @@ SERVICE_ADDRESS = "TAMIAS_SERVICE_ADDRESS"
 """The address of the service that commands of the command line go to, such as `https://host:8081`."""
 SERVICE_TOKEN_FILE = "TAMIAS_SERVICE_TOKEN_FILE"
 """The file with the token of that service."""
+SERVICE_CERTIFICATE_FILE = "TAMIAS_SERVICE_CERTIFICATE_FILE"
+"""The file with the certificate of that service, or of the authority that signed it, if the system does not know it."""
 SPARK_MASTER = "SPARK_MASTER"
 """The address of the Spark cluster, when the configuration has no `spark.master`."""
 

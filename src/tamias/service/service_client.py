@@ -32,7 +32,8 @@ class ServiceClient:
     Args:
         address: Where the service listens; None for `TAMIAS_SERVICE_ADDRESS`, or the user's own service here.
         token_file: The file with its token; None for `TAMIAS_SERVICE_TOKEN_FILE`, or that of the user's own service.
-        certificate_file: A certificate that the service's is signed with, if the system does not know it.
+        certificate_file: The certificate of the service, or of the authority that signed it, if the system does not
+            know it; None for `TAMIAS_SERVICE_CERTIFICATE_FILE`.
 
     Raises:
         ConfigurationError: No service runs, or its token cannot be read.
@@ -48,6 +49,7 @@ class ServiceClient:
     ) -> None:
         address = address or variables.variable(variables.SERVICE_ADDRESS)
         token_file = token_file or variables.variable(variables.SERVICE_TOKEN_FILE)
+        certificate_file = certificate_file or variables.variable(variables.SERVICE_CERTIFICATE_FILE)
         if address is None:
             running = own_service()
             if running is None:
