@@ -94,6 +94,23 @@ def test_without_the_token_nothing_is_told(start, token, path):
     assert status == 401 and b"token" in content
 
 
+def test_a_token_is_compared_in_constant_time(monkeypatch):
+    compared = []
+
+    def compare(given, known):
+        compared.append((given, known))
+        return False
+
+    monkeypatch.setattr("tamias.web.gate.hmac.compare_digest", compare)
+    gate = Gate(b"the token of this server")
+    assert not gate.knows({"Authorization": "Bearer the token of this server"}), "nothing else decides"
+    assert not gate.knows({"Authorization": "Bearer of another one"})
+    assert compared == [
+        (b"the token of this server", b"the token of this server"),
+        (b"of another one", b"the token of this server"),
+    ]
+
+
 def test_a_page_needs_no_token(start):
     assert ask(start(), "GET", "/", token=None) == (200, b"<p>page")
 
