@@ -53,6 +53,9 @@ def test_the_commands_of_the_page_do_what_it_says(service, capsys, tmp_path):
             job = out.strip()
             until(lambda: main(["list", "-r"]) == 0)
             capsys.readouterr()
+        if words == ["list", "-a"]:
+            head, *_, last = out.splitlines()
+            assert "FINISHED" in last and len(last) < head.index("process"), "a job that has ended has no process"
     assert own_service() is None
 
 

@@ -126,7 +126,8 @@ def _within(counts: Future[_Counts], until_s: float) -> _Counts:
 
 
 def _row(job: _Job, counts: _Counts) -> tuple[str, ...]:
-    return job.id, job.name, job.status, *counts, str(job.details["pid"] or "")
+    has_process = job.details["pid"] and job.status not in _ENDED  # the number may be another process's by now
+    return job.id, job.name, job.status, *counts, str(job.details["pid"]) if has_process else ""
 
 
 def trigger(service: ServiceClient | None, job: str, directory: str | None, *, native: bool) -> int:
