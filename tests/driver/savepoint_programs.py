@@ -50,6 +50,26 @@ def counting(stream, modulus=2, uid="count"):
     return stream.key_by(lambda n: n % modulus).process(Count()).uid(uid).name("count")
 
 
+class Rescale:
+    """Requests another parallelism of a job, as a deed of a script."""
+
+    def __init__(self, parallelism, **more):
+        self.parallelism, self.more = parallelism, more
+        self.future: Any = None
+
+    def __call__(self, handle):
+        self.handle = handle
+        self.future = handle.request_rescale(self.parallelism, **self.more)
+
+    @property
+    def path(self):
+        return self.future.result(0)
+
+    @property
+    def error(self):
+        return str(self.future.exception(0))
+
+
 class Ask:
     """Requests a savepoint of a job, as a deed of a script."""
 

@@ -28,32 +28,12 @@ from tamias.engine.local_engine import LocalEngine
 from tamias.testing.drawn_job import drawn_job
 from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedEngine, run_scripted, start_scripted
 from tests.driver.lives import POINTS
-from tests.driver.savepoint_programs import Ask, Ledger, counting, environment, numbers
+from tests.driver.savepoint_programs import Ask, Ledger, Rescale, counting, environment, numbers
 from tests.examples_by_profile import examples
 
 JOB = JobID.generate()
 COUNT = 150
 EXPECTED = Counter((n % 5, n // 5 + 1) for n in range(COUNT))
-
-
-class Rescale:
-    """Requests another parallelism of a job, as a deed of a script."""
-
-    def __init__(self, parallelism, **more):
-        self.parallelism, self.more = parallelism, more
-        self.future: Any = None
-
-    def __call__(self, handle):
-        self.handle = handle
-        self.future = handle.request_rescale(self.parallelism, **self.more)
-
-    @property
-    def path(self):
-        return self.future.result(0)
-
-    @property
-    def error(self):
-        return str(self.future.exception(0))
 
 
 def counted(env, splits=3, count=COUNT):

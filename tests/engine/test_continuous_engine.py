@@ -42,6 +42,9 @@ class NoSlots:
     def prepare(self, count: int) -> None:
         """Do nothing: there are no slots."""
 
+    def upcoming(self, count: int) -> list[SlotHandle]:
+        return []
+
     def resize(self, count: int) -> None:
         self.sizes.append(count)
 

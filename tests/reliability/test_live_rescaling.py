@@ -73,6 +73,29 @@ def test_slot_that_is_killed_during_the_switch_costs_no_record(
         assert len(client.get_progress().slot_pids) in (0, 2)
 
 
+@pytest.mark.parametrize("continuous", [False, True], ids=["epochs", "continuous"])
+@pytest.mark.parametrize(
+    ("slot", "what", "succeeds"),
+    [(0, "kill", False), (2, "kill", True), (0, "error", True), (2, "error", True)],
+    ids=["slot in use dies", "spare slot dies", "slot in use fails", "spare slot fails"],
+)
+def test_slot_that_does_not_come_to_read_state_in_advance_costs_no_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, slot: int, what: str, succeeds: bool, continuous: bool
+) -> None:
+    folder = tmp_path / "faults"
+    folder.mkdir()
+    monkeypatch.setenv("TAMIAS_FAULT_DIR", str(folder))
+    monkeypatch.setenv("TAMIAS_FAULT", f"preload:{slot}:1:{what}")
+    with on_process_engine(continuous=continuous):
+        results, client, held = started(tmp_path / "job", 2)
+        until(lambda: client.get_progress().records_read > 100)
+        outcome = client.rescale(3).exception(60)
+        assert os.listdir(folder), "the fault has happened"
+        assert (outcome is None) is succeeds
+        held.let_go()
+        assert sorted(results) == sorted(expected_tally(RECORDS, KEYS))
+
+
 def test_spare_slot_that_is_lost_before_the_switch_is_replaced(tmp_path: Path) -> None:
     """Spare slots are started while the job runs: the loss of one is no failure of the job."""
     with on_process_engine():

@@ -42,10 +42,11 @@ class AutoscalerSettings:
 
 @dataclass(frozen=True)
 class ElasticitySettings:
-    """What a job follows; None for what it does not."""
+    """What a job follows; None for what it does not. With `preloads`, slots read state before a rescale."""
 
     reactive: ReactiveSettings | None = None
     autoscaler: AutoscalerSettings | None = field(default=None)
+    preloads: bool = True
 
 
 def elasticity_settings(configuration: Configuration) -> ElasticitySettings:
@@ -78,4 +79,4 @@ def elasticity_settings(configuration: Configuration) -> ElasticitySettings:
             f"a job follows its places ({options.SCHEDULER_MODE.key}: reactive) or its load "
             f"({options.AUTOSCALER.key}: true), not both: remove one of the two"
         )
-    return ElasticitySettings(reactive, autoscaler)
+    return ElasticitySettings(reactive, autoscaler, options.PRELOAD.read(configuration))

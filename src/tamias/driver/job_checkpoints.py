@@ -12,6 +12,7 @@ from tamias.checkpoint import events
 from tamias.checkpoint.checkpoint_directory import CheckpointDirectory
 from tamias.checkpoint.coordinator import CheckpointCoordinator, CheckpointStats
 from tamias.checkpoint.restore_plan import settled_subtasks
+from tamias.checkpoint.restore_point import RestorePoint
 from tamias.checkpoint.schedule import CoordinatorSettings
 from tamias.config.checkpoint_settings import KEEP_ALL_FAILURES, CheckpointSettings
 from tamias.driver.checkpoint_actions import CheckpointActions
@@ -26,6 +27,7 @@ from tamias.driver.savepoint_requests import SavepointRequest, SavepointRequests
 from tamias.engine.protocol import Engine
 from tamias.functions.job_status import JobStatus
 from tamias.graph.addresses import SubtaskId
+from tamias.graph.job_graph import JobGraph
 from tamias.operators.epoch import SavepointOrder
 from tamias.slot.slot_events import SlotEvent, SnapshotWritten
 from tamias.state.snapshots import RestorePlan
@@ -73,6 +75,7 @@ class JobCheckpoints:
         self._engine = engine
         self._directory = directory
         self._retained = retained
+        self._recovery = recovery
         self._output = output
         self._attempt: int | None = None
         self._under_way: set[int] = set()  # checkpoints whose epochs have not ended
@@ -103,6 +106,15 @@ class JobCheckpoints:
                 "flight, so there is nothing to align and nothing to store; checkpoints are taken as always",
                 job.name,
             )
+
+    def plan_for(self, graph: JobGraph) -> RestorePlan | None:
+        """Return what the subtasks of a graph would restore from the newest checkpoint; None if there is none.
+
+        Raises:
+            RestoreError: Its state does not fit the graph.
+        """
+        newest = self._retained.newest
+        return None if newest is None else self._recovery.plan(graph, RestorePoint(self._directory.files, newest))
 
     # --------------------------------------------------------------------------------------------------- attempts
 

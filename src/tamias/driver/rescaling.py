@@ -1,8 +1,8 @@
 """A change of a job's parallelism while the job runs: what happens beside its records, and what is remembered of it.
 
 accept     the graph is drawn at the new parallelism; a request that cannot be met is refused, and nothing changes
-attend     slots start and a checkpoint is taken in the background, while records flow
-is_ready   both are done: `RescaleSwitch` takes the last checkpoint and ends the attempt
+attend     slots start and a checkpoint is taken in the background, while records flow; then slots read its state
+is_ready   all that is done: `RescaleSwitch` takes the last checkpoint and ends the attempt
 begin      the next attempt has the new graph, and restores that checkpoint
 settle     its first epoch has ended: the request is answered
 go_back    it has failed: the next attempt has the graph before, and restores the same checkpoint
@@ -48,6 +48,7 @@ class _Change:
         newest_id: The newest checkpoint that was begun before the rescale was accepted.
         began_ms: When it was accepted, in milliseconds since 1970.
         background: The checkpoint that is taken while records flow.
+        preloading: The slots read the state of that checkpoint, or a newer one; None: not yet, or they need not.
         before: The graph before the switch; None until the switch.
         path: The checkpoint of the switch.
         stands_since: When the last epoch at the old parallelism had ended.
@@ -59,6 +60,7 @@ class _Change:
     began_ms: int
     background: CheckpointRequest = field(default_factory=CheckpointRequest)
     preparation: _Preparation = field(default_factory=_Preparation)
+    preloading: _Preparation | None = None
     before: JobGraph | None = None
     path: str = ""
     stands_since: float = 0.0
@@ -165,16 +167,52 @@ class Rescaling:
         self._engine.wake()
 
     def attend(self) -> None:
-        """Refuse a rescale whose preparation has failed."""
+        """Refuse a rescale whose preparation has failed; let slots read state when there is a checkpoint for it."""
         change = self._change
         if change is None or change.before is not None or not change.preparation.done.is_set():
             return
         if change.preparation.error is not None:
             self.refuse(str(change.preparation.error))
-        elif self._takes_checkpoints and not self._background_completed(change) and change.background.future.done():
+        elif not self._takes_checkpoints:
+            return
+        elif self._background_completed(change):
+            if self._preloads and change.preloading is None:
+                self._begin_preloading(change)
+        elif change.background.future.done():
             error = change.background.future.exception()
             if error is not None:
                 self.refuse(f"its checkpoint before the switch could not be taken: {error}")
+
+    @property
+    def _preloads(self) -> bool:
+        """Whether slots read state before the switch. RocksDB opens its files at the switch, without reading them."""
+        settings = self._job.settings
+        in_files = settings.checkpoints.storage == "filesystem"
+        return settings.elasticity.preloads and in_files and settings.state_backend == "hashmap"
+
+    def _begin_preloading(self, change: _Change) -> None:
+        change.preloading = _Preparation()
+        arguments = change, change.preloading
+        if self._engine.in_process:
+            self._preload(*arguments)
+        else:
+            threading.Thread(target=self._preload, args=arguments, name="tamias-rescale", daemon=True).start()
+
+    def _preload(self, change: _Change, preloading: _Preparation) -> None:
+        began = self._job.clock.monotonic()
+        try:
+            plan = self._checkpoints.plan_for(change.graph)
+            with self._preparing:
+                if plan is not None and self._change is change:
+                    self._engine.preload(change.graph, plan)
+        except Exception as error:  # whatever it is: the deployment reads the state
+            _log.warning("job %s could not read its state before the switch: %s", self._job.name, error)
+        took_ms = (self._job.clock.monotonic() - began) * 1000
+        _log.info(
+            "job %s has read state for parallelism %d in %d ms", self._job.name, change.request.parallelism, took_ms
+        )
+        preloading.done.set()
+        self._engine.wake()
 
     def _background_completed(self, change: _Change) -> bool:
         return (self._checkpoints.last_completed_id or 0) > change.newest_id
@@ -187,7 +225,10 @@ class Rescaling:
             return False
         if change.preparation.error is not None:
             return False  # it came since the last call of `attend`, and the next one refuses the rescale
-        return not self._takes_checkpoints or self._background_completed(change)
+        if not self._takes_checkpoints:
+            return True
+        has_preloaded = change.preloading is not None and change.preloading.done.is_set()
+        return self._background_completed(change) and (has_preloaded or not self._preloads)
 
     # ------------------------------------------------------------------------------------------------------ the switch
 

@@ -17,18 +17,20 @@ import cloudpickle
 from tamias.clock import Clock, SystemClock
 from tamias.engine.protocol import EpochResult, Failure
 from tamias.engine.subtask_outcome import add_output
-from tamias.errors import QueryableNameTwice, QueryError, SlotLostError, StateNotServed
+from tamias.errors import CorruptFileError, QueryableNameTwice, QueryError, SlotLostError, StateNotServed
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
 from tamias.graph.regions import in_regions_of
 from tamias.operators.epoch import Ack, EpochOrder, OutputPart
 from tamias.slot.deployment import Deployment
 from tamias.slot.host import SlotHost
+from tamias.slot.preloading import PreloadPlan, preload_plans
 from tamias.slot.recent_log import SlotLogs
 from tamias.slot.slot_events import SlotEvent
 from tamias.slot.stack_sampling import SamplingPlan, StackSample, sample_stacks
 from tamias.slot.state_look_ups import RESCALED, Found, QueryableState, StateQuery, check_names, slot_of_query
 from tamias.slot.thread_stacks import ThreadStack, thread_stacks
+from tamias.state.snapshots import RestorePlan
 from tamias.subtask.wire.frames import Blob
 from tamias.types.by_value import dumps
 
@@ -73,7 +75,16 @@ class LocalEngine:
         return graph.slot_count
 
     def prepare(self, graph: JobGraph) -> None:
-        """Do nothing: a slot is an object."""
+        """Drop what was read in advance. A slot is an object, and nothing else is to be made ready."""
+        for host in self.hosts:
+            host.preload(PreloadPlan())
+
+    def preload(self, graph: JobGraph, plan: RestorePlan) -> None:
+        """Read state into the slots that go on. The others read theirs when they are made."""
+        plans = preload_plans(graph, plan)
+        for host in self.hosts[: graph.slot_count]:
+            with contextlib.suppress(CorruptFileError, OSError):  # the deployment finds it as well
+                host.preload(plans[host.slot])
 
     @property
     def mark_interval_ms(self) -> int | None:

@@ -16,6 +16,7 @@ from tamias.slot.slot_events import SlotEvent
 from tamias.slot.stack_sampling import SamplingPlan, StackSample
 from tamias.slot.state_look_ups import QueryableState, StateQuery
 from tamias.slot.thread_stacks import ThreadStack
+from tamias.state.snapshots import RestorePlan
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,13 @@ class Engine(Protocol):
 
         Raises:
             TamiasError: The graph cannot be deployed now: there are too few slots or places.
+        """
+
+    def preload(self, graph: JobGraph, plan: RestorePlan) -> None:
+        """Read state that a deployment of the graph for which the engine is prepared will restore, or most of it.
+
+        The running attempt goes on. State that cannot be read in advance is read by the deployment: that is no error.
+        The next deployment, or the next `prepare`, drops what was read and is not used. Threads: as with `prepare`.
         """
 
     def deploy(self, deployment: Deployment) -> Failure | None:

@@ -16,7 +16,9 @@ def make_backend(environment: SubtaskEnvironment) -> KeyedStateBackend:
     tracked = environment.graph.settings.checkpointing
     if environment.on_rocksdb:
         return _make_rocksdb(environment, tracked=tracked)
-    return HeapStateBackend(tracked=tracked, incremental=environment.incremental, clock=environment.clock)
+    return HeapStateBackend(
+        tracked=tracked, incremental=environment.incremental, clock=environment.clock, read=environment.read_tables
+    )
 
 
 def _make_rocksdb(environment: SubtaskEnvironment, *, tracked: bool) -> KeyedStateBackend:

@@ -13,6 +13,7 @@ from tamias.config.rocksdb_settings import RocksDBSettings
 from tamias.functions.accumulators import Accumulator
 from tamias.graph.job_graph import JobGraph, Vertex
 from tamias.metrics.metricbase import MetricGroup
+from tamias.state.restored_tables import ReadTables, read_tables
 
 
 class LoopSubtask(NamedTuple):
@@ -46,6 +47,7 @@ class SubtaskEnvironment:
     feedback_queues: FeedbackQueues = field(default_factory=dict)  # of the slot, which hosts head and tail
     continuous: bool = False  # the subtask runs without a pause between epochs
     give_way: Callable[[], bool] = lambda: False  # lets readers of state in between two runs; whether others may come
+    read_tables: ReadTables = read_tables  # reads restored state into heap tables
     scratch: Callable[[], str] | None = None  # makes a folder on local disk; removed with the job
 
     def scratch_root(self) -> str:

@@ -38,6 +38,30 @@ def encode_deployment(deployment: Deployment) -> bytes:
     Raises:
         DeploymentError: Something in the job cannot be pickled.
     """
+    try:
+        program = bytes(cloudpickle.dumps((deployment, _main_classes()), pickle.HIGHEST_PROTOCOL))
+    except Exception as error:
+        raise DeploymentError(f"the job cannot be sent to its slots: {type(error).__name__}: {error}") from error
+    return pickle.dumps((_prepared_by, program))
+
+
+def decode_deployment(data: bytes) -> Deployment:
+    """Unpickle a deployment, and put the main program's classes where instances of them are pickled by name."""
+    deployment: Deployment = _decode(data)
+    return deployment
+
+
+def encode_classes() -> bytes:
+    """Pickle the classes of the main program alone, for a slot that is to read state before its first deployment."""
+    return pickle.dumps((_prepared_by, bytes(cloudpickle.dumps((None, _main_classes()), pickle.HIGHEST_PROTOCOL))))
+
+
+def decode_classes(data: bytes) -> None:
+    """Put the main program's classes where a deployment will: it finds the same classes then, not copies of them."""
+    _decode(data)
+
+
+def _main_classes() -> dict[str, Any]:
     main = sys.modules.get("__main__")
     classes: dict[str, Any] = {}
     for name, value in vars(main).items() if isinstance(main, types.ModuleType) else ():
@@ -47,21 +71,15 @@ def encode_deployment(deployment: Deployment) -> bytes:
             except Exception:  # the class cannot be pickled, so no record can be an instance of it
                 continue
             classes[name] = value
-    try:
-        program = bytes(cloudpickle.dumps((deployment, classes), pickle.HIGHEST_PROTOCOL))
-    except Exception as error:
-        raise DeploymentError(f"the job cannot be sent to its slots: {type(error).__name__}: {error}") from error
-    return pickle.dumps((_prepared_by, program))
+    return classes
 
 
-def decode_deployment(data: bytes) -> Deployment:
-    """Unpickle a deployment, and put the main program's classes where instances of them are pickled by name."""
+def _decode(data: bytes) -> Any:
     prepared_by, program = pickle.loads(data)
     for prepare in prepared_by:
         prepare()
-    deployment, main_classes = pickle.loads(program)
+    decoded, main_classes = pickle.loads(program)
     main = sys.modules["__main__"]
     for name, cls in main_classes.items():
         setattr(main, name, cls)
-    loaded: Deployment = deployment
-    return loaded
+    return decoded

@@ -27,6 +27,7 @@ from tamias.slot.cached_files import CachedFiles
 from tamias.slot.checkpoint_look_ups import CheckpointStates
 from tamias.slot.deployment import Deployment
 from tamias.slot.local_copies import LocalCopies
+from tamias.slot.preloading import PreloadedState, PreloadPlan
 from tamias.slot.slot_events import SlotEvent
 from tamias.slot.snapshot_writer import SnapshotWriter
 from tamias.slot.spool import Spool, SpoolMemory
@@ -39,6 +40,7 @@ from tamias.slot.state_look_ups import (
     served_state,
 )
 from tamias.slot.turn import Turn
+from tamias.state.restored_tables import ReadTables, read_tables
 from tamias.state.snapshots import SubtaskRestore
 from tamias.state.state_queries import look_up
 from tamias.storage.file_store import FileStore, open_files
@@ -77,6 +79,8 @@ class SlotHost:
         self._aborted: deque[int] = deque(maxlen=_ABORTED)  # the last checkpoints that were
         self._spool_memory = SpoolMemory()
         self._checkpoint_states = CheckpointStates(clock)
+        self.preloaded = PreloadedState(slot)
+        self._read_tables: ReadTables = read_tables
         self.running: SubtaskId | None = None  # with `thread`, for samples of stacks
         self.thread = 0
         self.turn = Turn()  # one request at a time: user code is never called concurrently
@@ -107,6 +111,7 @@ class SlotHost:
         self._writer.begin(deployment, self._local_copies)
         self.files.fetch(deployment.graph.settings.cached_files)
         restore = deployment.restore
+        self._read_tables = self.preloaded.take(None if restore is None else restore.directory)
         store = None
         if restore is not None and restore.directory:
             store = self._local_copies.reading(open_files(restore.directory), restore)
@@ -122,6 +127,19 @@ class SlotHost:
                 self._open(subtask, saved, store)
         finally:
             self._subtasks |= kept  # they go on, whatever the others do when they are opened
+            self._read_tables = read_tables  # what was read in advance and not used is dropped
+
+    def preload(self, plan: PreloadPlan, pause: Callable[[], None] = lambda: None) -> None:
+        """Read state for subtasks that the next deployment opens, beside those that run. Thread-safe.
+
+        Args:
+            plan: What to read. It replaces what was read before; an empty plan drops it.
+            pause: Called again and again. What it raises ends the reading.
+
+        Raises:
+            CorruptFileError: A file is missing or damaged.
+        """
+        self.preloaded.read(plan, pause)
 
     def _open(self, subtask: Subtask, saved: SubtaskRestore | None, store: FileStore | None) -> None:
         if saved is None:
@@ -163,6 +181,7 @@ class SlotHost:
             reuses_restored=_restores_its_own(deployment),
             continuous=deployment.continuous,
             give_way=self.turn.give_way,
+            read_tables=self._read_tables,
             scratch=self._scratch,
             feedback_queues=self._feedback_queues,
         )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import CachedFile
 from tamias.operators.epoch import EpochOrder, SavepointOrder
+from tamias.slot.preloading import PreloadPlan
 from tamias.slot.stack_sampling import SamplingPlan
 from tamias.slot.state_look_ups import QueryableState
 from tamias.slot.tables.table_messages import TableRequest
@@ -37,6 +38,17 @@ class Deploy:
 
     deployment: bytes
     subtasks: list[SubtaskId]
+
+
+@dataclass(frozen=True, slots=True)
+class Preload:
+    """From the driver, over a connection of its own: read state for subtasks that a rescale will open in this slot.
+
+    `classes` are those of the main program, for a slot that has had no deployment yet.
+    """
+
+    classes: bytes
+    plan: PreloadPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +138,7 @@ Request = (
     | OrderEpoch
     | HoldSources
     | Deploy
+    | Preload
     | KeepFile
     | BeginSavepoint
     | Completed

@@ -15,7 +15,7 @@ from tamias.errors import DamagedBlob, DeploymentError, SlotLostError, SpoolErro
 from tamias.faults import point
 from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import Ack
-from tamias.slot.deployment_codec import decode_deployment
+from tamias.slot.deployment_codec import decode_classes, decode_deployment
 from tamias.slot.event_reports import Reports
 from tamias.slot.garbage import SlotGarbage
 from tamias.slot.host import SlotHost
@@ -36,11 +36,13 @@ from tamias.slot.messages import (
     HoldSources,
     KeepFile,
     OrderEpoch,
+    Preload,
     ReadLog,
     Request,
     SampleStacks,
     Subscribe,
 )
+from tamias.slot.preload_breaks import Breaks
 from tamias.slot.query_connection import QueryConnection
 from tamias.slot.recent_log import RecentLog, RecentOutput, SlotLogs
 from tamias.slot.slot_config import SlotConfig
@@ -153,6 +155,8 @@ class SlotServer:
                 link.send(dumps(thread_stacks()))
             case SampleStacks(plan):
                 link.send(dumps(sample_stacks(self._host, plan)))
+            case Preload():
+                link.send(dumps(Done(self._preload(request))))
             case ReadLog():
                 link.send(dumps(SlotLogs(self._log.read(), self._output.read())))
             case Exit():
@@ -223,6 +227,16 @@ class SlotServer:
             except Exception as error:  # travels to the driver, which decides what it means
                 return Done(_picklable(error))
         return Done()
+
+    def _preload(self, request: Preload) -> BaseException | None:
+        """Read state beside the subtasks that run, without the turn, on the thread of the connection."""
+        try:
+            if self._host.attempt is None:  # else running code uses the classes that a deployment has brought
+                decode_classes(request.classes)
+            self._host.preload(request.plan, Breaks(SystemClock()).pause)
+        except Exception as error:  # travels to the driver: the deployment reads the state then
+            return _picklable(error)
+        return None
 
     def _perform_on_tables(self, request: BeginTables | CommitTables) -> BaseException | None:
         try:

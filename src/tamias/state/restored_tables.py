@@ -1,8 +1,12 @@
-"""Read the keyed state of a checkpoint as heap tables, whichever backend wrote it and at whichever parallelism."""
+"""Read the keyed state of a checkpoint as heap tables, whichever backend wrote it and at whichever parallelism.
+
+State can also be read in advance, from a checkpoint that the one to be restored builds on: `PreloadedTables`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import compress
 from operator import itemgetter
 from typing import Any
@@ -15,6 +19,11 @@ from tamias.state.rocksdb.instance_reader import read_instance
 from tamias.state.snapshots import CANONICAL, KeyedFiles, OperatorRestore, StateInfo
 from tamias.storage.file_store import FileStore
 
+__all__ = ["PreloadedTables", "ReadTables", "read_tables"]
+
+ReadTables = Callable[[OperatorRestore, FileStore, KeyGroupRange], Iterable[RestoredTable]]
+"""Return the states of one operator in a range of key groups."""
+
 
 def read_tables(restored: OperatorRestore, store: FileStore, key_groups: KeyGroupRange) -> Iterator[RestoredTable]:
     """Yield the states of a range of key groups, from the snapshots of all subtasks that held a part of it."""
@@ -26,8 +35,69 @@ def read_tables(restored: OperatorRestore, store: FileStore, key_groups: KeyGrou
     yield from tables.values()
 
 
+class PreloadedTables:
+    """The states of one operator in a range of key groups, as of a checkpoint that later ones build on.
+
+    Files of state never change, and a later file of a chain wins over an earlier one. So the state of a checkpoint
+    whose files begin with those that were read is this state, followed by the rest of the files.
+
+    Args:
+        restored: The checkpoint.
+        store: Where its files are.
+        key_groups: The range.
+        pause: Called between any two pieces of a file. What it raises ends the reading.
+    """
+
+    def __init__(
+        self, restored: OperatorRestore, store: FileStore, key_groups: KeyGroupRange, pause: Callable[[], None]
+    ) -> None:
+        restored.check_formats()
+        self._restored = restored
+        self._key_groups = key_groups
+        self._tables: RestoredTables = {}
+        for part in restored.keyed:
+            if part.format == CANONICAL:
+                _read_part(part, restored, store, key_groups, self._tables, pause=pause)
+
+    def read_on(self, restored: OperatorRestore, store: FileStore) -> Iterable[RestoredTable] | None:
+        """Return the states as of another checkpoint, or None if that one does not build on what was read.
+
+        This object is used up then.
+        """
+        left = self._left_of(restored)
+        if left is None:
+            return None
+        listed, tables = restored.keyed_infos(), self._tables
+        for name, table in tables.items():
+            tables[name] = RestoredTable(listed.get(name, table.info), table.entries)
+        for part in left:
+            _read_part(part, restored, store, self._key_groups, tables)
+        return tables.values()
+
+    def _left_of(self, restored: OperatorRestore) -> list[KeyedFiles] | None:
+        """Return the parts of a checkpoint with the files that were not read; None if others were read as well."""
+        if restored.max_parallelism != self._restored.max_parallelism:
+            return None
+        read = {part.key_groups: part for part in self._restored.keyed}
+        left = []
+        for part in restored.keyed:
+            of_part = read.pop(part.key_groups, None)
+            files = () if of_part is None else of_part.files
+            in_format = part.format == CANONICAL and (of_part is None or of_part.format == CANONICAL)
+            if not in_format or part.files[: len(files)] != files:
+                return None
+            left.append(replace(part, files=part.files[len(files) :]))
+        return None if read else left
+
+
 def _read_part(
-    part: KeyedFiles, restored: OperatorRestore, store: FileStore, key_groups: KeyGroupRange, tables: RestoredTables
+    part: KeyedFiles,
+    restored: OperatorRestore,
+    store: FileStore,
+    key_groups: KeyGroupRange,
+    tables: RestoredTables,
+    *,
+    pause: Callable[[], None] = lambda: None,
 ) -> None:
     """Add the entries of one part to the tables."""
     listed = restored.keyed_infos()
@@ -47,6 +117,7 @@ def _read_part(
             entries.update(there)
             for key in gone:
                 entries.pop(key, None)
+            pause()
 
 
 def _of_key_groups(

@@ -70,6 +70,9 @@ class InProcessSlots:
     def prepare(self, count: int) -> None:
         """Do nothing: a slot starts at once."""
 
+    def upcoming(self, count: int) -> list[SlotHandle]:
+        return self.slots[:count]
+
     def resize(self, count: int) -> None:
         self._count = count
         surplus, self.slots = self.slots[count:], self.slots[:count]

@@ -13,6 +13,11 @@ SCHEDULER_MODE: ConfigOption[Literal["default", "reactive"]] = choice(
     ("default", "reactive"),
     "With `reactive` the parallelism of a job follows the places for tasks that the Spark session has.",
 )
+PRELOAD = flag(
+    "tamias.rescale.preload",
+    True,
+    "Whether the slots of a job read its state into memory before a rescale switches to them; needs memory for both.",
+)
 RESCALE_COOLDOWN = millis(
     "jobmanager.adaptive-scheduler.executing.cooldown-after-rescaling",
     30_000,

@@ -109,6 +109,9 @@ class LocalSlotPool:
             raise
         return slots
 
+    def upcoming(self, count: int) -> list[SlotHandle]:
+        return self._spare.upcoming(list(self.slots), count)
+
     def resize(self, count: int) -> None:
         self._count = count
         if self.slots:

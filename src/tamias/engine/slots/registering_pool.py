@@ -182,6 +182,9 @@ class RegisteringSlotPool:
             for slot in arrived.values():
                 self._spare.add(slot)
 
+    def upcoming(self, count: int) -> list[SlotHandle]:
+        return self._spare.upcoming(list(self.slots), count)
+
     def resize(self, count: int) -> None:
         self._count = count
         if self.slots:

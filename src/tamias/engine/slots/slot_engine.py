@@ -14,6 +14,7 @@ from dataclasses import replace
 from tamias.engine.protocol import EpochResult, Failure
 from tamias.engine.slots.epoch_watch import EpochWatch
 from tamias.engine.slots.file_sending import send_files
+from tamias.engine.slots.preloading import drop_preloaded, preload
 from tamias.engine.slots.slot_handle import SlotHandle
 from tamias.engine.slots.slot_pool import SlotPool
 from tamias.engine.subtask_outcome import SubtaskFailure, add_output
@@ -33,11 +34,13 @@ from tamias.operators.epoch import Ack, EpochOrder, OutputPart
 from tamias.slot.deployment import Deployment
 from tamias.slot.deployment_codec import encode_deployment
 from tamias.slot.messages import Aborted, BeginSavepoint, CloseSubtasks, Completed, Deploy, Discard, Request
+from tamias.slot.preloading import preload_plans
 from tamias.slot.recent_log import SlotLogs
 from tamias.slot.slot_events import FlowEvent, SlotActivity, SlotEvent, UnreadableEvent
 from tamias.slot.stack_sampling import SamplingPlan, StackSample
 from tamias.slot.state_look_ups import QueryableState, StateQuery, check_names, slot_of_query
 from tamias.slot.thread_stacks import ThreadStack
+from tamias.state.snapshots import RestorePlan
 
 _STACKS_S = 10.0  # how long a slot may take to answer with its stacks or its log
 
@@ -58,6 +61,7 @@ class SlotEngine(ABC):
         self._held: list[SlotEvent] = []  # events that `wait` took from the queue
         self._unreadable: Failure | None = None  # an event of this attempt could not be read
         self._cancelled = threading.Event()
+        self._has_preloaded = False  # since the last `prepare`
 
     @property
     def in_process(self) -> bool:
@@ -110,6 +114,13 @@ class SlotEngine(ABC):
 
     def prepare(self, graph: JobGraph) -> None:
         self.pool.prepare(graph.slot_count)
+        if self._has_preloaded:
+            self._has_preloaded = False
+            drop_preloaded(self.pool.upcoming(graph.slot_count))
+
+    def preload(self, graph: JobGraph, plan: RestorePlan) -> None:
+        self._has_preloaded = True
+        preload(self.pool.upcoming(graph.slot_count), preload_plans(graph, plan))
 
     def _lay_out(self, graph: JobGraph) -> None:
         """Note the graph of the next attempts. No attempt runs."""

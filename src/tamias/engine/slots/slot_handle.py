@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from tamias.engine.slots.query_link import QueryLink
 from tamias.errors import DeploymentError, SlotLostError
 from tamias.slot.link import Address, Link, connect
-from tamias.slot.messages import Deploy, Done, DumpThreads, Exit, ReadLog, Request, SampleStacks, Subscribe
+from tamias.slot.messages import Deploy, Done, DumpThreads, Exit, Preload, ReadLog, Request, SampleStacks, Subscribe
 from tamias.slot.recent_log import SlotLogs
 from tamias.slot.slot_events import FlowEvent, SlotActivity, SlotEvent, UnreadableEvent
 from tamias.slot.stack_sampling import SamplingPlan, StackSample
@@ -219,6 +219,15 @@ class SlotHandle:
         """
         found: SlotLogs = self._asked_aside(ReadLog(), timeout_s)
         return found
+
+    def preload(self, request: Preload, timeout_s: float) -> BaseException | None:
+        """Let the slot read state in advance, over a connection of its own; return the error, or None. Thread-safe.
+
+        Raises:
+            SlotLostError: The slot does not answer in time.
+        """
+        done: Done = self._asked_aside(request, timeout_s)
+        return done.error
 
     def _asked_aside(self, request: Request, timeout_s: float) -> Any:
         """Return the answer to a request that waits for nothing that runs in the slot."""

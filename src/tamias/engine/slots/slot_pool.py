@@ -36,6 +36,9 @@ class SlotPool(Protocol):
             TamiasError: The slots could not be started.
         """
 
+    def upcoming(self, count: int) -> list[SlotHandle]:
+        """Return the slots that `resize` would leave: those in use, and those that were made ready. Thread-safe."""
+
     def resize(self, count: int) -> None:
         """Have another number of slots from the next `ensure` on. Slots that are too many end now."""
 

@@ -39,6 +39,12 @@ class SpareSlots:
                 return
         _end([slot])  # the job has ended meanwhile
 
+    def upcoming(self, in_use: Sequence[SlotHandle], count: int) -> list[SlotHandle]:
+        """Return the slots that `resized` would return."""
+        with self._lock:
+            spare = dict(self._slots)
+        return [*in_use[:count], *(spare[number] for number in range(len(in_use), count) if number in spare)]
+
     def resized(self, in_use: Sequence[SlotHandle], count: int) -> list[SlotHandle]:
         """Return the slots in use from now on: at most `count`, and fewer if there are too few spare ones.
 

@@ -14,7 +14,7 @@ from tamias.state.evolution.restore_checks import migrate
 from tamias.state.expiry import Expiry, expire
 from tamias.state.heap.change_log import ChangeLog, FullTables
 from tamias.state.keyed_backend import CapturedState, KeyedStateBackend, KeyedStates, Translate
-from tamias.state.restored_tables import read_tables
+from tamias.state.restored_tables import ReadTables, read_tables
 from tamias.state.snapshots import WINDOWED, OperatorRestore, StateInfo
 from tamias.state.table import Table, ignore_change
 from tamias.state.table_states import TableStates
@@ -68,12 +68,15 @@ class HeapTables:
 class HeapStateBackend(TableStates, KeyedStateBackend):
     """Keyed state of one operator in one subtask, in memory."""
 
-    def __init__(self, *, tracked: bool, incremental: bool = True, clock: Clock | None = None) -> None:
+    def __init__(
+        self, *, tracked: bool, incremental: bool = True, clock: Clock | None = None, read: ReadTables = read_tables
+    ) -> None:
         KeyedStateBackend.__init__(self)
         tables = HeapTables(self, tracked=tracked, clock=clock or SystemClock())
         TableStates.__init__(self, tables, self.cell)
         self.heap = tables
         self._log = ChangeLog(incremental=incremental)
+        self._read = read
 
     @property
     def tracked(self) -> bool:
@@ -141,7 +144,7 @@ class HeapStateBackend(TableStates, KeyedStateBackend):
         translate: Translate | None = None,
     ) -> None:
         self.expect(restored)
-        tables = {table.info.name: table for table in read_tables(restored, store, key_groups)}
+        tables = {table.info.name: table for table in self._read(restored, store, key_groups)}
         if translate is not None:
             translate(tables)
         for info, entries in tables.values():
