@@ -17,19 +17,21 @@ from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.engine.slots.slot_pool import SlotPool
 from tamias.engine.spark.driver_side.conduit_layout import conduit_tasks
 from tamias.engine.spark.driver_side.on_spark import OnSpark
-from tamias.engine.spark.driver_side.pipelined_job import run_pipelined
-from tamias.engine.spark.driver_side.session import active_tasks
+from tamias.engine.spark.driver_side.pipelined_job import run_pipelined, start_workers
+from tamias.engine.spark.driver_side.session import active_tasks, first_line_of
 from tamias.engine.spark.driver_side.task_places import ReservedPlaces, UnfitSession, task_count
 from tamias.engine.spark.task_side.conduit_task import ConduitTask
 from tamias.errors import DeploymentError, SparkSessionLostError
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
 from tamias.slot.deployment import Deployment
+from tamias.state.snapshots import RestorePlan
 
 __all__ = ["ContinuousSparkEngine"]
 
 _log = logging.getLogger(__name__)
 _END_S = 10.0  # for the tasks of an attempt that is over
+_WORKERS_S = 20.0  # for the start of Python workers
 _BREAK_S = 0.2  # for the tasks of an attempt that has failed: most end with their connections
 
 
@@ -79,6 +81,29 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
         except UnfitSession as unfit:
             raise DeploymentError(str(unfit)) from None
         super().prepare(graph)
+        self._start_workers(graph)
+
+    def preload(self, graph: JobGraph, plan: RestorePlan) -> None:
+        super().preload(graph, plan)
+        self._start_workers(graph)  # Spark may have ended those that were started before
+
+    def _start_workers(self, graph: JobGraph) -> None:
+        """Start the Python workers that a graph needs beyond those that run, in places that were reserved."""
+        count, group = task_count(graph) - len(self._regions), f"{self._group}-workers"
+        if count <= 0:
+            return
+
+        def start() -> None:
+            try:
+                start_workers(self._context, count, group=group, description=f"{graph.name}: workers for a rescale")
+            except Exception as error:  # py4j and Spark raise many types; the workers start at the switch then
+                _log.info("workers for a rescale could not be started: %s", first_line_of(error))
+
+        thread = threading.Thread(target=start, name="spark-workers", daemon=True)
+        thread.start()
+        thread.join(_WORKERS_S)
+        if thread.is_alive():  # jobs of others are in the places
+            self._cancel_jobs(group)
 
     def deploy(self, deployment: Deployment) -> Failure | None:
         try:

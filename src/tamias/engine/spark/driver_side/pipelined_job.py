@@ -18,9 +18,9 @@ from typing import Any
 
 from tamias.engine.spark.driver_side.preloading import FOR_CONDUITS, task_environment
 from tamias.engine.spark.driver_side.task_places import UnfitSession
-from tamias.engine.spark.task_side.conduit_task import LEAST_ROW_BYTES, SCHEMA, ConduitTask
+from tamias.engine.spark.task_side.conduit_task import LEAST_ROW_BYTES, SCHEMA, ConduitTask, no_rows
 
-__all__ = ["SESSION_SETTINGS", "check_session", "run_pipelined"]
+__all__ = ["SESSION_SETTINGS", "check_session", "run_pipelined", "start_workers"]
 
 # Settings of the session, which cannot be changed while it runs.
 SESSION_SETTINGS = {
@@ -76,8 +76,38 @@ def run_pipelined(
         group: The job group.
         description: What Spark's pages say about the job.
     """
-    from pyspark.sql import SparkSession
     from pyspark.sql import functions as F
+
+    session = _session_of_thread(context, group, description)
+    with _our_python(context):
+        frame = _beginning(session, hosts[0]).mapInArrow(tasks[0], SCHEMA)
+        for task in tasks[1:]:
+            frame = frame.repartitionById(len(task.subtasks), F.col("via")).mapInArrow(task, SCHEMA)
+        plan = _pipelined(session, frame._jdf.queryExecution().executedPlan(), iter(hosts[1:]))
+    plan.executeCollectPublic()
+
+
+def start_workers(context: Any, count: int, *, group: str, description: str) -> None:
+    """Have Spark start Python workers that the next tasks of a job find. Blocks; cancel the job group to end.
+
+    A worker takes a second of a core to start. Spark ends one that has had nothing to do for a minute. Runs on a thread
+    of its own, whose Spark properties it sets: workers serve only tasks with the same ones.
+
+    Args:
+        context: Spark's context.
+        count: How many; the session has places for as many tasks beside those that run.
+        group: The job group.
+        description: What Spark's pages say about the job.
+    """
+    session = _session_of_thread(context, group, description)
+    with _our_python(context):
+        plan = session.range(0, count, 1, count).mapInArrow(no_rows, SCHEMA)._jdf.queryExecution().executedPlan()
+    plan.executeCollectPublic()
+
+
+def _session_of_thread(context: Any, group: str, description: str) -> Any:
+    """Return a session for the plan of a job, and set the Spark properties of this thread."""
+    from pyspark.sql import SparkSession
 
     context.setJobGroup(group, description, interruptOnCancel=False)
     for key, value in _PROPERTIES.items():
@@ -85,12 +115,7 @@ def run_pipelined(
     session = SparkSession(context).newSession()
     session.conf.set("spark.sql.adaptive.enabled", "false")
     session._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)
-    with _our_python(context):
-        frame = _beginning(session, hosts[0]).mapInArrow(tasks[0], SCHEMA)
-        for task in tasks[1:]:
-            frame = frame.repartitionById(len(task.subtasks), F.col("via")).mapInArrow(task, SCHEMA)
-        plan = _pipelined(session, frame._jdf.queryExecution().executedPlan(), iter(hosts[1:]))
-    plan.executeCollectPublic()
+    return session
 
 
 def _beginning(session: Any, hosts: Hosts) -> Any:

@@ -25,12 +25,22 @@ from tamias.slot.task_messages import Attach
 from tamias.subtask.wire.frames import Destination, destination_of, is_blob
 from tamias.types.by_value import dumps
 
-__all__ = ["LEAST_ROW_BYTES", "SCHEMA", "ConduitTask", "TaskAddress"]
+__all__ = ["LEAST_ROW_BYTES", "SCHEMA", "ConduitTask", "TaskAddress", "no_rows"]
 
 SCHEMA = "via int, row binary"
 LEAST_ROW_BYTES = 48  # of a row with a blob: its address, the blob's header and one frame
 _ROWS_AHEAD = 16  # that wait for Spark; each may be a full blob
 _BATCH_BYTES = 1 << 20  # that rows of one batch may have, unless one row is larger
+
+
+def no_rows(batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield nothing: a task that only starts its worker, which imports what the tasks of a job need.
+
+    It reads its input to the end, else Spark ends the worker with the task.
+    """
+    for _ in batches:
+        pass
+    yield from ()
 
 
 class TaskAddress(NamedTuple):
