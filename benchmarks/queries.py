@@ -96,8 +96,10 @@ class Usage(NamedTuple):
 
     @staticmethod
     def now(job: Any) -> Usage:
-        """Return what has been used until now."""
-        progress = job.get_progress()
+        """Return what has been used until now: the moment at which the driver learns what an epoch has read."""
+        known = job.get_progress().records_read
+        while (progress := job.get_progress()).records_read == known:
+            time.sleep(0.002)
         (slot,) = progress.slot_pids
         with open(f"/proc/{slot}/stat") as of_slot, open("/proc/stat") as of_machine:
             used = of_slot.read().rsplit(")", 1)[1].split()[11:13]

@@ -48,7 +48,7 @@ def test_a_future_wakes_those_that_wait_for_it():
     waiting = [threading.Thread(target=lambda: found.append(future.result(300)), daemon=True) for _ in range(2)]
     for thread in waiting:
         thread.start()
-    until(lambda: future._finished is not None and len(future._finished._waiters) == 2)
+    until(lambda: future._finished is not None and len(future._finished._waiters) == 2)  # type: ignore[attr-defined]
     future.set_result(7)
     for thread in waiting:
         thread.join(30)
@@ -81,7 +81,8 @@ def test_a_result_is_set_once():
 
 
 def test_callbacks_are_called_in_their_order_and_one_that_fails_holds_up_no_other(caplog):
-    future, called = StateFuture(), []
+    future: StateFuture[str] = StateFuture()
+    called: list[object] = []
     future.add_done_callback(lambda _: called.append(1))
     future.add_done_callback(lambda _: 1 // 0)
     future.add_done_callback(lambda done: called.append(done.result()))
