@@ -160,9 +160,10 @@ def test_slots_that_are_processes_show_their_logs_and_their_stacks(caller, web, 
 
 def test_a_process_of_this_machine_is_not_taken_for_a_slot_of_another_one():
     progress = SimpleNamespace(slot_pids=(os.getppid(),))  # the number of a slot elsewhere, and of a process here
-    handle = SimpleNamespace(job_id="job", progress=lambda: progress)
-    job = KnownJob(handle, SimpleNamespace(graph=SimpleNamespace(slot_count=1)))
-    jobs = SimpleNamespace(running=lambda: [job])
+    handle: Any = SimpleNamespace(job_id="job", progress=lambda: progress)
+    statistics: Any = SimpleNamespace(graph=SimpleNamespace(slot_count=1))
+    job = KnownJob(handle, statistics)
+    jobs: Any = SimpleNamespace(running=lambda: [job])
     assert list(process_answers.metrics_of_slots(job)) == []
     assert process_answers.slot_metrics(jobs, "job-slot-0")["Status.JVM.Memory.Heap.Used"] == 0
 
