@@ -11,6 +11,7 @@ from tamias.common import Configuration, RestartStrategies, Row, Types, Watermar
 from tamias.connectors.datagen import DataGeneratorSource
 from tamias.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from tamias.datastream.state_backend import EmbeddedRocksDBStateBackend
 from tamias.datastream.window import CountEvictor, CountTrigger, GlobalWindows
 from tamias.errors import CheckpointError, InvalidProgramError, JobExecutionError, RestoreError, StateError
 from tamias.functions.checkpointed import CheckpointedFunction
@@ -212,6 +213,24 @@ def test_the_max_parallelism_is_changed_by_filling_the_state_again(tmp_path):
     path = write(writer.with_operator("every-kind", again), tmp_path / "new")
     maxima = {o.uid: o.max_parallelism for o in resolve(path).metadata.operators if o.has_state}
     assert maxima == {"numbers": 128, "positions": 128, "every-kind": 64}
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        lambda env, backend, _: SavepointWriter.new_savepoint(env, backend, 64),
+        lambda env, backend, _: SavepointWriter.new_savepoint(env, 64, state_backend=backend),
+        lambda env, backend, path: SavepointWriter.from_existing_savepoint(env, path, backend),
+    ],
+)
+def test_the_backend_may_stand_where_flink_has_it(tmp_path, begin):
+    first = env(1)
+    old = write(SavepointWriter.new_savepoint(first, 64).with_operator("a", filled(first)), tmp_path / "old")
+    second = env(1)
+    writer = begin(second, EmbeddedRocksDBStateBackend(), old).with_operator("b", filled(second))
+    assert second.job_settings("any").state_backend == "rocksdb"
+    maxima = {each.uid: each.max_parallelism for each in resolve(write(writer, tmp_path / "new")).metadata.operators}
+    assert maxima["b"] == 64
 
 
 # --------------------------------------------------------------------------------------------------------- mistakes

@@ -6,7 +6,7 @@ import os
 import secrets
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Any, Self, overload
 
 from tamias.batch.program.execution_environment import ExecutionEnvironment
 from tamias.checkpoint.metadata import OperatorMetadata
@@ -65,11 +65,23 @@ class SavepointWriter:
         if existing is not None:
             self._planned.kept = {each.metadata.operator_id: each for each in existing.operators()}
 
+    @overload
     @staticmethod
     def new_savepoint(
         env: Environment, max_parallelism: int, *, state_backend: StateBackend | None = None
-    ) -> SavepointWriter:
+    ) -> SavepointWriter: ...
+
+    @overload
+    @staticmethod
+    def new_savepoint(
+        env: Environment, state_backend: StateBackend | None, max_parallelism: int, /
+    ) -> SavepointWriter: ...
+
+    @staticmethod
+    def new_savepoint(env: Environment, max_parallelism: Any, state_backend: Any = None) -> SavepointWriter:
         """Begin a savepoint without operators.
+
+        Flink: both `new_savepoint(env, 128)` and `new_savepoint(env, backend, 128)`.
 
         Args:
             env: The environment of the streams, or of the data sets, from which state is filled.
@@ -78,11 +90,13 @@ class SavepointWriter:
             state_backend: Where the job keeps the state before it is written; by default the environment's. The
                 savepoint restores into either backend.
         """
+        if max_parallelism is None or isinstance(max_parallelism, StateBackend):
+            max_parallelism, state_backend = state_backend, max_parallelism
         return _writer(env, checked_max_parallelism(max_parallelism), None, state_backend)
 
     @staticmethod
     def from_existing_savepoint(
-        env: Environment, path: str | os.PathLike[str], *, state_backend: StateBackend | None = None
+        env: Environment, path: str | os.PathLike[str], state_backend: StateBackend | None = None
     ) -> SavepointWriter:
         """Begin a savepoint with the operators of a savepoint or checkpoint.
 
