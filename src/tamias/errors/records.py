@@ -17,8 +17,9 @@ class InvalidKeyError(TamiasError, TypeError):
 
     def __str__(self) -> str:
         record, key, reason = self.args
-        of_record = f"the key of record {record}" if record else "a key"
-        return f"cannot use {key} as {of_record}: {reason}"
+        if not record:  # a key that no record has, such as one on the command line
+            return f"cannot use {key} as a key: {reason}"
+        return f"cannot use {key} as the key of record {record}: {reason}"
 
 
 class RecordTypeError(TamiasError, TypeError):
