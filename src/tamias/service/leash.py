@@ -3,7 +3,8 @@
 A leader that is replaced ends its drivers. If it cannot, because it was killed or is stopped, its drivers see on the
 storage of the cluster that another service leads, and end themselves. A driver that cannot ask for as long as the lease
 ends too: another service may lead by then, and have started the job again. What a driver does before it notices is
-harmless: the checkpoints of its job belong to the driver of the next leader (`checkpoint/ownership.py`).
+harmless: the checkpoints of its job belong to the driver of the next leader (`checkpoint/ownership.py`). Until that
+driver has claimed them, the end of the job is the only step that could harm it, and `note` guards that.
 """
 
 from __future__ import annotations
@@ -80,13 +81,18 @@ class Leash:
                 return
 
     def note(self, outcome: JobOutcome) -> None:
-        """Note how the job ended where the leaders look.
+        """Note how the job ended where the leaders look, *then* check that this driver's leader still leads.
+
+        The next leader claims its term, *then* looks for outcomes. So either it sees this one, or this driver sees its
+        claim, and keeps the checkpoints from which the next leader has the job continued.
 
         Raises:
+            Fenced: Another service leads. It may not have seen the outcome.
             OSError: The storage does not answer.
         """
         body = {"status": outcome.status.name, "savepoint": outcome.savepoint}
         self._store.replace(outcome_path(outcome.job_id, self._run), json.dumps(body).encode())
+        self._owned.check()
 
 
 class _Answer:
