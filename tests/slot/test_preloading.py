@@ -136,6 +136,13 @@ def test_later_plan_replaces_one_that_is_being_read(saved):
     assert state.used == 1
 
 
+def test_what_is_dropped_while_it_is_being_read_is_not_kept(saved):
+    _, restore = saved
+    state = PreloadedState(0)
+    state.read(plan_of(restore), lambda: state.read(PreloadPlan(restore.directory), no_pause))
+    assert state.take(restore.directory) is read_tables
+
+
 def test_other_key_groups_than_those_that_were_read_are_read(saved):
     _, restore = saved
     state, plan = PreloadedState(0), plan_of(restore)
