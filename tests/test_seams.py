@@ -47,6 +47,7 @@ REASONS = {
         "pyflink/conftest.py": ["set sys.argv", "set sys.path", "set logging.getLogger('py4j').level"],
         "pyflink/test_alias.py": ["set tamias.common.__path__"],
         "spark/test_jobs.py": ["set tempfile.tempdir"],
+        "state_processor/test_command_mistakes.py": ["set sys.stdout"],
         "state_processor/test_spooled_entries.py": ["set tempfile.tempdir", "set tempfile.tempdir"],
     },
     "recorded programs run as they are: what disturbs them is put under them": {
@@ -60,8 +61,11 @@ REASONS = {
     "an instant between two statements, at which another thread or process acts": {
         "connectors/test_file_sink.py": ["set part_files.hold", "set part_files.remove_quietly"],
         "driver/test_damage_found_by_slots.py": ["set ScriptedEngine.deploy"],
+        "engine/test_continuous_engine.py": ["set continuous_process_engine.connect"],
         "driver/test_regions_continuously.py": ["set ContinuousScriptedEngine.run_others", "engine._clock"],
+        "queryable/test_state_future.py": ["future._finished", "future._finished", "future._finished._waiters"],
         "service/test_job_process.py": ["set subprocess.Popen.poll"],
+        "spark/continuous_jobs.py": ["client._handle"],
         "spark/test_jobs.py": ["SparkEngine._tasks", "set SparkEngine._tasks"],
         "state/test_rocksdb_merging.py": ["set job.rocks.store.compact", "set job.rocks.store.compact"],
     },
@@ -95,8 +99,10 @@ REASONS = {
             "calls._batches._waits_for",
         ],
         "slot/test_host.py": ["set host.subtasks[subtask].checkpoint_aborted"],
+        "web/test_gate.py": ["set tamias.web.gate.hmac.compare_digest"],
     },
     "what must not be left in memory is held privately": {
+        "driver/test_query_answers.py": ["self.answers._thread"],
         "operators/test_timers.py": ["table._heap"],
         "operators/windows/test_sliced_windows.py": [
             "table._firing_keys",
