@@ -6,6 +6,7 @@ slot of one subtask. Epochs are marks in the stream, ordered and acknowledged ov
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -17,7 +18,7 @@ from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.engine.slots.slot_pool import SlotPool
 from tamias.engine.spark.driver_side.conduit_layout import conduit_tasks
 from tamias.engine.spark.driver_side.on_spark import OnSpark
-from tamias.engine.spark.driver_side.pipelined_job import run_pipelined, start_workers
+from tamias.engine.spark.driver_side.pipelined_job import run_pipelined, session_of, start_workers
 from tamias.engine.spark.driver_side.session import active_tasks, first_line_of
 from tamias.engine.spark.driver_side.task_places import ReservedPlaces, UnfitSession, task_count
 from tamias.engine.spark.task_side.conduit_task import ConduitTask
@@ -56,6 +57,7 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
         self._places = places
         self._begin_on_spark(context, job_label)
         self._flows: dict[int, threading.Thread] = {}  # by region
+        threading.Thread(target=_begin_session, args=(context,), name="spark-session", daemon=True).start()
 
     @property
     def description(self) -> str:
@@ -197,3 +199,9 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
             self._end_on_spark()
         finally:
             self._places.release()
+
+
+def _begin_session(context: Any) -> None:
+    """Let Spark make its first session while the slots start and open the subtasks."""
+    with contextlib.suppress(Exception):  # the first flow needs the session, and reports what is wrong
+        session_of(context)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,6 +39,7 @@ def start_java(context_class: Any, settings: Mapping[str, str]) -> None:
         arguments = f"--properties-file '{path}' --load-spark-defaults {given or 'pyspark-shell'}"
         os.environ[_ARGUMENTS] = arguments
         try:
+            threading.Thread(target=_import_converters, name="tamias-imports", daemon=True).start()
             with errors_without_spark_s_own(), java_finds_daemon():
                 context_class._ensure_initialized()
         finally:
@@ -45,6 +47,12 @@ def start_java(context_class: Any, settings: Mapping[str, str]) -> None:
                 del os.environ[_ARGUMENTS]
             else:
                 os.environ[_ARGUMENTS] = given
+
+
+def _import_converters() -> None:
+    """Import what PySpark needs for its first call of the JVM: NumPy and pandas, if they are there."""
+    with contextlib.suppress(ImportError):  # that call says what is missing, if anything is
+        import pyspark.testing.utils  # noqa: F401
 
 
 def encode_properties(settings: Mapping[str, str]) -> str:

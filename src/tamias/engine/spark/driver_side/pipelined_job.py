@@ -20,7 +20,7 @@ from tamias.engine.spark.driver_side.preloading import FOR_CONDUITS, task_enviro
 from tamias.engine.spark.driver_side.task_places import UnfitSession
 from tamias.engine.spark.task_side.conduit_task import LEAST_ROW_BYTES, SCHEMA, ConduitTask, no_rows
 
-__all__ = ["SESSION_SETTINGS", "check_session", "run_pipelined", "start_workers"]
+__all__ = ["SESSION_SETTINGS", "check_session", "run_pipelined", "session_of", "start_workers"]
 
 # Settings of the session, which cannot be changed while it runs.
 SESSION_SETTINGS = {
@@ -42,6 +42,7 @@ _PROPERTIES = {
 }
 _OLDEST = (4, 3)
 _lock = threading.Lock()
+_session_lock = threading.Lock()
 
 Hosts = Sequence[str | None]  # where the tasks of a level should run, by partition; None: anywhere
 
@@ -90,7 +91,7 @@ def run_pipelined(
 def start_workers(context: Any, count: int, *, group: str, description: str) -> None:
     """Have Spark start Python workers that the next tasks of a job find. Blocks; cancel the job group to end.
 
-    A worker takes a second of a core to start. Spark ends one that has had nothing to do for a minute. Runs on a thread
+    In a session of the user's a worker takes a second of a core to start. Spark ends one that has had nothing to do for a minute. Runs on a thread
     of its own, whose Spark properties it sets: workers serve only tasks with the same ones.
 
     Args:
@@ -107,15 +108,21 @@ def start_workers(context: Any, count: int, *, group: str, description: str) -> 
 
 def _session_of_thread(context: Any, group: str, description: str) -> Any:
     """Return a session for the plan of a job, and set the Spark properties of this thread."""
-    from pyspark.sql import SparkSession
-
     context.setJobGroup(group, description, interruptOnCancel=False)
     for key, value in _PROPERTIES.items():
         context.setLocalProperty(key, value)
-    session = SparkSession(context).newSession()
+    session = session_of(context).newSession()
     session.conf.set("spark.sql.adaptive.enabled", "false")
     session._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)
     return session
+
+
+def session_of(context: Any) -> Any:
+    """Return a `SparkSession` with this context. The first one takes the JVM two seconds. Thread-safe."""
+    from pyspark.sql import SparkSession
+
+    with _session_lock:
+        return SparkSession(context)
 
 
 def _beginning(session: Any, hosts: Hosts) -> Any:
