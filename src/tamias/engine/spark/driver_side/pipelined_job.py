@@ -91,8 +91,8 @@ def run_pipelined(
 def start_workers(context: Any, count: int, *, group: str, description: str) -> None:
     """Have Spark start Python workers that the next tasks of a job find. Blocks; cancel the job group to end.
 
-    In a session of the user's a worker takes a second of a core to start. Spark ends one that has had nothing to do for a minute. Runs on a thread
-    of its own, whose Spark properties it sets: workers serve only tasks with the same ones.
+    In a session of the user's a worker takes a second of a core to start. Spark ends one that has had nothing to do for
+    a minute. Runs on a thread of its own, whose Spark properties it sets: workers serve only tasks with the same ones.
 
     Args:
         context: Spark's context.
