@@ -32,11 +32,13 @@ def build(env: StreamExecutionEnvironment, folder: Path) -> tuple[Tracks, Tracks
 
 def watch(client: JobClient, read: Tracks, taken: Tracks) -> dict[str, float]:
     """Let the job run under pressure for a while; return what it holds, and where its time goes."""
+    times = ("busyTimeMs", "backPressuredTimeMs")
     until(lambda: taken.count > 600)
     before = _resident_bytes(client)
     until(lambda: taken.count > 2_000)
+    # The source tells its times with its marks, and the second one waits for the slow operator to reach the first.
+    until(lambda: sum(_of(client.get_metrics(), "numbers", time) for time in times) > 2_000)
     after, metrics = _resident_bytes(client), client.get_metrics()
-    times = ("busyTimeMs", "backPressuredTimeMs")
     return {
         "ahead": read.count - taken.count,
         "grown_mb": max(b - a for a, b in zip(before, after, strict=True)) / (1 << 20),
