@@ -291,6 +291,8 @@ def test_the_metrics_of_a_subtask_have_flinks_names(metrics, clock):
         "busyTimeMsPerSecond": 250.0,
         "backPressuredTimeMsPerSecond": 125.0,
         "idleTimeMsPerSecond": 625.0,
+        "accumulateBusyTimeMs": 250.0,
+        "accumulateBackPressuredTimeMs": 125.0,
     }
 
 
