@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tamias.engine.spark.driver_side.filtered_errors import errors_without_spark_s_own
-from tamias.engine.spark.driver_side.preloading import java_finds_daemon
+from tamias.engine.spark.driver_side.worker_daemon import java_finds_daemon
 from tamias.storage.scratch_folders import LocalFolder
 
 _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"

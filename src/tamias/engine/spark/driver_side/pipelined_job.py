@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tamias.engine.spark.driver_side.preloading import FOR_CONDUITS, task_environment
 from tamias.engine.spark.driver_side.task_places import UnfitSession
+from tamias.engine.spark.driver_side.worker_daemon import FOR_CONDUITS, task_environment
 from tamias.engine.spark.task_side.conduit_task import LEAST_ROW_BYTES, SCHEMA, ConduitTask, no_rows
 
 __all__ = ["SESSION_SETTINGS", "check_session", "run_pipelined", "session_of", "start_workers"]

@@ -16,7 +16,7 @@ from typing import Any
 from tamias.config.environment_variables import SPARK_MASTER, variable
 from tamias.engine.spark.driver_side.java_process import start_java
 from tamias.engine.spark.driver_side.own_session import look_at_own_session, warn_of_settings_without_effect
-from tamias.engine.spark.driver_side.preloading import set_daemon
+from tamias.engine.spark.driver_side.worker_daemon import set_daemon
 from tamias.errors import DeploymentError
 from tamias.storage.private_folder import create_private_file
 from tamias.storage.scratch_folders import LocalFolder

@@ -12,8 +12,8 @@ import sys
 from typing import Any
 
 from tamias.engine.spark.driver_side.known_classes import KnownClassesContext
-from tamias.engine.spark.driver_side.preloading import FOR_LEVELS, task_environment
 from tamias.engine.spark.driver_side.session import SparkLog, first_line_of, loss_of
+from tamias.engine.spark.driver_side.worker_daemon import FOR_LEVELS, task_environment
 from tamias.engine.spark.task_side.python_facts import PythonFacts, python_facts, report_facts
 from tamias.errors import SparkSessionLostError, WorkerPythonError
 

@@ -2,7 +2,7 @@
 
 PySpark's own daemon imports next to nothing, so each worker imports what its task needs: at the start of a job, and
 after every failure, all workers do so at the same time. A session that tamias starts on one machine runs this daemon
-instead (`driver_side/preloading.py`). Only tasks of tamias name modules in their environment. For the user's own
+instead (`driver_side/worker_daemon.py`). Only tasks of tamias name modules in their environment. For the user's own
 functions on DataFrames and RDDs it is PySpark's daemon as it stands, also with an interpreter that has no tamias.
 
 A process must have a single thread when it forks: another thread could hold a lock that nobody releases in the child.

@@ -2,7 +2,7 @@
 
 Spark has one daemon module for all Pythons of a session, and the user's own functions may run with an interpreter that
 has no tamias. So the daemon is a package of its own, in a folder that the Java process has on its import path, and it
-imports nothing unless the environment of the tasks says so. See docs/decisions/0047-preloading-daemon.md.
+imports nothing unless the environment of the tasks says so. See docs/decisions/0047-worker-daemon.md.
 """
 
 from __future__ import annotations

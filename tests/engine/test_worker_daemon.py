@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tamias.engine.spark import python_daemon
-from tamias.engine.spark.driver_side.preloading import FOR_CONDUITS, FOR_LEVELS, java_finds_daemon, set_daemon
+from tamias.engine.spark.driver_side.worker_daemon import FOR_CONDUITS, FOR_LEVELS, java_finds_daemon, set_daemon
 from tamias.engine.spark.python_daemon.tamias_pyspark.daemon import MODULES
 
 FOLDER = str(Path(python_daemon.__file__).parent)
