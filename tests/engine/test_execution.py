@@ -79,10 +79,10 @@ class Session:
         (Session("4.3.0", SESSION_SETTINGS, 6), "", ""),
         (Session("5.0.1", SESSION_SETTINGS, 6), "", ""),
         (Session("4.2.9", SESSION_SETTINGS, 6), "Spark has version 4.2.9", "install pyspark 4.3"),
-        (
-            Session("4.3.0", {}, 6),
-            "started without spark.python.udf.pipelined.enabled=true",
-            "start it with spark.python.udf.pipelined.enabled=true, ",
+        (Session("4.3.0", {}, 6), "", ""),
+        *(
+            (Session("4.3.0", {key: "true"}, 6), f"the Spark session has {key}=true", f"start it with {key}=false")
+            for key in ("spark.dynamicAllocation.enabled", "spark.speculation")
         ),
         (
             Session("4.3.0", SESSION_SETTINGS, 5),

@@ -10,7 +10,7 @@ import pytest
 _IMPORTED = "import sys, {module}; print(*(name for name in sys.modules if name.startswith('tamias.')))"
 
 
-@pytest.mark.parametrize("task", ["conduit_task", "level_task", "table_access"])
+@pytest.mark.parametrize("task", ["conduit_tasks", "level_task", "table_access"])
 def test_a_task_imports_no_operators_and_no_state(task: str) -> None:
     program = _IMPORTED.format(module=f"tamias.engine.spark.task_side.{task}")
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
@@ -18,14 +18,3 @@ def test_a_task_imports_no_operators_and_no_state(task: str) -> None:
     assert f"tamias.engine.spark.task_side.{task}" in imported
     rooms = ("tamias.state.", "tamias.connectors.", "tamias.codegen.", "tamias.operators.build", "tamias.graph.specs")
     assert [name for name in imported if name.startswith(rooms)] == []
-
-
-def test_a_batch_of_rows_is_made_without_pandas() -> None:
-    program = (
-        "import sys\n"
-        "from tamias.engine.spark.task_side.conduit_task import _batch\n"
-        "from tamias.engine.spark.task_side.rows import ShuffleRow\n"
-        "print(_batch([ShuffleRow(0, 1, 0, b'x')]).num_rows, 'pandas' in sys.modules)\n"
-    )
-    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-    assert shown.stdout.split() == ["2", "False"]

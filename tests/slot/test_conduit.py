@@ -11,6 +11,7 @@ import pytest
 
 from tamias.slot.conduit import Conduit
 from tamias.slot.link import Link
+from tamias.slot.task_messages import Carries
 from tamias.slot.turn import Turn
 from tamias.subtask.wire.frames import Blob
 from tests.live_jobs import until
@@ -38,7 +39,9 @@ class Between:
         self.reasons: list[Exception | None] = []
         self.given: list[int] = []
         others = conduit_threads()
-        self.conduit = Conduit(Link(ours), lambda: self.woken.put(None), self._count_lost)
+        self.conduit = Conduit(lambda: self.woken.put(None), self._count_lost)
+        self.link = Link(ours)
+        assert self.conduit.attach(self.link, Carries.BOTH)
         (self.sender,) = conduit_threads() - others
 
     def _count_lost(self, error: Exception | None) -> None:
@@ -47,7 +50,9 @@ class Between:
 
     def receive_all(self) -> threading.Thread:
         thread = threading.Thread(
-            target=self.conduit.receive_all, args=(lambda blob: self.given.append(blob.sequence),), daemon=True
+            target=self.conduit.receive_all,
+            args=(self.link, lambda blob: self.given.append(blob.sequence)),
+            daemon=True,
         )
         thread.start()
         return thread

@@ -23,6 +23,7 @@ from tamias.slot.host import SlotHost
 from tamias.slot.link import Link
 from tamias.slot.mailbox import Desk, Mailbox
 from tamias.slot.slot_events import EpochAcknowledged, OutputLeft
+from tamias.slot.task_messages import Carries
 from tamias.slot.turn import Turn
 from tamias.subtask.wire.frames import EPOCH, RECORDS, WATERMARK, Blob
 from tamias.types.by_value import dumps
@@ -123,7 +124,7 @@ class Bench:
         self._sent = 0
 
     def attach(self) -> None:
-        self.desk.attach(self.ours)
+        assert self.desk.attach(self.ours, Carries.BOTH)
 
     def attach_to_another_host(self) -> None:
         """Let the task be on another host: its address differs from the slot's."""
@@ -132,9 +133,9 @@ class Bench:
             theirs = socket.create_connection(listening.getsockname(), source_address=("127.0.0.2", 0))
             self.ours, self.theirs = Link(listening.accept()[0]), Link(theirs)
         self.theirs.settimeout(30)
-        threading.Thread(
-            target=self.desk.attach(self.ours).receive_all, args=(self.desk.give_blob,), daemon=True
-        ).start()
+        self.attach()
+        arguments = self.ours, self.desk.give_blob
+        threading.Thread(target=self.desk.conduit.receive_all, args=arguments, daemon=True).start()
 
     def give(self, *values: Any) -> None:
         self._give([(RECORDS, list(values), None)])

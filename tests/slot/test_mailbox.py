@@ -30,7 +30,7 @@ from tamias.slot.messages import CloseSubtasks, Deploy, Discard, OrderEpoch, Sub
 from tamias.slot.slot_config import SlotConfig
 from tamias.slot.slot_events import EpochAcknowledged, OutputLeft, SlotActivity, SnapshotWritten, SubtaskFailed
 from tamias.slot.slot_server import SlotServer
-from tamias.slot.task_messages import FAILED, Attach
+from tamias.slot.task_messages import FAILED, Attach, Carries
 from tamias.slot.turn import Turn
 from tamias.subtask.wire.frames import EPOCH, RECORDS, WATERMARK, Blob
 from tamias.types.by_value import dumps
@@ -70,7 +70,7 @@ class Slot:
 
     def attach(self, subtask: SubtaskId, attempt: int = 0) -> Link:
         link = self.connected()
-        link.send(dumps(Attach(subtask, attempt)))
+        link.send(dumps(Attach(subtask, attempt, Carries.BOTH)))
         return link
 
     def order(self, order: EpochOrder, attempt: int = 0) -> None:
@@ -291,7 +291,7 @@ def test_a_late_loss_of_a_task_belongs_to_the_attempt_of_the_task() -> None:
     host.deploy(first, [SOURCE, SUM])
     mailbox.begin(first)
     ours, theirs = socket.socketpair()
-    serving = threading.Thread(target=mailbox.serve, args=(SUM, 0, Link(ours)), daemon=True)
+    serving = threading.Thread(target=mailbox.serve, args=(Attach(SUM, 0, Carries.BOTH), Link(ours)), daemon=True)
     serving.start()
     host.deploy(deployment(graph(summing), 1, continuous=True), [SOURCE, SUM])
     theirs.close()
@@ -398,7 +398,7 @@ def test_blobs_that_wait_for_a_mark_go_to_disk_beyond_the_bound(tmp_path: Path) 
     reports = Reports()
     desk = Desk(Mailbox(host, Turn(), clock, reports), host, receiver, of)
     ours, theirs = socket.socketpair()
-    desk.attach(Link(ours))
+    assert desk.attach(Link(ours), Carries.BOTH)
 
     def give(sender: int, sequence: int, *frames: Any) -> None:
         desk.give_blob(Blob(exchange.id, sender, 0, sequence, dumps(list(frames))))

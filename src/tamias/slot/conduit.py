@@ -1,9 +1,9 @@
-"""The connection of a subtask that runs continuously with its task: blobs in both directions, at the same time.
+"""The connections of a subtask that runs continuously with its tasks: one brings its blobs, one takes what leaves it.
 
-The mailbox never waits for a connection. A small blob that leaves a subtask is sent at once, as far as the connection
-takes it; the rest and larger blobs are queued and sent by a thread. A subtask with a full queue gets no turn until
-there is room. What arrives is read by another thread, which stops while too much waits to be processed: the task,
-Spark's shuffle and at last the senders then wait too.
+One connection may do both. The mailbox never waits for a connection. A small blob that leaves a subtask is sent at
+once, as far as the connection takes it; the rest and larger blobs are queued and sent by a thread. A subtask with a
+full queue gets no turn until there is room. What arrives is read by another thread, which stops while too much waits to
+be processed: the task, Spark's shuffle and at last the senders then wait too.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tamias.slot.link import Link
+from tamias.slot.task_messages import Carries
 from tamias.subtask.wire.frames import Blob
 
 __all__ = ["Conduit"]
@@ -34,32 +35,48 @@ _END = _Waiting((b"",))  # a message of no bytes: nothing more follows, and all 
 
 
 class Conduit:
-    """One subtask's connection.
+    """The connections of one subtask.
 
     Args:
-        link: The connection to the task.
         wake: Called when the subtask may have something to do again.
-        lost: Called when the connection broke before `finish` or `abort`: with what is wrong with a message that
-            arrived, or None if the task is gone.
+        lost: Called when a connection broke before `finish` or `abort`: with what is wrong with a message that
+            arrived, or None if a task is gone.
     """
 
-    def __init__(self, link: Link, wake: Callable[[], None], lost: Callable[[Exception | None], None]) -> None:
-        self._link = link
+    def __init__(self, wake: Callable[[], None], lost: Callable[[Exception | None], None]) -> None:
         self._wake = wake
         self._lost = lost
         lock = threading.Lock()  # of everything below
         self._waits = threading.Condition(lock)  # for something to send; the sender alone waits
         self._has_room = threading.Condition(lock)  # for what arrives; the receiver alone waits
+        self._inlet: Link | None = None
+        self._outlet: Link | None = None
         self._queue: deque[_Waiting] = deque()
         self._queued_bytes = 0
         self._is_sending = False  # what is not in the queue any more
         self._arrived_bytes = 0  # not taken yet
         self._ended = False
         self.messages = 0  # received and sent
-        self.crosses_hosts = link.crosses_hosts
         self._received_bytes = 0  # since `take_received_bytes`
-        self._sender = threading.Thread(target=self._send_all, name="conduit", daemon=True)
-        self._sender.start()
+
+    def attach(self, link: Link, carries: Carries) -> bool:
+        """Use a connection from now on; return False if there is one already for what it carries."""
+        with self._waits:
+            brings, takes = carries is not Carries.OUTPUT, carries is not Carries.INPUT
+            if self._ended or (brings and self._inlet is not None) or (takes and self._outlet is not None):
+                return False
+            if brings:
+                self._inlet = link
+            if takes:
+                self._outlet = link
+                threading.Thread(target=self._send_all, args=(link,), name="conduit", daemon=True).start()
+            return True
+
+    @property
+    def attached(self) -> frozenset[Carries]:
+        """What the tasks that have called carry: input, output or both of them."""
+        carried = {Carries.INPUT: self._inlet, Carries.OUTPUT: self._outlet}
+        return frozenset(carries for carries, link in carried.items() if link is not None)
 
     @property
     def is_full(self) -> bool:
@@ -71,7 +88,8 @@ class Conduit:
         with self._waits:
             waiting = _Waiting(blob.encode())
             if not self._queue and not self._is_sending and blob.size_bytes <= _SMALL_BYTES:
-                rest = self._link.send_now(*waiting.parts)
+                assert self._outlet is not None, "a subtask runs once its tasks have called"
+                rest = self._outlet.send_now(*waiting.parts)
                 if rest is None:
                     self.messages += 1
                     return
@@ -80,10 +98,13 @@ class Conduit:
             self._queued_bytes += sum(map(len, waiting.parts))
             self._waits.notify()
 
-    def receive_all(self, give: Callable[[Blob], None]) -> None:
-        """Give every blob that arrives to the subtask, until the connection ends."""
+    def receive_all(self, link: Link, give: Callable[[Blob], None]) -> None:
+        """Give every blob that arrives to the subtask, until the connection ends.
+
+        Nothing arrives from a task that only takes blobs, but the end of its connection shows that it is gone.
+        """
         try:
-            while message := self._link.receive():
+            while message := link.receive():
                 blob = Blob.decode(message)
                 with self._has_room:
                     self._arrived_bytes += blob.size_bytes
@@ -106,20 +127,21 @@ class Conduit:
             if was_full:
                 self._has_room.notify()
 
-    def take_received_bytes(self) -> int:
-        """Return the bytes of the blobs that have arrived since the last call."""
+    def crossed_bytes(self, sent_bytes: int) -> int:
+        """Return how many bytes came from tasks on other hosts since the last call, and of those sent went to some."""
         with self._has_room:
             received, self._received_bytes = self._received_bytes, 0
-            return received
+        came = received if self._inlet is not None and self._inlet.crosses_hosts else 0
+        return came + (sent_bytes if self._outlet is not None and self._outlet.crosses_hosts else 0)
 
-    def _send_all(self) -> None:
+    def _send_all(self, link: Link) -> None:
         try:
             while True:
                 message = self._next()
                 if message.is_rest:
-                    self._link.send_rest(*message.parts)
+                    link.send_rest(*message.parts)
                 else:
-                    self._link.send(*message.parts)
+                    link.send(*message.parts)
                 self.messages += 1
                 if message is _END:
                     return
@@ -150,20 +172,24 @@ class Conduit:
             self._lost(error)
 
     def finish(self) -> None:
-        """Let the task end: send what waits, and that nothing follows."""
-        with self._waits:
-            self._ended = True
-            self._queue.append(_END)
-            self._waits.notify()
-            self._has_room.notify()
+        """Let the tasks end: send what waits, and that nothing follows."""
+        self._end()
+        if self._inlet is not None and self._inlet is not self._outlet:
+            with contextlib.suppress(OSError):  # the task is gone, and nobody needs it any more
+                self._inlet.send(b"")
 
     def abort(self) -> None:
-        """Break the connection: the attempt is over, and nobody wants what waits."""
+        """Break the connections: the attempt is over, and nobody wants what waits."""
+        with self._waits:
+            self._queue.clear()
+        self._end()
+        for link in (self._inlet, self._outlet):
+            if link is not None:
+                link.shut_down()
+
+    def _end(self) -> None:
         with self._waits:
             self._ended = True
-            self._queue.clear()
             self._queue.append(_END)
             self._waits.notify()
             self._has_room.notify()
-        with contextlib.suppress(OSError):
-            self._link.shut_down()

@@ -16,6 +16,7 @@ from tamias.faults import point
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.channels import targets_of
 from tamias.graph.job_graph import Vertex
+from tamias.operators.environment import SubtaskEnvironment
 from tamias.operators.epoch import Ack, EpochOrder, OutputPart
 from tamias.slot.conduit import Conduit
 from tamias.slot.deployment import Deployment
@@ -24,6 +25,7 @@ from tamias.slot.host import SlotHost
 from tamias.slot.link import Link
 from tamias.slot.slot_events import EpochAcknowledged, OutputLeft
 from tamias.slot.spool import Spool
+from tamias.slot.task_messages import Attach, Carries
 from tamias.slot.turn import Turn
 from tamias.slot.waiting_blobs import WaitingBlob
 from tamias.subtask.capture import CapturedSubtask
@@ -98,16 +100,17 @@ class Mailbox:
         self._ended = True
         self._wake.set()
 
-    def serve(self, subtask_id: SubtaskId, attempt: int, link: Link) -> None:
-        """Carry blobs between a subtask and its task, until the connection ends.
+    def serve(self, request: Attach, link: Link) -> None:
+        """Carry blobs between a subtask and one of its tasks, until the connection ends.
 
         Raises:
-            SlotLostError: The slot does not run the subtask, or a task has called for it already.
+            SlotLostError: The slot does not run the subtask, or such a task has called for it already.
         """
-        desk = self._desks.get(subtask_id)
-        if desk is None or desk.attempt != attempt or desk.conduit is not None:
-            raise SlotLostError(self._host.slot, f"it waits for no task of attempt {attempt} for {subtask_id}")
-        desk.attach(link).receive_all(desk.give_blob)
+        desk = self._desks.get(request.subtask)
+        if desk is None or desk.attempt != request.attempt or not desk.attach(link, request.carries):
+            why = f"it waits for no task of attempt {request.attempt} for {request.subtask}"
+            raise SlotLostError(self._host.slot, why)
+        desk.conduit.receive_all(link, desk.give_blob)
 
     def abandon(self, checkpoint_id: int) -> None:
         """Record no more blobs for a checkpoint that was aborted. Called in the turn."""
@@ -183,13 +186,15 @@ class Desk:
     def __init__(self, mailbox: Mailbox, host: SlotHost, subtask_id: SubtaskId, deployment: Deployment) -> None:
         subtask = host.subtasks[subtask_id]
         self.attempt = deployment.attempt
-        self.conduit: Conduit | None = None
         self._mailbox = mailbox
         self._host = host
         self._id = subtask_id
         self._name = subtask.environment.name
         self._clock = subtask.environment.clock
+        self.conduit = Conduit(mailbox.wake, self._lost)
         self._running: ContinuousChannels | ContinuousSource = run_continuously(subtask, self)
+        self._is_attached = False  # all tasks that the subtask needs have called
+        self._needs = _needed_tasks(subtask.environment)
         self._puts_out = subtask.driver_output.is_used
         self._watermark_s = subtask.environment.graph.settings.auto_watermark_interval_ms / 1000
         self._flush_s = buffer_timeout_s(subtask.environment.vertex, deployment.buffer_timeout_ms)
@@ -205,27 +210,31 @@ class Desk:
 
     @property
     def messages(self) -> int:
-        return 0 if self.conduit is None else self.conduit.messages
+        return self.conduit.messages
 
     @property
     def waiting_on_disk_bytes(self) -> int:
         """How much of the blobs that wait for a mark is on disk."""
         return 0 if self._held is None else self._held.spilled_bytes
 
-    def attach(self, link: Link) -> Conduit:
-        """Begin to run the subtask: its task has called."""
-        conduit = Conduit(link, self._mailbox.wake, self._lost)
-        self._next_watermark = self._clock.monotonic() + self._watermark_s
-        self.conduit = conduit
-        self._mailbox.wake()
-        return conduit
+    def attach(self, link: Link, carries: Carries) -> bool:
+        """Use the connection of a task; return False if the subtask waits for none.
+
+        The subtask runs when its last task has called.
+        """
+        if not self.conduit.attach(link, carries):
+            return False
+        if self._needs <= self.conduit.attached:
+            self._next_watermark = self._clock.monotonic() + self._watermark_s
+            self._is_attached = True
+            self._mailbox.wake()
+        return True
 
     def leave(self, *, in_order: bool) -> None:
         """Run the subtask no more."""
         if self._held is not None:
             self._held.close()
-        if self.conduit is not None:
-            self.conduit.finish() if in_order else self.conduit.abort()
+        self.conduit.finish() if in_order else self.conduit.abort()
 
     def _lost(self, error: Exception | None) -> None:
         why = f"the Spark task of {self._name} is gone"
@@ -257,8 +266,8 @@ class Desk:
     def step(self, now: float) -> float:
         """Do what is due; return how long nothing is due, or 0 if something was done."""
         running = self._running
-        if self.conduit is None:
-            return _LONGEST_SLEEP_S  # the call of the task wakes the mailbox
+        if not self._is_attached:
+            return _LONGEST_SLEEP_S  # the call of the last task wakes the mailbox
         overtakes_s = running.attend()
         if self.conduit.is_full or (self._puts_out and self._mailbox.reports.is_full):
             self._full_since = self._full_since or now
@@ -340,13 +349,12 @@ class Desk:
         if isinstance(item, OutputPart):
             self._mailbox.put_out(self.attempt, item)
         else:
-            assert self.conduit is not None, "a subtask runs once its task has called"
             if self._elsewhere and Destination(item.exchange, item.target) in self._elsewhere:
                 self._shuffled_bytes += item.size_bytes
             self.conduit.send(item)
 
     def taken(self, blob: ReceivedBlob) -> None:
-        if isinstance(blob, Blob) and self.conduit is not None:
+        if isinstance(blob, Blob):
             self.conduit.taken(blob.size_bytes)
 
     def hold(self, blob: ReceivedBlob) -> ReceivedBlob:
@@ -379,10 +387,16 @@ class Desk:
 
     def acknowledge(self, ack: Ack) -> None:
         ack.crossed_bytes, self._shuffled_bytes = self._shuffled_bytes, 0
-        if self.conduit is not None and self.conduit.crosses_hosts:
-            ack.crossed_bytes += self.conduit.take_received_bytes() + ack.bytes_out
+        ack.crossed_bytes += self.conduit.crossed_bytes(ack.bytes_out)
         point("acknowledge", self._host.slot)
         self._mailbox.acknowledge(self._id, self.attempt, ack)
+
+
+def _needed_tasks(environment: SubtaskEnvironment) -> frozenset[Carries]:
+    """Return which tasks a subtask has. One without inputs and outputs has a task too: Spark runs the whole job."""
+    graph, vertex = environment.graph, environment.vertex
+    needs = {Carries.INPUT} if graph.inputs_of(vertex.id) else set()
+    return frozenset(needs | {Carries.OUTPUT} if graph.outputs_of(vertex.id) or not needs else needs)
 
 
 def _on_other_hosts(deployment: Deployment, sender: SubtaskId) -> frozenset[Destination]:

@@ -180,7 +180,7 @@ class SlotServer:
 
     def _serve_task(self, link: Link, request: Attach) -> None:
         try:
-            self._mailbox.serve(request.subtask, request.attempt, link)
+            self._mailbox.serve(request, link)
         except SlotLostError as refusal:
             link.send(FAILED, dumps(refusal))
 

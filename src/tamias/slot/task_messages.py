@@ -7,6 +7,7 @@ of the package: a worker would take a second to import it before its first row.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from tamias.graph.addresses import SubtaskId
 from tamias.operators.epoch import EpochOrder
@@ -34,12 +35,21 @@ class RunEpoch:
     repeatable: bool = False
 
 
+class Carries(Enum):
+    """What a task carries between Spark's shuffle and a subtask that runs continuously."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+    BOTH = "both"
+
+
 @dataclass(frozen=True, slots=True)
 class Attach:
-    """From the task of a subtask that runs continuously: carry blobs in both directions from now on, at the same time.
+    """From a task of a subtask that runs continuously: this connection carries blobs from now on.
 
-    An empty message from the slot says that the subtask has finished and nothing follows.
+    An empty message from the slot says that the subtask has finished: nothing follows, and nothing is read any more.
     """
 
     subtask: SubtaskId
     attempt: int
+    carries: Carries

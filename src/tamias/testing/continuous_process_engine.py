@@ -15,7 +15,7 @@ from tamias.errors import DeploymentError
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
 from tamias.slot.link import Link, connect
-from tamias.slot.task_messages import Attach
+from tamias.slot.task_messages import Attach, Carries
 from tamias.subtask.wire.frames import destination_of, is_blob
 from tamias.testing.slot_processes import slot_processes
 from tamias.types.by_value import dumps
@@ -52,7 +52,7 @@ class ContinuousProcessEngine(ContinuousSlotEngine):
         for subtask in in_region:
             try:
                 link = connect(self.pool.slots[self._slot_of(subtask)].address, self.pool.secret)
-                link.send(dumps(Attach(subtask, attempt)))
+                link.send(dumps(Attach(subtask, attempt, Carries.BOTH)))
             except (OSError, EOFError) as error:  # as a task of Spark that cannot reach its slot
                 self._stop(DeploymentError(f"the slot of {subtask} cannot be reached: {error}"), frozenset(in_region))
                 return

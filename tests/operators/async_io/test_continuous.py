@@ -16,6 +16,7 @@ from tamias.slot.event_reports import Reports
 from tamias.slot.host import SlotHost
 from tamias.slot.link import Link
 from tamias.slot.mailbox import Desk, Mailbox
+from tamias.slot.task_messages import Carries
 from tamias.slot.turn import Turn
 from tamias.subtask.wire.frames import END, RECORDS, Blob
 from tamias.testing.continuous_process_engine import ContinuousProcessEngine
@@ -44,7 +45,7 @@ def test_requests_in_flight_are_repeated_before_the_first_record_and_before_the_
     host.deploy(deployment, [asking])
     desk = Desk(Mailbox(host, Turn(), clock, Reports()), host, asking, deployment)
     ours, theirs = socket.socketpair()
-    desk.attach(Link(ours))
+    assert desk.attach(Link(ours), Carries.BOTH)
     (exchange,) = run.graph.inputs_of(run.graph.vertices[asking.vertex].id)
     desk.give_blob(Blob(exchange.id, 0, 0, 0, dumps([(RECORDS, [2], None), (END, False)])))
     desk.step(clock.monotonic())

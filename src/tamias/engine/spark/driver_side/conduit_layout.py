@@ -1,19 +1,32 @@
-"""Runs in the driver: lays out a region of a job that runs continuously as the levels of one Spark job. Pure."""
+"""Runs in the driver: lays out a region of a job that runs continuously as the tasks of one Spark job. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
-from tamias.engine.spark.task_side.conduit_task import ConduitTask, TaskAddress
+from tamias.engine.spark.task_side.conduit_tasks import InletTask, OutletTask
 from tamias.engine.spark.task_side.level_task import HostedSubtask
 from tamias.graph.addresses import SubtaskId
-from tamias.graph.job_graph import JobGraph, Vertex
+from tamias.graph.job_graph import Exchange, JobGraph, Vertex, VertexId
 from tamias.subtask.wire.frames import Destination
 
-__all__ = ["conduit_tasks"]
+__all__ = ["ConduitShuffle", "conduit_shuffles"]
 
 
-def conduit_tasks(
+@dataclass(frozen=True)
+class ConduitShuffle:
+    """One shuffle of a Spark job: the tasks that write to it, and those that read from it.
+
+    A subtask without inputs and outputs has a task that writes nothing, and there is no shuffle then.
+    """
+
+    outlets: OutletTask
+    inlets: InletTask | None
+    name: str
+
+
+def conduit_shuffles(
     graph: JobGraph,
     region: int,
     regions: Mapping[SubtaskId, int],
@@ -21,43 +34,46 @@ def conduit_tasks(
     hosted: Callable[[Vertex, int], HostedSubtask],
     secret: bytes,
     attempt: int,
-) -> list[ConduitTask]:
-    """Return the levels of a region. A partition of a level is one subtask."""
-    by_level = [
-        [(v, i) for v in level for i in range(v.parallelism) if regions[SubtaskId(v.id, i)] == region]
-        for level in graph.levels
-    ]
-    partitions = [level for level in by_level if level]
-    addresses = {
-        SubtaskId(vertex.id, index): TaskAddress(level, number)
-        for level, subtasks in enumerate(partitions)
-        for number, (vertex, index) in enumerate(subtasks)
-    }
-    tasks: list[ConduitTask] = []
-    for level, subtasks in enumerate(partitions):
-        sources = {vertex.id for vertex, _ in subtasks}
-        tasks.append(
-            ConduitTask(
-                level=level,
-                subtasks=tuple(hosted(vertex, index) for vertex, index in subtasks),
-                next_partitions=len(partitions[level + 1]) if level + 1 < len(partitions) else 1,
-                routes={
-                    Destination(exchange.id, target.subtask): address
-                    for exchange in graph.exchanges
-                    if exchange.source in sources
-                    for target, address in addresses.items()
-                    if target.vertex == exchange.target
-                },
-                secret=secret,
-                attempt=attempt,
-                passes_rows_on=_passes_rows_on(graph, addresses, level),
-            )
+) -> list[ConduitShuffle]:
+    """Return the shuffles of a region. Exchanges share one if they share a source or a target.
+
+    So a subtask has one task for all of its outputs, and one for all of its inputs; and a task that writes is connected
+    only with tasks to which it may send.
+    """
+
+    def subtasks_of(vertices: Iterable[VertexId]) -> list[tuple[Vertex, int]]:
+        found = [graph.vertices[vertex] for vertex in sorted(vertices)]
+        return [(v, i) for v in found for i in range(v.parallelism) if regions[SubtaskId(v.id, i)] == region]
+
+    def shuffle(exchanges: list[Exchange], sources: set[VertexId]) -> ConduitShuffle:
+        targets = subtasks_of({exchange.target for exchange in exchanges})
+        partitions = {SubtaskId(vertex.id, index): number for number, (vertex, index) in enumerate(targets)}
+        routes = {
+            Destination(exchange.id, target.subtask): partition
+            for exchange in exchanges
+            for target, partition in partitions.items()
+            if target.vertex == exchange.target
+        }
+        outlets = tuple(hosted(*of) for of in subtasks_of(sources))
+        inlets = tuple(hosted(*of) for of in targets)
+        return ConduitShuffle(
+            OutletTask(outlets, routes, secret, attempt),
+            InletTask(inlets, secret, attempt) if inlets else None,
+            name=", ".join(graph.vertices[vertex].name for vertex in sorted(sources)),
         )
-    return tasks
+
+    vertices = {VertexId(subtask.vertex) for subtask, number in regions.items() if number == region}
+    groups = _groups([e for e in graph.exchanges if e.source in vertices and e.target in vertices])
+    if not groups:
+        return [shuffle([], vertices)]
+    return [shuffle(group, {exchange.source for exchange in group}) for group in groups]
 
 
-def _passes_rows_on(graph: JobGraph, addresses: Mapping[SubtaskId, TaskAddress], level: int) -> bool:
-    """Return whether an exchange passes a level on its way."""
-    levels = {subtask.vertex: address.level for subtask, address in addresses.items()}
-    ends = [(levels[e.source], levels[e.target]) for e in graph.exchanges if e.source in levels and e.target in levels]
-    return any(source < level < target for source, target in ends)
+def _groups(exchanges: Iterable[Exchange]) -> list[list[Exchange]]:
+    """Return the exchanges in groups that share no source and no target."""
+    groups: list[list[Exchange]] = []
+    for exchange in exchanges:
+        shared = [g for g in groups if any(o.source == exchange.source or o.target == exchange.target for o in g)]
+        groups = [g for g in groups if g not in shared]
+        groups.append([*(other for group in shared for other in group), exchange])
+    return groups

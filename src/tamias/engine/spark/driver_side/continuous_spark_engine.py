@@ -1,12 +1,11 @@
-"""Runs in the driver: the continuous engine on Spark. An attempt of a region is a Spark job, a level one of its stages.
+"""Runs in the driver: the continuous engine on Spark. An attempt of a region is one Spark job.
 
-All stages run at the same time, for as long as the attempt lasts; a task is the conduit between Spark's shuffle and the
-slot of one subtask. Epochs are marks in the stream, ordered and acknowledged over the connections to the slots.
+All of its tasks run at the same time, for as long as the attempt lasts; each carries blobs between Spark's shuffle and
+the slot of one subtask. Epochs are marks in the stream, ordered and acknowledged over the connections to the slots.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 import time
@@ -16,12 +15,12 @@ from tamias.engine.protocol import Failure
 from tamias.engine.slots.continuous_engine import ContinuousSlotEngine
 from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.engine.slots.slot_pool import SlotPool
-from tamias.engine.spark.driver_side.conduit_layout import conduit_tasks
+from tamias.engine.spark.driver_side.conduit_layout import ConduitShuffle, conduit_shuffles
 from tamias.engine.spark.driver_side.on_spark import OnSpark
-from tamias.engine.spark.driver_side.pipelined_job import run_pipelined, session_of, start_workers
+from tamias.engine.spark.driver_side.pipelined_job import run_pipelined, start_workers
 from tamias.engine.spark.driver_side.session import active_tasks, first_line_of
 from tamias.engine.spark.driver_side.task_places import ReservedPlaces, UnfitSession, task_count
-from tamias.engine.spark.task_side.conduit_task import ConduitTask
+from tamias.engine.spark.task_side.level_task import HostedSubtask
 from tamias.errors import DeploymentError, SparkSessionLostError
 from tamias.graph.addresses import SubtaskId
 from tamias.graph.job_graph import JobGraph
@@ -57,7 +56,6 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
         self._places = places
         self._begin_on_spark(context, job_label)
         self._flows: dict[int, threading.Thread] = {}  # by region
-        threading.Thread(target=_begin_session, args=(context,), name="spark-session", daemon=True).start()
 
     @property
     def description(self) -> str:
@@ -79,7 +77,7 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
             DeploymentError: The session has too few places for tasks.
         """
         try:
-            self._places.resize(self._context, max(len(self._regions), task_count(graph)))
+            self._places.resize(self._context, max(task_count(self._graph), task_count(graph)))
         except UnfitSession as unfit:
             raise DeploymentError(str(unfit)) from None
         super().prepare(graph)
@@ -91,7 +89,7 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
 
     def _start_workers(self, graph: JobGraph) -> None:
         """Start the Python workers that a graph needs beyond those that run, in places that were reserved."""
-        count, group = task_count(graph) - len(self._regions), f"{self._group}-workers"
+        count, group = task_count(graph) - task_count(self._graph), f"{self._group}-workers"
         if count <= 0:
             return
 
@@ -115,21 +113,21 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
         return super().deploy(deployment)
 
     def _start_flow(self, region: int, attempt: int) -> None:
-        tasks = conduit_tasks(
+        shuffles = conduit_shuffles(
             self._graph, region, self._regions, hosted=self._hosted, secret=self.pool.secret, attempt=attempt
         )
-        flow = threading.Thread(target=self._run_flow, args=(region, attempt, tasks), name="spark-flow", daemon=True)
+        flow = threading.Thread(target=self._run_flow, args=(region, attempt, shuffles), name="spark-flow", daemon=True)
         self._flows[region] = flow
         flow.start()
 
-    def _run_flow(self, region: int, attempt: int, tasks: list[ConduitTask]) -> None:
+    def _run_flow(self, region: int, attempt: int, shuffles: list[ConduitShuffle]) -> None:
         description = f"{self._graph.name}: attempt {attempt + 1}"
         if len(self._groups()) > 1:
             description += f", region {region}"
         error: Exception
         try:
-            hosts = [[self.pool.slots[hosted.slot].beside for hosted in task.subtasks] for task in tasks]
-            run_pipelined(self._context, tasks, hosts, group=self._group_of(region), description=description)
+            group = self._group_of(region)
+            run_pipelined(self._context, shuffles, self._beside, group=group, description=description)
             return
         except Exception as caught:  # py4j and Spark raise many types; each ends the attempt of the region
             error = caught
@@ -138,6 +136,9 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
             assert isinstance(explained, Exception)
             is_confined = not isinstance(explained, SparkSessionLostError)
             self._stop(explained, self._in_region(region) if is_confined else frozenset())
+
+    def _beside(self, hosted: HostedSubtask) -> str | None:
+        return self.pool.slots[hosted.slot].beside
 
     def _in_region(self, region: int) -> frozenset[SubtaskId]:
         return frozenset(subtask for subtask, number in self._regions.items() if number == region)
@@ -187,7 +188,7 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
             running = sum(active_tasks(self._context, group) for group in self._groups())
         except Exception:  # the session is gone: ending the attempt does no harm
             return False
-        waits = running < len(self._attempts)
+        waits = running < task_count(self._graph)
         if waits:
             _log.warning("a job waits for Spark to give its tasks places; job group %s", self._group)
         return waits
@@ -199,9 +200,3 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
             self._end_on_spark()
         finally:
             self._places.release()
-
-
-def _begin_session(context: Any) -> None:
-    """Let Spark make its first session while the slots start and open the subtasks."""
-    with contextlib.suppress(Exception):  # the first flow needs the session, and reports what is wrong
-        session_of(context)

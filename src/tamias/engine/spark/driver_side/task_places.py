@@ -1,9 +1,9 @@
 """Runs in the driver: the places for tasks that the continuous jobs of a Spark session hold.
 
-A job that runs continuously has a task for every subtask, all at the same time and for as long as it lives. Spark gives
-its places to whatever task comes first. Two such jobs that do not fit together could each get a part of its tasks, and
-wait for the rest for ever. So a job reserves all of its places before its first task starts, and keeps them over
-restarts.
+A job that runs continuously has one or two tasks for every subtask, all at the same time and for as long as it lives.
+Spark gives its places to whatever task comes first. Two such jobs that do not fit together could each get a part of its
+tasks, and wait for the rest for ever. So a job reserves all of its places before its first task starts, and keeps them
+over restarts.
 """
 
 from __future__ import annotations
@@ -89,8 +89,12 @@ def reserve_places(context: Any, job: str, count: int) -> ReservedPlaces:
 
 
 def task_count(graph: JobGraph) -> int:
-    """Return how many tasks a job that runs continuously has at the same time."""
-    return sum(vertex.parallelism for vertex in graph.vertices)
+    """Return how many tasks a job that runs continuously has at the same time.
+
+    A subtask has one that brings its input and one that takes its output; and one if it has neither.
+    """
+    directions = {v.id: bool(graph.inputs_of(v.id)) + bool(graph.outputs_of(v.id)) for v in graph.vertices}
+    return sum(vertex.parallelism * max(1, directions[vertex.id]) for vertex in graph.vertices)
 
 
 def _held_in(application: str) -> list[ReservedPlaces]:

@@ -20,12 +20,7 @@ from tamias.engine.spark.python_daemon.tamias_pyspark.daemon import MODULES
 __all__ = ["FOR_CONDUITS", "FOR_LEVELS", "java_finds_daemon", "set_daemon", "task_environment"]
 
 FOR_LEVELS = ("pyspark.worker", "tamias.engine.spark.task_side.level_task")
-FOR_CONDUITS = (
-    "pyarrow",
-    "pyspark.worker",
-    "pyspark.sql.pandas.serializers",
-    "tamias.engine.spark.task_side.conduit_task",
-)
+FOR_CONDUITS = ("pyspark.worker", "tamias.engine.spark.task_side.conduit_tasks")
 _SETTING = "spark.python.daemon.module"
 _MODULE = "tamias_pyspark.daemon"  # whoever looks for processes named pyspark.daemon finds it
 _PATH = "PYTHONPATH"
