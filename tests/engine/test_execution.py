@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from tamias.engine.execution import reason_for_epochs
 from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.engine.spark.driver_side import engine_choice
 from tamias.engine.spark.driver_side.engine_choice import engine_on_spark
-from tamias.engine.spark.driver_side.pipelined_job import SESSION_SETTINGS, check_session
+from tamias.engine.spark.driver_side.pipelined_job import SESSION_SETTINGS, blob_bytes_for, check_session
 from tamias.engine.spark.driver_side.task_places import UnfitSession, reserve_places
 from tests.live_jobs import is_running, parent_of, until
 
@@ -50,8 +51,13 @@ class Session:
 
     master = "local[2]"
 
-    def __init__(self, version: str, settings: dict[str, str], places: int) -> None:
+    def __init__(
+        self, version: str, settings: dict[str, str], places: int, fields: tuple[str, ...] = ("dependencies_",)
+    ) -> None:
         self.version = version
+        rdd = SimpleNamespace(getDeclaredFields=lambda: [SimpleNamespace(getName=name.strip) for name in fields])
+        of_java = SimpleNamespace(Class=SimpleNamespace(forName={"org.apache.spark.rdd.RDD": rdd}.__getitem__))
+        self._jvm = SimpleNamespace(java=SimpleNamespace(lang=of_java))
         self._settings = settings
         self._places = places
         self._jsc = self.sparkContext = self
@@ -84,6 +90,7 @@ class Session:
             (Session("4.3.0", {key: "true"}, 6), f"the Spark session has {key}=true", f"start it with {key}=false")
             for key in ("spark.dynamicAllocation.enabled", "spark.speculation")
         ),
+        (Session("9.0.0", {}, 6, fields=("deps",)), "Spark 9.0.0 keeps the dependencies of an RDD", "pyspark"),
         (
             Session("4.3.0", SESSION_SETTINGS, 5),
             "6 tasks at the same time, and the Spark session has places for 5",
@@ -118,6 +125,32 @@ def test_the_places_of_a_job_are_not_given_to_another_until_it_ends() -> None:
         reserve_places(session, "third", 3)
     first.release()
     reserve_places(session, "third", 8).release()
+
+
+class JavaSession:
+    """A session whose Java settings have sizes in bytes."""
+
+    def __init__(self, settings: dict[str, str]) -> None:
+        self._settings = settings
+        self._jsc = self
+
+    def sc(self) -> Any:
+        return self
+
+    def conf(self) -> Any:
+        return self
+
+    def getSizeAsBytes(self, key: str, default: str) -> int:
+        given = self._settings.get(key, default)
+        return int(given.rstrip("km")) << {"k": 10, "m": 20}.get(given[-1], 0)
+
+
+def test_blobs_are_smaller_where_spark_lets_more_of_them_wait() -> None:
+    assert blob_bytes_for(JavaSession(SESSION_SETTINGS)) == 1 << 20
+    in_any_session = blob_bytes_for(JavaSession({}))
+    rows_that_wait = (32 << 20) // (32 << 10)
+    assert in_any_session == 64 << 10
+    assert in_any_session * rows_that_wait <= 64 << 20, "Spark counts rows, whatever their sizes"
 
 
 class Settings(dict[str, str]):

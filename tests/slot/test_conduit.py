@@ -169,6 +169,95 @@ def test_a_subtask_that_ends_while_its_task_waits_to_give_more_lets_it_go(betwee
     assert between.lost == 0
 
 
+# ------------------------------------------------------------------------------------------- a task for each direction
+
+
+class TwoTasks:
+    """A conduit whose input and output are carried by two tasks."""
+
+    def __init__(self) -> None:
+        self.lost: list[Exception | None] = []
+        self.conduit = Conduit(lambda: None, self.lost.append)
+        self.given: list[int] = []
+        self.tasks: dict[Carries, Link] = {}
+        self.reading: list[threading.Thread] = []
+        for carries in (Carries.INPUT, Carries.OUTPUT):
+            ours, theirs = (Link(each) for each in socket.socketpair())
+            theirs.settimeout(30)
+            self.tasks[carries] = theirs
+            assert self.conduit.attach(ours, carries)
+            arguments = ours, lambda blob: self.given.append(blob.sequence)
+            self.reading.append(threading.Thread(target=self.conduit.receive_all, args=arguments, daemon=True))
+            self.reading[-1].start()
+
+    def join(self) -> None:
+        for thread in self.reading:
+            thread.join(30)
+            assert not thread.is_alive()
+
+
+@pytest.fixture
+def two() -> Iterator[TwoTasks]:
+    made = TwoTasks()
+    yield made
+    made.conduit.abort()
+
+
+def test_one_task_brings_blobs_and_the_other_takes_them(two: TwoTasks) -> None:
+    two.tasks[Carries.INPUT].send(*blob(3).encode())
+    until(lambda: two.given == [3])
+    two.conduit.send(blob(4))
+    assert Blob.decode(two.tasks[Carries.OUTPUT].receive()) == blob(4)
+    assert not two.tasks[Carries.INPUT].wait(0.0)
+
+
+def test_both_tasks_hear_that_the_subtask_has_finished(two: TwoTasks) -> None:
+    two.conduit.send(blob(0))
+    two.conduit.finish()
+    assert Blob.decode(two.tasks[Carries.OUTPUT].receive()) == blob(0)
+    for task in two.tasks.values():
+        assert task.receive() == b""
+        task.close()
+    two.join()
+    assert two.lost == []
+
+
+@pytest.mark.parametrize("carries", [Carries.INPUT, Carries.OUTPUT])
+def test_the_loss_of_either_task_is_told_at_once(two: TwoTasks, carries: Carries) -> None:
+    two.tasks[carries].close()
+    until(lambda: two.lost == [None])
+    other = Carries.OUTPUT if carries is Carries.INPUT else Carries.INPUT
+    two.tasks[other].close()
+    two.join()
+    assert two.lost == [None], "one loss, told once"
+
+
+def test_both_connections_break_with_the_attempt(two: TwoTasks) -> None:
+    two.conduit.abort()
+    for task in two.tasks.values():
+        with pytest.raises(EOFError):
+            task.receive()
+    two.join()
+    assert two.lost == []
+
+
+@pytest.mark.parametrize("carries", list(Carries))
+def test_a_second_task_for_the_same_direction_is_refused(two: TwoTasks, carries: Carries) -> None:
+    ours, theirs = socket.socketpair()
+    assert not two.conduit.attach(Link(ours), carries)
+    ours.close()
+    theirs.close()
+
+
+def test_a_task_that_calls_after_the_end_is_refused() -> None:
+    conduit = Conduit(lambda: None, lambda error: None)
+    conduit.abort()
+    ours, theirs = socket.socketpair()
+    assert not conduit.attach(Link(ours), Carries.BOTH)
+    ours.close()
+    theirs.close()
+
+
 # ---------------------------------------------------------------------------------------------------------- the turn
 
 

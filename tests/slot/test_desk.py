@@ -181,6 +181,18 @@ def test_a_subtask_gets_no_step_before_its_task_has_called(benches: list[Bench])
     assert bench.receive() == ["a"]
 
 
+def test_a_subtask_in_the_middle_waits_for_the_tasks_of_both_directions(benches: list[Bench]) -> None:
+    bench = bench_of(benches, MIDDLE)
+    bench.give("a")
+    assert bench.desk.attach(bench.ours, Carries.OUTPUT)
+    assert bench.desk.step(0.0) == 0.5
+    ours, theirs = socket.socketpair()
+    assert bench.desk.attach(Link(ours), Carries.INPUT)
+    assert bench.desk.step(0.0) == 0.0
+    assert bench.receive() == ["a"]
+    theirs.close()
+
+
 def test_output_leaves_with_the_last_blob_that_waits_or_after_the_buffer_timeout(benches: list[Bench]) -> None:
     bench = bench_of(benches, MIDDLE)
     bench.attach()

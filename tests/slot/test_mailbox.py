@@ -68,9 +68,9 @@ class Slot:
         of = deployment(graph(draw, checkpoints=True), attempt, continuous=True, **settings)
         assert self.ask(Deploy(encode_deployment(of), [SOURCE, SUM])) is None
 
-    def attach(self, subtask: SubtaskId, attempt: int = 0) -> Link:
+    def attach(self, subtask: SubtaskId, attempt: int = 0, carries: Carries = Carries.BOTH) -> Link:
         link = self.connected()
-        link.send(dumps(Attach(subtask, attempt, Carries.BOTH)))
+        link.send(dumps(Attach(subtask, attempt, carries)))
         return link
 
     def order(self, order: EpochOrder, attempt: int = 0) -> None:
@@ -116,6 +116,18 @@ def acknowledged(slot: Slot, count: int) -> dict[SubtaskId, Any]:
         assert event.attempt == 0
         found[SubtaskId(event.ack.vertex, event.ack.subtask)] = event.ack
     return found
+
+
+def test_a_subtask_runs_when_the_tasks_of_all_of_its_directions_have_called(slot: Slot) -> None:
+    slot.deploy()
+    source = slot.attach(SOURCE, carries=Carries.OUTPUT)
+    target = slot.attach(SUM, carries=Carries.INPUT)
+    carrying = carry(source, target)
+    slot.order(EpochOrder(0, checkpoint_id=1))
+    assert {ack.epoch for ack in acknowledged(slot, 2).values()} == {0}
+    assert slot.ask(Discard()) is None
+    carrying.join(30)
+    assert not carrying.is_alive()
 
 
 def test_subtasks_run_once_their_tasks_have_called_and_end_epochs_where_the_mark_is(slot: Slot) -> None:

@@ -27,7 +27,16 @@ from tamias.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from tamias.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from tests.spark.checkpointed import checkpointed_environment
 
-WITHOUT_LOOP = ("tumbling", "sliding", "sessions", "timers", "connected", "broadcast", "async")  # a loop needs epochs
+WITHOUT_LOOP = (
+    "tumbling",
+    "sliding",
+    "sessions",
+    "timers",
+    "connected",
+    "broadcast",
+    "async",
+    "levels",
+)  # a loop needs epochs
 KEYS = 53
 ROUND = 500  # numbers between two timers of a key
 RULES = 400  # numbers between two rules
@@ -207,6 +216,20 @@ def expected_asked(records: int) -> Iterable[str]:
     return [f"{n},{n * 2}" for n in range(0, records, 5)]
 
 
+# -------------------------------------------------------------------------------------------------------- three levels
+
+
+def by_levels(numbers: DataStream) -> DataStream:
+    """Some records pass two exchanges one behind the other, the others go to the last operator at once."""
+    tens = numbers.filter(lambda n: n % 2 == 0).key_by(key_of).map(lambda n: (n // 10, n)).name("tens")
+    ones = numbers.filter(lambda n: n % 2 == 1).map(lambda n: (n // 10, n))
+    return tens.union(ones).key_by(lambda r: r[0]).map(lambda r: f"{r[0]},{r[1]}", Types.STRING()).name("levels")
+
+
+def expected_by_levels(records: int) -> Iterable[str]:
+    return [f"{n // 10},{n}" for n in range(records)]
+
+
 # -------------------------------------------------------------------------------------------------------------- the job
 
 EXPECTED = {
@@ -218,6 +241,7 @@ EXPECTED = {
     "broadcast": expected_by_rules,
     "loop": expected_round_and_round,
     "async": expected_asked,
+    "levels": expected_by_levels,
 }
 
 
@@ -240,6 +264,7 @@ BRANCHES: dict[str, Callable[[DataStream], DataStream]] = {
     "broadcast": ruled,
     "loop": round_and_round,
     "async": asked,
+    "levels": by_levels,
 }
 
 

@@ -181,11 +181,12 @@ class Conduit:
     def abort(self) -> None:
         """Break the connections: the attempt is over, and nobody wants what waits."""
         with self._waits:
+            self._ended = True
             self._queue.clear()
-        self._end()
         for link in (self._inlet, self._outlet):
             if link is not None:
-                link.shut_down()
+                link.shut_down()  # first: the tasks must not take the end of the sender for that of the subtask
+        self._end()
 
     def _end(self) -> None:
         with self._waits:

@@ -179,6 +179,7 @@ class SlotHost:
             rocksdb=deployment.rocksdb,
             incremental=deployment.incremental,
             reuses_restored=_restores_its_own(deployment),
+            most_blob_bytes=deployment.most_blob_bytes if deployment.continuous else None,
             continuous=deployment.continuous,
             give_way=self.turn.give_way,
             read_tables=self._read_tables,

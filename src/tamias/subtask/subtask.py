@@ -33,9 +33,6 @@ from tamias.subtask.time_flow import TimeFlow
 from tamias.subtask.wire.frames import ReceivedBlob
 from tamias.types.time_bounds import MAX_TIMESTAMP
 
-# Where jobs run continuously, Spark's shuffle bounds what is on its way by the row, however large the rows are.
-_PIPELINED_BYTES = 1 << 20
-
 
 class Subtask:
     """One parallel instance of a vertex, in one attempt of the job."""
@@ -58,7 +55,7 @@ class Subtask:
         )
         self.blame = Blame(environment.vertex, environment.index)
         self.lifecycle = OperatorLifecycle(environment, self.driver_output, self.blame)
-        blob_bytes = min(settings.blob_bytes, _PIPELINED_BYTES) if environment.continuous else settings.blob_bytes
+        blob_bytes = min(settings.blob_bytes, environment.most_blob_bytes or settings.blob_bytes)
         self.outbox = Outbox(
             environment.graph, environment.vertex, environment.index, self.driver_output, blob_bytes=blob_bytes
         )

@@ -22,21 +22,25 @@ from tamias.engine.spark.driver_side.worker_daemon import FOR_CONDUITS, task_env
 from tamias.engine.spark.task_side.conduit_tasks import InletRows, NoRows, OutletRows, no_rows
 from tamias.engine.spark.task_side.level_task import HostedSubtask
 
-__all__ = ["SESSION_SETTINGS", "check_session", "run_pipelined", "start_workers"]
+__all__ = ["SESSION_SETTINGS", "blob_bytes_for", "check_session", "run_pipelined", "start_workers"]
 
 # Settings of the session, which cannot be changed while it runs. Without them a job uses more of the machine.
 SESSION_SETTINGS = {
-    "spark.python.unix.domain.socket.enabled": "true",  # TCP to the worker costs up to 40 ms
-    "spark.buffer.size": "4096",  # what Spark gathers before it writes to a Python worker; 65,536 by default
-    "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1",  # a row waits so long for others; 50 by default
-    # What is on its way from a task and to one. Spark counts a row as one buffer of 32 kB, and a blob has up to 2 MB.
-    "spark.shuffle.streaming.writerMaxMemory": "1048576",
+    "spark.python.unix.domain.socket.enabled": "true",  # instead of TCP to the Python workers
+    # What Spark gathers before it writes to a Python worker or to a reading task. A row has at least as many bytes, so
+    # none waits for the next; with the default of 65,536 small blobs travel in rows of that size.
+    "spark.buffer.size": "4096",
+    "spark.shuffle.streaming.networkBufferSize": "4096",
+    # What is on its way from a task and to one. Spark counts a row as one network buffer, and a blob may have 1 MB.
+    "spark.shuffle.streaming.writerMaxMemory": "196608",
     "spark.shuffle.streaming.readerMaxMemory": "8388608",
 }
+_IN_FLIGHT_BYTES = 64 << 20  # on the way from one task, where its readers are slow
+_LEAST_BLOB_BYTES = 64 << 10
+_MOST_BLOB_BYTES = 1 << 20  # larger ones would not travel faster
 _OLDEST = (4, 3)
 # Spark refuses jobs with a pipelined shuffle where one of these is on.
 _REFUSED = ("spark.dynamicAllocation.enabled", "spark.speculation")
-_NO_ROWS = NoRows()  # one: Spark joins RDDs with the same serializer
 _lock = threading.Lock()
 
 BesideOf = Callable[[HostedSubtask], str | None]  # the host where the tasks of a subtask should run; None: anywhere
@@ -57,26 +61,38 @@ def check_session(context: Any) -> None:
         if (settings.get(key) or "false").lower() == "true":
             reason = f"the Spark session has {key}=true, with which Spark does not run stages at the same time"
             raise UnfitSession(reason, f"start it with {key}=false")
+    if _dependencies_field(context) is None:
+        reason = (
+            f"Spark {context.version} keeps the dependencies of an RDD elsewhere than the versions that tamias knows"
+        )
+        raise UnfitSession(reason, "install the version of pyspark in the constraints of tamias")
 
 
-def run_pipelined(
-    context: Any, shuffles: Sequence[ConduitShuffle], beside: BesideOf, *, group: str, description: str
-) -> None:
-    """Run one job with all tasks of a region, until all have ended. Blocks; cancel the job group to end.
+def blob_bytes_for(context: Any) -> int:
+    """Return how large a blob may become, so that what waits in Spark behind a slow task stays bounded.
+
+    Spark bounds what has left a task by the number of rows, whatever their sizes.
+    """
+    buffered = _bytes_of(context, "spark.shuffle.streaming.writerMaxMemory", "32m")
+    rows = buffered // _bytes_of(context, "spark.shuffle.streaming.networkBufferSize", "32k")
+    return min(max(_IN_FLIGHT_BYTES // max(1, rows), _LEAST_BLOB_BYTES), _MOST_BLOB_BYTES)
+
+
+def run_pipelined(context: Any, shuffle: ConduitShuffle, beside: BesideOf, *, group: str, description: str) -> None:
+    """Run one job with the tasks of a shuffle, until all have ended. Blocks; cancel the job group to end.
 
     Runs on a thread of its own, whose Spark properties it sets.
 
     Args:
         context: Spark's context.
-        shuffles: The tasks.
+        shuffle: The tasks.
         beside: Where the tasks of a subtask should run.
         group: The job group.
         description: What Spark's pages say about the job.
     """
     context.setJobGroup(group, description, interruptOnCancel=False)
     with _our_python(context):
-        ends = [_carried(context, shuffle, beside) for shuffle in shuffles]
-        job = context.union(ends)
+        job = _carried(context, shuffle, beside)
     job.collect()
 
 
@@ -94,7 +110,7 @@ def start_workers(context: Any, count: int, *, group: str, description: str) -> 
     """
     context.setJobGroup(group, description, interruptOnCancel=False)
     with _our_python(context):
-        workers = _planned(_empty_rows(context, [None] * count).mapPartitions(no_rows), _NO_ROWS)
+        workers = _planned(_empty_rows(context, [None] * count).mapPartitions(no_rows), NoRows())
     workers.collect()
 
 
@@ -105,18 +121,23 @@ def _carried(context: Any, shuffle: ConduitShuffle, beside: BesideOf) -> Any:
     outlets = _empty_rows(context, [beside(hosted) for hosted in shuffle.outlets.subtasks])
     leaving = outlets.mapPartitionsWithIndex(shuffle.outlets)
     if shuffle.inlets is None:
-        return _planned(leaving, _NO_ROWS)
+        return _planned(leaving, NoRows())
     written = _planned(leaving, OutletRows(_row_bytes(context)))._jrdd.rdd()
     arrived = _pipelined(context, written, len(shuffle.inlets.subtasks))
     there = [beside(hosted) for hosted in shuffle.inlets.subtasks]
     if any(there):
         arrived = _placed(context, arrived, _empty_rows(context, there), len(there))
-    return _planned(RDD(arrived, context, InletRows()).mapPartitionsWithIndex(shuffle.inlets), _NO_ROWS)
+    return _planned(RDD(arrived, context, InletRows()).mapPartitionsWithIndex(shuffle.inlets), NoRows())
 
 
 def _row_bytes(context: Any) -> int:
-    """Return how large a row must be for Spark to pass it on at once."""
-    return int(context._jsc.sc().conf().getSizeAsBytes("spark.buffer.size", "64k"))
+    """Return how large a row must be for Spark to pass it on at once, to the reading task and to Python."""
+    network = _bytes_of(context, "spark.shuffle.streaming.networkBufferSize", "32k")
+    return max(_bytes_of(context, "spark.buffer.size", "64k"), network)
+
+
+def _bytes_of(context: Any, key: str, default: str) -> int:
+    return int(context._jsc.sc().conf().getSizeAsBytes(key, default))
 
 
 def _pipelined(context: Any, written: Any, partitions: int) -> Any:
@@ -136,11 +157,17 @@ def _pipelined(context: Any, written: Any, partitions: int) -> Any:
     dependency = jvm.org.apache.spark.PipelinedShuffleDependency(
         pairs, partitioner, serializer, nothing, nothing, False, processor, checksums, tag, tag, tag
     )
-    fields = jvm.java.lang.Class.forName("org.apache.spark.rdd.RDD").getDeclaredFields()
-    dependencies = next(field for field in fields if field.getName().endswith("dependencies_"))
+    dependencies = _dependencies_field(context)
+    assert dependencies is not None, "`check_session` has looked"
     dependencies.setAccessible(True)
     dependencies.set(moved.rdd(), jvm.PythonUtils.toSeq([dependency]))
     return jvm.PythonRDD.valueOfPair(moved)
+
+
+def _dependencies_field(context: Any) -> Any | None:
+    """Return the private field of Spark's class `RDD` with the dependencies of an RDD, or None if there is none."""
+    fields = context._jvm.java.lang.Class.forName("org.apache.spark.rdd.RDD").getDeclaredFields()
+    return next((field for field in fields if field.getName() == "dependencies_"), None)
 
 
 def _placed(context: Any, arrived: Any, there: Any, partitions: int) -> Any:
