@@ -90,6 +90,12 @@ REASONS = {
     "the choice of an engine is tested without the Spark that the engine needs": {
         "engine/test_execution.py": ["set engine_choice.start_with_slots", "set engine_choice.SparkEngine"],
     },
+    "a program reads in its own process what the metrics of its job are by REST": {
+        "spark/slow_sink.py": ["client._handle"],
+    },
+    "the process of the test must not end": {
+        "engine/test_conduit_tasks.py": ["set os._exit"],
+    },
     "calls are counted": {
         "conformance/test_graph_shapes.py": ["set SlotHost.run"],
         "queryable/test_client.py": [

@@ -230,9 +230,22 @@ def test_a_sample_is_taken_once_a_second(metrics, clock):
     # Samples of the beginning, and after the reports of 1 s, 2 s, ... 9 s.
     assert metrics.rates(SUM).records_in == 20.0
     clock.advance(500)
+    metrics.add([])
     assert metrics.rates(SUM).records_in == 19.0
     clock.advance(500)
+    metrics.add([])
     assert metrics.rates(SUM).records_in == pytest.approx((190 - 20) / 9.5)
+
+
+@pytest.mark.parametrize("apart_s", [1, 4, 15])
+def test_the_time_since_the_last_report_is_not_idle_time(metrics, clock, apart_s):
+    """Marks are rare behind a slow operator, and subtasks report with marks."""
+    for _ in range(3):
+        clock.advance(1_000 * apart_s)
+        metrics.add([work(busy_ms=100.0 * apart_s, blocked_ms=900.0 * apart_s)])
+        assert metrics.rates(SUM)[3:] == pytest.approx((100.0, 900.0, 0.0))
+    clock.advance(900 * apart_s)
+    assert metrics.rates(SUM)[3:] == pytest.approx((100.0, 900.0, 0.0))
 
 
 def test_the_rates_of_a_job_that_has_just_begun_do_not_explode(metrics):

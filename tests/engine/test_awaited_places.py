@@ -11,7 +11,6 @@ import pytest
 
 from tamias.engine.protocol import Failure
 from tamias.engine.slots.slot_handle import Heartbeat
-from tamias.engine.spark.driver_side import continuous_spark_engine
 from tamias.engine.spark.driver_side.continuous_spark_engine import ContinuousSparkEngine
 from tamias.engine.spark.driver_side.task_places import reserve_places, task_count
 from tamias.errors import DeploymentError
@@ -50,6 +49,12 @@ class Session:
     def maxNumConcurrentTasks(self, profile: Any) -> int:
         return self.places
 
+    def statusTracker(self) -> Any:
+        return self
+
+    def getJobIdsForGroup(self, group: str) -> list[int]:
+        return []
+
 
 class Slots(InProcessSlots):
     """Slots whose start may be watched."""
@@ -61,28 +66,38 @@ class Slots(InProcessSlots):
         return super().ensure()
 
 
+class Engine(ContinuousSparkEngine):
+    """Notes how many places the session has when Spark is to run the tasks of an attempt."""
+
+    def note(self, session: Session) -> list[int]:
+        self._session, self._started = session, list[int]()
+        return self._started
+
+    def _start_flow(self, region: int, attempt: int) -> None:
+        self._started.append(self._session.places)
+
+
 class Attempts:
     """A job whose attempts start on a session; `jobs` has the places that the session had at the start of each."""
 
-    def __init__(self, session: Session, log: pytest.LogCaptureFixture) -> None:
-        self.session, self._log = session, log
-        self.jobs: list[int] = []
+    def __init__(self, log: pytest.LogCaptureFixture, places_s: float) -> None:
+        self._log = log
+        self.session = session = Session(4)
         self.pool = Slots(1)
         self._graph = graph(summing)
         assert task_count(self._graph) == TASKS
-        self.engine = ContinuousSparkEngine(
+        self.engine = Engine(
             self._graph,
             session,
             self.pool,
             job_label="job",
             heartbeat=Heartbeat(),
             places=reserve_places(session, "job", TASKS),
+            places_s=places_s,
         )
+        self.jobs = self.engine.note(session)
         self._deploying: threading.Thread | None = None
         self._results: list[Failure | None] = []
-
-    def run_pipelined(self, context: Session, *_arguments: Any, **_settings: Any) -> None:
-        self.jobs.append(context.places)
 
     def deploy(self, attempt: int) -> None:
         """Begin an attempt on another thread."""
@@ -115,28 +130,38 @@ class Attempts:
         return self._results.pop()
 
 
+Begin = Callable[..., Attempts]
+
+
 @pytest.fixture
-def job(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Attempts]:
+def begin(caplog: pytest.LogCaptureFixture) -> Iterator[Begin]:
+    """Begin a job, with its first attempt."""
     caplog.set_level(logging.WARNING, logger="tamias")
-    attempts = Attempts(Session(4), caplog)
-    monkeypatch.setattr(continuous_spark_engine, "run_pipelined", attempts.run_pipelined)
-    monkeypatch.setattr(continuous_spark_engine, "active_tasks", lambda context, group: 0)
-    attempts.deploy(0)
-    assert attempts.result() is None
-    until(lambda: attempts.jobs == [4])
-    yield attempts
-    attempts.engine.cancel_epoch()
-    attempts.engine.shutdown()
+    begun: list[Attempts] = []
+
+    def start(places_s: float = 300.0) -> Attempts:
+        job = Attempts(caplog, places_s)
+        begun.append(job)
+        job.deploy(0)
+        assert job.result() is None
+        assert job.jobs == [4]
+        return job
+
+    yield start
+    for job in begun:
+        job.engine.cancel_epoch()
+        job.engine.shutdown()
 
 
-def test_an_attempt_starts_when_the_executor_has_been_replaced(job: Attempts) -> None:
+def test_an_attempt_starts_when_the_executor_has_been_replaced(begin: Begin) -> None:
+    job = begin()
     job.session.places = 1
     job.deploy(1)
     assert job.waits
     assert job.jobs == [4], "Spark refuses a job that has too few places"
     job.session.places = 2
     assert job.result() is None
-    until(lambda: job.jobs == [4, 2])
+    assert job.jobs == [4, 2]
     (line,) = job.said
     assert line == (
         "job job waits up to 300 s for places of Spark: "
@@ -144,16 +169,18 @@ def test_an_attempt_starts_when_the_executor_has_been_replaced(job: Attempts) ->
     )
 
 
-def test_an_attempt_waits_although_the_loss_is_noticed_after_the_start_of_its_slots(job: Attempts) -> None:
+def test_an_attempt_waits_although_the_loss_is_noticed_after_the_start_of_its_slots(begin: Begin) -> None:
+    job = begin()
     job.pool.on_ensure = lambda: setattr(job.session, "places", 0)
     job.deploy(1)
     assert job.waits
     job.session.places = 4
     assert job.result() is None
-    until(lambda: job.jobs == [4, 4])
+    assert job.jobs == [4, 4]
 
 
-def test_an_attempt_does_not_take_the_places_that_another_job_holds(job: Attempts) -> None:
+def test_an_attempt_does_not_take_the_places_that_another_job_holds(begin: Begin) -> None:
+    job = begin()
     other = reserve_places(job.session, "other", 2)
     job.session.places = 3
     job.deploy(1)
@@ -161,11 +188,11 @@ def test_an_attempt_does_not_take_the_places_that_another_job_holds(job: Attempt
     assert "of which job 'other' holds 2" in job.said[0]
     other.release()
     assert job.result() is None
-    until(lambda: job.jobs == [4, 3])
+    assert job.jobs == [4, 3]
 
 
-def test_an_attempt_fails_if_the_places_do_not_come(job: Attempts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(continuous_spark_engine, "_PLACES_S", 0.05)
+def test_an_attempt_fails_if_the_places_do_not_come(begin: Begin) -> None:
+    job = begin(places_s=0.05)
     job.session.places = 1
     job.deploy(1)
     failure = job.result()
@@ -174,7 +201,8 @@ def test_an_attempt_fails_if_the_places_do_not_come(job: Attempts, monkeypatch: 
     assert job.jobs == [4]
 
 
-def test_a_job_can_be_cancelled_while_an_attempt_waits(job: Attempts) -> None:
+def test_a_job_can_be_cancelled_while_an_attempt_waits(begin: Begin) -> None:
+    job = begin()
     job.session.places = 1
     job.deploy(1)
     assert job.waits

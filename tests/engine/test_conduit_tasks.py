@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
+import pickle
 import socket
 import struct
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import BinaryIO
 
 import pytest
 
-from tamias.engine.spark.task_side import conduit_tasks
 from tamias.engine.spark.task_side.conduit_tasks import (
     CarriedBlob,
     InletRows,
@@ -24,8 +26,8 @@ from tamias.engine.spark.task_side.conduit_tasks import (
 from tamias.engine.spark.task_side.level_task import HostedSubtask
 from tamias.errors import SlotLostError
 from tamias.graph.addresses import SubtaskId
-from tamias.slot.link import Link
-from tamias.slot.task_messages import FAILED
+from tamias.slot.link import Link, accept, listen
+from tamias.slot.task_messages import FAILED, Attach, Carries
 from tamias.subtask.wire.frames import Blob, Destination
 from tamias.types.by_value import dumps
 
@@ -121,18 +123,29 @@ def test_a_slot_that_is_gone_fails_the_task_that_brings_to_it(between: Between) 
         INLET.bring_to(between.task, HOSTED, [memoryview(b"one")] * 2)
 
 
-def test_input_that_cannot_be_read_breaks_the_connection(between: Between, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_input_that_cannot_be_read_breaks_the_connection(tmp_path: Path) -> None:
     def broken() -> Iterator[memoryview]:
         yield memoryview(b"one")
         raise ValueError("the shuffle is broken")
 
-    # no slot listens here: the connection of the task is one that exists already
-    monkeypatch.setattr(conduit_tasks, "_attached", lambda *_: between.task)
-    with pytest.raises(ValueError, match="the shuffle is broken"):
-        list(INLET(0, broken()))
-    assert between.slot.receive() == b"one"
-    with pytest.raises(EOFError):  # else the subtask would wait for ever
-        between.slot.receive()
+    secret, path, received = b"s" * 32, str(tmp_path / "slot"), []
+
+    def serve() -> None:
+        link = accept(listening.accept()[0], secret)
+        assert link is not None
+        with contextlib.suppress(EOFError):  # else the subtask would wait for ever
+            while True:
+                received.append(link.receive())
+
+    with listen(path) as listening:
+        serving = threading.Thread(target=serve, daemon=True)
+        serving.start()
+        hosted = HostedSubtask(SubtaskId(1, 0), 0, path, 0)
+        with pytest.raises(ValueError, match="the shuffle is broken"):
+            list(InletTask((hosted,), secret, attempt=7)(0, broken()))
+        serving.join(30)
+        assert not serving.is_alive()
+    assert [pickle.loads(received[0]), *received[1:]] == [Attach(SubtaskId(1, 0), 7, Carries.INPUT), b"one"]
 
 
 # ------------------------------------------------------------------------------------------------------ rows of Spark
@@ -157,7 +170,7 @@ def frames_of(data: bytes) -> list[bytes]:
 @pytest.mark.parametrize("size", [0, 1, BUFFER - 5, BUFFER - 4, BUFFER - 3, BUFFER, 3 * BUFFER])
 def test_rows_pass_as_they_were_and_are_large_enough_for_spark_to_pass_them_on_at_once(size: int) -> None:
     blob, written = os.urandom(size), io.BytesIO()
-    OutletRows(BUFFER)._write([CarriedBlob(7, blob), None], written)
+    OutletRows(BUFFER).dump_stream([CarriedBlob(7, blob), None], written)
     key, row = frames_of(written.getvalue())
     assert struct.unpack("!q", key) == (7,)
     assert len(row) >= BUFFER
@@ -198,7 +211,6 @@ def test_a_task_that_spark_has_cancelled_ends_its_process_without_a_word(
     def leave(code: int) -> None:
         raise Exited
 
-    # the test's own process must go on
     monkeypatch.setattr(os, "_exit", leave)
 
     def lost() -> Iterator[CarriedBlob | None]:

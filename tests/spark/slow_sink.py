@@ -6,13 +6,18 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tamias.common import WatermarkStrategy
 from tamias.datastream import StreamExecutionEnvironment
 from tamias.datastream.connectors.datagen import DataGeneratorSource
+from tamias.graph.addresses import SubtaskId
 from tamias.program.job_client import JobClient
 from tests.live_jobs import Tracks, until
 
 RECORD_BYTES = 20_000
+SUBTASKS = {"numbers 0": SubtaskId(0, 0), "slow 0": SubtaskId(1, 0), "slow 1": SubtaskId(1, 1)}
+STATES = ("busy", "backPressured", "idle")
 
 
 def build(env: StreamExecutionEnvironment, folder: Path) -> tuple[Tracks, Tracks]:
@@ -38,12 +43,24 @@ def watch(client: JobClient, read: Tracks, taken: Tracks) -> dict[str, float]:
     until(lambda: taken.count > 2_000)
     # The source tells its times with its marks, and the second one waits for the slow operator to reach the first.
     until(lambda: sum(_of(client.get_metrics(), "numbers", time) for time in times) > 2_000)
+    until(lambda: max(_per_second(client)[f"{label} idle"] for label in ("numbers 0", "slow 1")) < 300)
     after, metrics = _resident_bytes(client), client.get_metrics()
     return {
         "ahead": read.count - taken.count,
         "grown_mb": max(b - a for a, b in zip(before, after, strict=True)) / (1 << 20),
         **{f"{label} {time}": _of(metrics, label, time) for label in ("numbers", "slow") for time in times},
+        **_per_second(client),
     }
+
+
+def _per_second(client: JobClient) -> dict[str, float]:
+    """Return how many milliseconds of a second each subtask is busy, back-pressured and idle, as REST does."""
+    statistics = client._handle.statistics  # type: ignore[attr-defined]
+    found: dict[str, float] = {}
+    for label, subtask in SUBTASKS.items():
+        metrics = statistics.metrics.of_subtask(subtask)
+        found |= {f"{label} {state}": metrics[f"{state}TimeMsPerSecond"] for state in STATES}
+    return found
 
 
 def _of(metrics: dict[str, Any], label: str, name: str) -> float:
@@ -67,3 +84,9 @@ def verify(found: dict[str, float]) -> None:
     assert found["numbers backPressuredTimeMs"] > found["numbers busyTimeMs"], "the source waits"
     assert found["slow busyTimeMs"] > 10 * found["slow backPressuredTimeMs"], "for the operator that works"
     assert found["slow busyTimeMs"] > found["numbers busyTimeMs"]
+    for label in SUBTASKS:
+        assert sum(found[f"{label} {state}"] for state in STATES) == pytest.approx(1_000, abs=1), found
+        assert min(found[f"{label} {state}"] for state in STATES) >= 0, found
+    assert found["slow 0 idle"] > 950, f"all records go to the other subtask: {found}"
+    assert found["slow 1 busy"] > found["slow 1 idle"], found
+    assert found["numbers 0 backPressured"] > found["numbers 0 idle"], f"the source has nothing to wait for: {found}"

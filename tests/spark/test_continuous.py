@@ -57,7 +57,7 @@ client = tally.build(100_000, 1_000, folder / "cancelled", execution="continuous
 while client.get_progress().records_read < 100:
     time.sleep(0.02)
 env = environment("continuous")
-env.set_parallelism(15)
+env.set_parallelism(19)
 env.from_sequence(1, 10).key_by(lambda v: v).map(lambda v: v).print("beside")
 try:
     env.execute()
@@ -148,8 +148,8 @@ def test_a_job_with_more_tasks_than_places_is_refused_with_what_to_do(found) -> 
 
 
 def test_a_job_does_not_take_places_that_another_one_holds(found) -> None:
-    assert "the job needs 30 tasks at the same time" in found["beside"]
-    assert re.search(r"places for 32, of which job '.*' holds \d+", found["beside"])
+    assert "the job needs 38 tasks at the same time" in found["beside"]
+    assert re.search(r"places for 40, of which job '.*' holds \d+", found["beside"])
 
 
 def test_auto_runs_a_job_continuously_where_the_session_allows_it(found) -> None:

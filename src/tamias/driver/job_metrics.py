@@ -20,7 +20,8 @@ from tamias.types.time_bounds import MIN_TIMESTAMP
 __all__ = ["JobMetrics", "Rates", "Totals"]
 
 _SAMPLE_S = 1.0
-_SAMPLES = 10  # rates are taken over the last ten seconds
+_SAMPLES = 10  # rates are taken over the ten seconds before the last report
+_SILENCE_S = 60.0  # without a report; behind a slow operator reports are many seconds apart
 
 Reports = dict[tuple[str, str], Report]  # by the label of an operator or chain, and the metric's name
 
@@ -70,7 +71,8 @@ class JobMetrics:
 
     def change_graph(self, graph: JobGraph) -> None:
         """Begin anew with the subtasks of a graph of the same operators."""
-        self._samples: deque[_Sample] = deque([_Sample(self._clock.monotonic(), {})], _SAMPLES + 1)
+        self._reported_at = self._clock.monotonic()
+        self._samples: deque[_Sample] = deque([_Sample(self._reported_at, {})], _SAMPLES + 1)
         self._accumulators: dict[SubtaskId, dict[str, Any]] = {}
         self._chains = self._chains | _chain_labels(graph)  # a reader may have begun with the graph before
         self._totals: dict[SubtaskId, Totals] = {}
@@ -104,7 +106,7 @@ class JobMetrics:
             self._reports[subtask] = own | self._of_chain(self._chains[ack.vertex], totals, ack)
             if ack.accumulators:
                 self._accumulators[subtask] = ack.accumulators
-        now = self._clock.monotonic()
+        self._reported_at = now = self._clock.monotonic()
         if now - self._samples[-1].at >= _SAMPLE_S:  # with this epoch: a sample holds all that was done until its time
             self._samples.append(_Sample(now, dict(self._totals)))
 
@@ -126,10 +128,16 @@ class JobMetrics:
         return self._totals.get(subtask, Totals())
 
     def rates(self, subtask: SubtaskId) -> Rates:
-        """Return what a subtask does per second. Thread-safe."""
-        now, totals, samples = self._clock.monotonic(), self.totals(subtask), list(self._samples)
-        since = next((each for each in samples if now - each.at <= _SAMPLE_S * _SAMPLES), samples[-1])
-        seconds = max(now - since.at, _SAMPLE_S / 10)
+        """Return what a subtask does per second. Thread-safe.
+
+        The time since the last report does not count: what the subtasks did in it is not known, and is not idle time.
+        """
+        until, totals, samples = self._reported_at, self.totals(subtask), list(self._samples)
+        if self._clock.monotonic() - until >= _SILENCE_S:
+            return Rates()
+        earlier = [each for each in samples if each.at < until] or samples[:1]
+        since = next((each for each in earlier if until - each.at <= _SAMPLE_S * _SAMPLES), earlier[-1])
+        seconds = max(until - since.at, _SAMPLE_S / 10)
         before = since.totals.get(subtask, Totals())
         if before.records_in > totals.records_in or before.busy_ms > totals.busy_ms:
             before = Totals()  # the subtask has restarted meanwhile

@@ -81,14 +81,20 @@ class ContinuousSlotEngine(SlotEngine):
             self._forget_all()
         else:
             self.set_aside(deployment.only)
-        failure = self._lost_running() or self._unreadable_of_running()
+        failure = self._await_places(deployment.graph)  # before slots start: they are to spread over all hosts
+        failure = failure or self._lost_running() or self._unreadable_of_running()
         failure = failure or super().deploy(replace(deployment, continuous=True))
+        failure = failure or self._await_places(deployment.graph)  # a lost executor may be noticed after its slots
         if failure is not None:
             return failure if deployment.only is None else self._of_region(failure, deployment.only)
         started = frozenset(self._regions) if deployment.only is None else deployment.only
         self._attempts |= dict.fromkeys(started, deployment.attempt)
         for region in sorted({self._regions[subtask] for subtask in started}):
             self._start_flow(region, deployment.attempt)
+        return None
+
+    def _await_places(self, graph: JobGraph) -> Failure | None:
+        """Wait until all tasks of a graph can run at the same time; return why they cannot."""
         return None
 
     def _unreadable_of_running(self) -> Failure | None:

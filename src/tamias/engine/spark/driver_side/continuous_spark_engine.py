@@ -1,7 +1,8 @@
-"""Runs in the driver: the continuous engine on Spark. An attempt of a region is one Spark job.
+"""Runs in the driver: the continuous engine on Spark. An attempt of a region is some Spark jobs.
 
-All of its tasks run at the same time, for as long as the attempt lasts; each carries blobs between Spark's shuffle and
-the slot of one subtask. Epochs are marks in the stream, ordered and acknowledged over the connections to the slots.
+Each of them has the tasks of one shuffle. All tasks run at the same time, for as long as the attempt lasts; a task
+carries blobs between Spark's shuffle and the slot of one subtask. Epochs are marks in the stream, ordered and
+acknowledged over the connections to the slots.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 from tamias.engine.protocol import Failure
@@ -17,7 +19,7 @@ from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.engine.slots.slot_pool import SlotPool
 from tamias.engine.spark.driver_side.conduit_layout import ConduitShuffle, conduit_shuffles
 from tamias.engine.spark.driver_side.on_spark import OnSpark
-from tamias.engine.spark.driver_side.pipelined_job import run_pipelined, start_workers
+from tamias.engine.spark.driver_side.pipelined_job import blob_bytes_for, run_pipelined, start_workers
 from tamias.engine.spark.driver_side.session import active_tasks, first_line_of
 from tamias.engine.spark.driver_side.task_places import ReservedPlaces, UnfitSession, task_count
 from tamias.engine.spark.task_side.level_task import HostedSubtask
@@ -30,6 +32,8 @@ from tamias.state.snapshots import RestorePlan
 __all__ = ["ContinuousSparkEngine"]
 
 _log = logging.getLogger(__name__)
+_PLACES_S = 60.0  # for a new executor in place of a lost one; then the attempt fails, and reactive mode may shrink the job
+_LOOK_S = 0.1  # how often such places are looked for
 _END_S = 10.0  # for the tasks of an attempt that is over
 _WORKERS_S = 20.0  # for the start of Python workers
 _BREAK_S = 0.2  # for the tasks of an attempt that has failed: most end with their connections
@@ -40,6 +44,7 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
 
     Args:
         places: What the tasks of the job have been given of the session. Released at the end of the job.
+        places_s: How long an attempt waits for places that a lost executor has taken away.
     """
 
     def __init__(
@@ -51,11 +56,13 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
         job_label: str,
         heartbeat: Heartbeat,
         places: ReservedPlaces,
+        places_s: float = _PLACES_S,
     ) -> None:
         super().__init__(graph, pool, heartbeat.stall_timeout_s)
         self._places = places
+        self._places_s = places_s
         self._begin_on_spark(context, job_label)
-        self._flows: dict[int, threading.Thread] = {}  # by region
+        self._flows: dict[int, list[threading.Thread]] = {}  # by region: one for each of its Spark jobs
 
     @property
     def description(self) -> str:
@@ -110,28 +117,59 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
             self._places.resize(self._context, task_count(deployment.graph))
         except UnfitSession as unfit:
             return Failure(DeploymentError(str(unfit)))
-        return super().deploy(deployment)
+        return super().deploy(replace(deployment, most_blob_bytes=blob_bytes_for(self._context)))
+
+    def _await_places(self, graph: JobGraph) -> Failure | None:
+        """Wait until the session has a place for every task of a graph: Spark refuses a job with fewer at once.
+
+        The places of a lost executor are missing until Spark has replaced the executor.
+        """
+        deadline, waits = time.monotonic() + self._places_s, False
+        while (unfit := self._unfit_for(graph)) is not None:
+            if self._cancelled.is_set():
+                return Failure(DeploymentError("the job was cancelled"))
+            if time.monotonic() >= deadline:
+                return Failure(DeploymentError(f"{unfit}, and no more after {self._places_s:.0f} s; {unfit.remedy}"))
+            if not waits:
+                waits = True
+                _log.warning("job %s waits up to %.0f s for places of Spark: %s", graph.name, self._places_s, unfit)
+            self._cancelled.wait(_LOOK_S)
+        return None
+
+    def _unfit_for(self, graph: JobGraph) -> UnfitSession | None:
+        """Return why the session cannot run all tasks of a graph now."""
+        try:
+            self._places.check(self._context, task_count(graph))
+        except UnfitSession as unfit:
+            return unfit
+        except Exception:  # the session is gone: the deployment says so
+            return None
+        return None
 
     def _start_flow(self, region: int, attempt: int) -> None:
         shuffles = conduit_shuffles(
             self._graph, region, self._regions, hosted=self._hosted, secret=self.pool.secret, attempt=attempt
         )
-        flow = threading.Thread(target=self._run_flow, args=(region, attempt, shuffles), name="spark-flow", daemon=True)
-        self._flows[region] = flow
-        flow.start()
+        self._flows[region] = [
+            threading.Thread(target=self._run_flow, args=(region, attempt, shuffle), name="spark-flow", daemon=True)
+            for shuffle in shuffles
+        ]
+        for flow in self._flows[region]:
+            flow.start()
 
-    def _run_flow(self, region: int, attempt: int, shuffles: list[ConduitShuffle]) -> None:
+    def _run_flow(self, region: int, attempt: int, shuffle: ConduitShuffle) -> None:
         description = f"{self._graph.name}: attempt {attempt + 1}"
         if len(self._groups()) > 1:
             description += f", region {region}"
+        description += f", from {shuffle.name}"
         error: Exception
         try:
             group = self._group_of(region)
-            run_pipelined(self._context, shuffles, self._beside, group=group, description=description)
+            run_pipelined(self._context, shuffle, self._beside, group=group, description=description)
             return
         except Exception as caught:  # py4j and Spark raise many types; each ends the attempt of the region
             error = caught
-        if self._flows.get(region) is threading.current_thread():  # else `_end_flows` has cancelled the job
+        if threading.current_thread() in self._flows.get(region, ()):  # else `_end_flows` has cancelled the job
             explained = self._explained(error)
             assert isinstance(explained, Exception)
             is_confined = not isinstance(explained, SparkSessionLostError)
@@ -152,18 +190,14 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
 
     def _end_flows(self, ended: frozenset[int], *, in_order: bool) -> None:
         """End the Spark jobs of regions: their tasks end by themselves after the last record, else with the job."""
-        flows = {region: flow for region in ended if (flow := self._flows.pop(region, None)) is not None}
+        flows = {region: flows for region in ended if (flows := self._flows.pop(region, None)) is not None}
         if not flows:
             return
-        deadline = time.monotonic() + (_END_S if in_order and not self._cancelled.is_set() else _BREAK_S)
-        for flow in flows.values():
-            flow.join(timeout=max(0.0, deadline - time.monotonic()))
-        late = {region: flow for region, flow in flows.items() if flow.is_alive()}
+        _join(flows, _END_S if in_order and not self._cancelled.is_set() else _BREAK_S)
+        late = {region: threads for region, threads in flows.items() if any(flow.is_alive() for flow in threads)}
         for region in late:
             self._cancel_jobs(self._group_of(region))
-        deadline = time.monotonic() + _END_S
-        for flow in late.values():
-            flow.join(timeout=max(0.0, deadline - time.monotonic()))
+        _join(late, _END_S)
         self._wait_for_places([self._group_of(region) for region in flows])
 
     def _wait_for_places(self, groups: list[str]) -> None:
@@ -200,3 +234,10 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
             self._end_on_spark()
         finally:
             self._places.release()
+
+
+def _join(flows: dict[int, list[threading.Thread]], timeout_s: float) -> None:
+    """Wait until the Spark jobs of regions have ended, but no longer than the timeout for all of them."""
+    deadline = time.monotonic() + timeout_s
+    for flow in (flow for threads in flows.values() for flow in threads):
+        flow.join(timeout=max(0.0, deadline - time.monotonic()))

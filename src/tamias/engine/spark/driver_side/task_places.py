@@ -50,11 +50,27 @@ class ReservedPlaces:
         Raises:
             UnfitSession: The session has too few places, or other continuous jobs hold them. The number stays then.
         """
-        places = task_places(context) if count > self.count else None
+        if count <= self.count:
+            with _lock:
+                self.count = count
+            return
+        places = task_places(context)
         with _lock:
-            if places is not None:
-                _check_free(places, count, [held for held in _held_in(self.application) if held is not self])
+            self._check_fits(places, count)
             self.count = count
+
+    def check(self, context: Any, count: int) -> None:
+        """Check that a session has a number of places for the job now: a lost executor takes its own away. Thread-safe.
+
+        Raises:
+            UnfitSession: The session has too few places, or other continuous jobs hold them.
+        """
+        places = task_places(context)
+        with _lock:
+            self._check_fits(places, count)
+
+    def _check_fits(self, places: int, count: int) -> None:
+        _check_free(places, count, [held for held in _held_in(self.application) if held is not self])
 
     def left_of(self, places: int) -> int:
         """Return how many places of a session other continuous jobs leave to this one. Thread-safe."""
