@@ -32,7 +32,7 @@ from tamias.state.snapshots import RestorePlan
 __all__ = ["ContinuousSparkEngine"]
 
 _log = logging.getLogger(__name__)
-_PLACES_S = 60.0  # for a new executor in place of a lost one; then the attempt fails, and reactive mode may shrink the job
+_PLACES_S = 60.0  # for a new executor in place of a lost one; then the attempt fails, and reactive mode may shrink
 _LOOK_S = 0.1  # how often such places are looked for
 _END_S = 10.0  # for the tasks of an attempt that is over
 _WORKERS_S = 20.0  # for the start of Python workers
