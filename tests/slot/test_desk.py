@@ -203,16 +203,16 @@ def test_output_leaves_with_the_last_blob_that_waits_or_after_the_buffer_timeout
     assert [bench.receive(), bench.receive(), bench.receive()] == [["a", "b"], ["c", "d"], ["e", "f"]]
 
 
-def test_the_first_record_leaves_at_once_and_those_of_the_next_milliseconds_together(benches: list[Bench]) -> None:
+def test_the_first_record_leaves_at_once_and_those_of_the_next_millisecond_together(benches: list[Bench]) -> None:
     bench = bench_of(benches, MIDDLE)
     bench.attach()
-    for value, now in (("a", 1.0), ("b", 1.001), ("c", 1.002)):
+    for value, now in (("a", 1.0), ("b", 1.0003), ("c", 1.0006)):
         bench.give(value)
         assert bench.desk.step(now) == 0.0
-    assert bench.desk.step(1.002) == pytest.approx(0.001)
-    bench.desk.step(1.003)
+    assert bench.desk.step(1.0006) == pytest.approx(0.0004)
+    bench.desk.step(1.0011)
     bench.give("d")
-    bench.desk.step(1.0065)
+    bench.desk.step(1.0025)
     assert [bench.receive(), bench.receive(), bench.receive()] == [["a"], ["b", "c"], ["d"]]
 
 
@@ -230,11 +230,11 @@ def test_output_is_gathered_no_longer_than_the_buffer_timeout(benches: list[Benc
 def test_a_mark_leaves_at_once_with_what_was_gathered(benches: list[Bench]) -> None:
     bench = bench_of(benches, MIDDLE)
     bench.attach()
-    for value, now in (("a", 1.0), ("b", 1.001)):
+    for value, now in (("a", 1.0), ("b", 1.0003)):
         bench.give(value)
         bench.desk.step(now)
     bench.give_mark()
-    bench.desk.step(1.0015)
+    bench.desk.step(1.0006)
     assert [bench.receive(), bench.receive()] == [["a"], ["b", (EPOCH, EpochOrder(0))]]
 
 
