@@ -196,7 +196,7 @@ def backlog(options: argparse.Namespace) -> None:
 def queries(options: argparse.Namespace) -> None:
     """Print point reads of state beside a job in one slot, and what is left of the job's throughput."""
     heading("point reads from one slot beside a keyed count: 20,000 a second are asked for")
-    seconds = 3 if options.quick else 10
+    turns = 2 if options.quick else 5
     for label, settings in {
         "continuous, a key a call": ("--execution", "continuous"),
         "continuous, the slot alone": ("--execution", "continuous", "--own-core"),
@@ -206,7 +206,7 @@ def queries(options: argparse.Namespace) -> None:
         "epochs, a key a call": ("--execution", "epochs"),
         "epochs, RocksDB": ("--execution", "epochs", "--backend", "rocksdb"),
     }.items():
-        found = run("queries", "--seconds", seconds, *settings)
+        found = run("queries", "--turns", turns, *settings)
         reads = f"{found['reads_per_second']:>8,.0f}/s, p50 {found['p50_ms']:.1f} ms, p99 {found['p99_ms']:.1f} ms"
         left = f"{found['asked']:,.0f} of {found['alone']:,.0f} records/s ({found['part']:.0%})"
         print(f"    {label:<30}{reads}; the job keeps {left}", flush=True)

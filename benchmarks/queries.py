@@ -1,10 +1,11 @@
 """Point reads of state beside a running job: how many, how long each takes, and what they cost the job.
 
-    python -m benchmarks.queries --execution continuous --seconds 10 --reads 20000
+    python -m benchmarks.queries --execution continuous --reads 20000
 
-The job counts by key in one slot. It runs at its full throughput first, then with clients in other processes that ask
-for random keys at a steady rate. With `--own-core` the slot has a processor that nothing else uses, as where clients
-run on other machines. `*_cores` are the processors that slot, driver, clients and the whole machine kept busy.
+The job counts by key in one slot, at its full throughput. Clients in other processes ask for random keys at a steady
+rate, and rest, in turns: machines change their speed, so each turn is compared with the ones before and after it. With
+`--own-core` the slot has a processor that nothing else uses, as where clients run on other machines. `*_cores` are the
+processors that slot, driver, clients and the whole machine kept busy.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from __future__ import annotations
 import argparse
 import collections
 import glob
+import itertools
 import json
 import os
 import random
+import statistics
 import subprocess
 import sys
 import time
@@ -33,6 +36,8 @@ from tamias.queryable import QueryableStateClient
 KEYS = 100_000
 _MOST_UNANSWERED = 20_000  # keys of one client
 _UNCOUNTED_S = 1.0
+_START_S = 5.0  # for the clients
+_EDGE_S = 0.3  # of a turn: the driver learns what a job has read five times a second
 _TICKS = os.sysconf("SC_CLK_TCK")
 COUNT = ValueStateDescriptor("count", Types.LONG(), 0)
 COUNT.set_queryable("count")
@@ -48,17 +53,14 @@ class Count(KeyedProcessFunction):
 
 
 def ask(options: argparse.Namespace) -> dict[str, Any]:
-    """Ask for random keys at a steady rate; return how many were answered, and how many calls took how long.
+    """Ask for random keys at a steady rate in every second turn; return how many calls took how long.
 
-    The client does not wait for an answer before it asks again, as a server with many users would not. Calls before the
-    first second is over are not counted: the connection is being opened, and modules are being loaded.
+    The client does not wait for an answer before it asks again, as a server with many users would not. Calls in the
+    first second are not counted: the connection is being opened, and modules are being loaded.
     """
     client, chance = QueryableStateClient(port=options.port), random.Random(options.port)
     took: collections.Counter[int] = collections.Counter()  # in tenths of a millisecond
-    size, calls, answered = options.keys_at_once, 0, 0
-    began, used = time.monotonic(), time.process_time()  # without what it took to start
-    now = began
-    counted_from = began + _UNCOUNTED_S
+    size, calls, answered, asked_s, used_s = options.keys_at_once, 0, 0, 0.0, 0.0
 
     def done(future: Future[Any], started: float) -> None:
         nonlocal answered
@@ -68,21 +70,26 @@ def ask(options: argparse.Namespace) -> dict[str, Any]:
         if started >= counted_from:
             took[int((time.monotonic() - started) * 10_000)] += 1
 
-    while now < began + options.seconds:
-        due = min(int((now - began) * options.reads / size), answered + _MOST_UNANSWERED // size)
-        while calls < due:
-            calls += 1
-            keys = [chance.randrange(KEYS) for _ in range(size)]
-            asked = partial(done, started=time.monotonic())
-            if size == 1:
-                client.get_kv_state(options.ask, "count", keys[0], None, COUNT).add_done_callback(asked)
-            else:
-                client.get_kv_states(options.ask, "count", keys, None, COUNT).add_done_callback(asked)
-        time.sleep(0.001)
-        now = time.monotonic()
-    elapsed, cores = now - began, (time.process_time() - used) / (now - began)
+    counted_from = options.began + options.seconds + _UNCOUNTED_S
+    for turn in range(1, 2 * options.turns, 2):
+        begins = options.began + turn * options.seconds
+        time.sleep(max(0.0, begins - time.monotonic()))
+        used, earlier = time.process_time(), calls
+        while (now := time.monotonic()) < begins + options.seconds:
+            due = earlier + int((now - begins) * options.reads / size)
+            while calls < min(due, answered + _MOST_UNANSWERED // size):
+                calls += 1
+                keys = [chance.randrange(KEYS) for _ in range(size)]
+                asked = partial(done, started=time.monotonic())
+                if size == 1:
+                    client.get_kv_state(options.ask, "count", keys[0], None, COUNT).add_done_callback(asked)
+                else:
+                    client.get_kv_states(options.ask, "count", keys, None, COUNT).add_done_callback(asked)
+            time.sleep(0.001)
+        asked_s += now - begins
+        used_s += time.process_time() - used
     client.shutdown()
-    return {"reads_per_second": answered * size / elapsed, "took": took, "cores": cores}
+    return {"reads_per_second": answered * size / asked_s, "took": took, "cores": used_s / asked_s}
 
 
 class Usage(NamedTuple):
@@ -113,15 +120,8 @@ class Usage(NamedTuple):
         return Usage(elapsed, *((b - a) / elapsed for a, b in zip(self[1:], later[1:], strict=True)))
 
 
-def usage(job: Any, seconds: float) -> Usage:
-    """Return what the job reads and uses in a second, over some seconds."""
-    before = Usage.now(job)
-    time.sleep(seconds)
-    return before.rate_until(Usage.now(job))
-
-
-def measure(options: argparse.Namespace) -> dict[str, float]:
-    """Return what clients get while a job runs, and what the job reads before, meanwhile and afterwards."""
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what clients get while a job runs, and what the job reads with and without them."""
     configuration = Configuration()
     configuration.set_string("queryable-state.enable", "true")
     configuration.set_string("queryable-state.proxy.ports", "0")
@@ -138,30 +138,47 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
     wait_until_counted(QueryableStateClient(address.host, address.port, address.token), job)
     if options.own_core:
         give_core(*job.get_progress().slot_pids)
-    time.sleep(options.seconds / 2)  # until the caches are warm and the pace is found
-    alone = usage(job, options.seconds)
+    began = time.monotonic() + _START_S  # also until the caches are warm and the pace is found
     command = [sys.executable, "-m", "benchmarks.queries", "--ask", str(job.get_job_id()), "--port", str(address.port)]
     command += ["--reads", str(options.reads // options.clients), "--keys-at-once", str(options.keys_at_once)]
-    command += ["--seconds", str(options.seconds + 2)]  # the clients find the token of this user
+    command += ["--seconds", str(options.seconds), "--turns", str(options.turns), "--began", str(began)]
     asking = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(options.clients)]
-    time.sleep(2.0)  # while the clients start
-    asked = usage(job, options.seconds)
+    turns = [
+        usage_in_turn(job, began + turn * options.seconds, options.seconds) for turn in range(2 * options.turns + 1)
+    ]
     found = [json.loads(client.communicate(timeout=60)[0]) for client in asking]
-    after = usage(job, options.seconds)
     job.cancel().result()
-    undisturbed = (alone.records + after.records) / 2
-    cores = {
-        "slot_cores": asked.slot,
-        "driver_cores": asked.driver,
+    return result(turns, found)
+
+
+def usage_in_turn(job: Any, begins: float, seconds: float) -> Usage:
+    """Return what the job reads and uses in a second, within a turn. Its first and last moments do not count."""
+    time.sleep(max(0.0, begins + _EDGE_S - time.monotonic()))
+    before = Usage.now(job)
+    time.sleep(max(0.0, begins + seconds - _EDGE_S - time.monotonic()))
+    return before.rate_until(Usage.now(job))
+
+
+def result(turns: list[Usage], found: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what clients got, and which part of its throughput the job kept: the median of the turns, and each."""
+    alone, asked = turns[::2], turns[1::2]
+    undisturbed = [(before.records + after.records) / 2 for before, after in itertools.pairwise(alone)]
+    parts = [turn.records / rate for turn, rate in zip(asked, undisturbed, strict=True)]
+    return {
+        "reads_per_second": sum(each["reads_per_second"] for each in found),
+        "alone": statistics.median(turn.records for turn in alone),
+        "asked": statistics.median(turn.records for turn in asked),
+        "part": statistics.median(parts),
+        "parts": [round(part, 3) for part in parts],
+        **percentiles(found),
+        "slot_cores": statistics.mean(turn.slot for turn in asked),
+        "driver_cores": statistics.mean(turn.driver for turn in asked),
         "client_cores": sum(each["cores"] for each in found),
-        "machine_cores": asked.machine,
-        "alone_slot_cores": alone.slot,
-        "alone_driver_cores": alone.driver,
-        "alone_machine_cores": alone.machine,
+        "machine_cores": statistics.mean(turn.machine for turn in asked),
+        "alone_slot_cores": statistics.mean(turn.slot for turn in alone),
+        "alone_driver_cores": statistics.mean(turn.driver for turn in alone),
+        "alone_machine_cores": statistics.mean(turn.machine for turn in alone),
     }
-    reads = sum(each["reads_per_second"] for each in found)
-    rates = {"reads_per_second": reads, "alone": undisturbed, "asked": asked.records}
-    return rates | {"part": asked.records / undisturbed} | percentiles(found) | cores
 
 
 def give_core(slot: int) -> None:
@@ -200,7 +217,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--execution", default="continuous", choices=("continuous", "epochs"))
     parser.add_argument("--backend", default="hashmap", choices=("hashmap", "rocksdb"))
-    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--seconds", type=float, default=4.0, help="of each turn")
+    parser.add_argument("--turns", type=int, default=5, help="in which clients ask")
+    parser.add_argument("--began", type=float, help="when the first turn begins; for clients")
     parser.add_argument("--reads", type=int, default=20_000, help="point reads in a second")
     parser.add_argument("--keys-at-once", type=int, default=1, help="keys of one call")
     parser.add_argument("--own-core", action="store_true", help="the slot has a processor that nothing else uses")
