@@ -11,13 +11,17 @@ import pytest
 
 from tamias.engine.protocol import Failure
 from tamias.engine.slots.slot_handle import Heartbeat
+from tamias.engine.spark.driver_side.conduit_layout import ConduitShuffle
 from tamias.engine.spark.driver_side.continuous_spark_engine import ContinuousSparkEngine
 from tamias.engine.spark.driver_side.task_places import reserve_places, task_count
+from tamias.engine.spark.task_side.conduit_tasks import OutletTask
 from tamias.errors import DeploymentError
+from tamias.graph.addresses import SubtaskId
 from tamias.testing.local_slots import InProcessSlots
 from tests.live_jobs import until
 from tests.slot.small_job import deployment, graph, summing
 
+_REFUSAL = "[CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT] SparkException: 4 tasks and 3 slots"
 TASKS = 2  # of the job: its source has one, and so has its sum
 
 
@@ -52,18 +56,11 @@ class Session:
     def statusTracker(self) -> Any:
         return self
 
+    def isStopped(self) -> bool:
+        return False
+
     def getJobIdsForGroup(self, group: str) -> list[int]:
         return []
-
-
-class Slots(InProcessSlots):
-    """Slots whose start may be watched."""
-
-    on_ensure: Callable[[], None] = staticmethod(lambda: None)
-
-    def ensure(self) -> list[int]:
-        self.on_ensure()
-        return super().ensure()
 
 
 class Engine(ContinuousSparkEngine):
@@ -76,6 +73,22 @@ class Engine(ContinuousSparkEngine):
     def _start_flow(self, region: int, attempt: int) -> None:
         self._started.append(self._session.places)
 
+    def run_region(self, errors: list[str], *, is_set_aside: bool = False) -> Exception | None:
+        """Run a Spark job, which fails with each of the errors first; return why the region ends, if it does."""
+        self._errors = errors
+        self._why: Exception | None = None
+        self._flows[0] = [] if is_set_aside else [threading.current_thread()]
+        self._run_flow(0, 1, ConduitShuffle(OutletTask((), {}, b"", 1), None, "numbers"))
+        del self._flows[0]
+        return self._why
+
+    def _run_job(self, region: int, shuffle: ConduitShuffle, description: str) -> None:
+        if self._errors:
+            raise RuntimeError(self._errors.pop(0))
+
+    def _stop(self, error: Exception, subtasks: frozenset[SubtaskId] = frozenset()) -> None:
+        self._why = error
+
 
 class Attempts:
     """A job whose attempts start on a session; `jobs` has the places that the session had at the start of each."""
@@ -83,7 +96,7 @@ class Attempts:
     def __init__(self, log: pytest.LogCaptureFixture, places_s: float) -> None:
         self._log = log
         self.session = session = Session(4)
-        self.pool = Slots(1)
+        self.pool = InProcessSlots(1)
         self._graph = graph(summing)
         assert task_count(self._graph) == TASKS
         self.engine = Engine(
@@ -169,14 +182,27 @@ def test_an_attempt_starts_when_the_executor_has_been_replaced(begin: Begin) -> 
     )
 
 
-def test_an_attempt_waits_although_the_loss_is_noticed_after_the_start_of_its_slots(begin: Begin) -> None:
+def test_a_spark_job_that_is_refused_for_lack_of_places_is_tried_until_they_come(begin: Begin) -> None:
     job = begin()
-    job.pool.on_ensure = lambda: setattr(job.session, "places", 0)
-    job.deploy(1)
-    assert job.waits
-    job.session.places = 4
-    assert job.result() is None
-    assert job.jobs == [4, 4]
+    assert job.engine.run_region([_REFUSAL, _REFUSAL]) is None
+    (line,) = job.said
+    assert "waits up to 300 s for places of Spark" in line and "INSUFFICIENT_SLOT" in line
+
+
+@pytest.mark.parametrize(("error", "places_s"), [(_REFUSAL, 0.0), ("a task has failed", 300.0)])
+def test_a_spark_job_that_fails_otherwise_or_is_refused_too_long_ends_its_region(
+    begin: Begin, error: str, places_s: float
+) -> None:
+    job = begin(places_s=places_s)
+    failed = job.engine.run_region([error])
+    assert failed is not None and error in str(failed)
+
+
+def test_the_refused_job_of_a_region_that_was_set_aside_is_not_tried_again(begin: Begin) -> None:
+    job = begin()
+    errors = [_REFUSAL, "never tried"]
+    assert job.engine.run_region(errors, is_set_aside=True) is None
+    assert errors == ["never tried"]
 
 
 def test_an_attempt_does_not_take_the_places_that_another_job_holds(begin: Begin) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
+import pytest
+
+from tamias.common import Configuration, Types
 from tamias.engine.spark.driver_side.conduit_layout import ConduitShuffle, conduit_shuffles
 from tamias.engine.spark.driver_side.task_places import task_count
 from tamias.engine.spark.task_side.level_task import HostedSubtask
@@ -62,6 +66,36 @@ def test_exchanges_that_share_a_source_or_a_target_share_a_shuffle() -> None:
         for destination, partition in shuffle.outlets.routes.items():
             exchange = next(each for each in of.exchanges if each.id == destination.exchange)
             assert shuffle.inlets.subtasks[partition].id == SubtaskId(exchange.target, destination.target)
+
+
+def mixed(env: Any) -> None:
+    """Draw a pipeline with exchanges over three levels, side by side with one without any."""
+    numbers = env.from_sequence(0, 9)
+    firsts = numbers.key_by(lambda n: n % 3).map(lambda n: n, Types.LONG())
+    firsts.union(numbers.rebalance()).key_by(lambda n: n % 2).map(lambda n: n).print()
+    env.from_sequence(0, 9).print()
+
+
+@pytest.mark.parametrize("strategy", ["region", "full"])
+def test_every_subtask_has_the_tasks_that_it_waits_for(strategy: str) -> None:
+    def draw(env: Any) -> None:
+        env.configure(Configuration().set_string("jobmanager.execution.failover-strategy", strategy))
+        mixed(env)
+
+    of = graph(draw, parallelism=2)
+    tasks: Counter[tuple[SubtaskId, str]] = Counter()
+    for region in sorted(set(regions(of).values())):
+        for shuffle in laid_out(of, region):
+            tasks.update((hosted.id, "output") for hosted in shuffle.outlets.subtasks)
+            tasks.update((hosted.id, "input") for hosted in (shuffle.inlets.subtasks if shuffle.inlets else ()))
+    assert set(tasks.values()) == {1}
+    assert tasks.total() == task_count(of)
+    for vertex in of.vertices:
+        for index in range(vertex.parallelism):
+            subtask = SubtaskId(vertex.id, index)
+            brings, takes = bool(of.inputs_of(vertex.id)), bool(of.outputs_of(vertex.id))
+            assert tasks[subtask, "input"] == brings
+            assert tasks[subtask, "output"] == (takes or not brings)
 
 
 def test_a_subtask_without_inputs_and_outputs_has_a_task_that_writes_nothing() -> None:

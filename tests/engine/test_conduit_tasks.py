@@ -99,8 +99,9 @@ def test_a_slot_that_refuses_a_task_says_why(between: Between) -> None:
         between.slot.send(FAILED, dumps(refusal))
     with pytest.raises(SlotLostError, match="no task of attempt 7"):
         list(OUTLET.taken_from(between.task, HOSTED))
+    between.slot.close()  # as a slot does then
     with pytest.raises(SlotLostError, match="no task of attempt 7"):
-        INLET.bring_to(between.task, HOSTED, [])
+        INLET.bring_to(between.task, HOSTED, [memoryview(bytes(1 << 20))] * 2)
 
 
 # ------------------------------------------------------------------------------------------------------ what arrives
@@ -123,10 +124,11 @@ def test_a_slot_that_is_gone_fails_the_task_that_brings_to_it(between: Between) 
         INLET.bring_to(between.task, HOSTED, [memoryview(b"one")] * 2)
 
 
-def test_input_that_cannot_be_read_breaks_the_connection(tmp_path: Path) -> None:
+@pytest.mark.parametrize("error", [ValueError, EOFError])
+def test_input_that_cannot_be_read_breaks_the_connection(tmp_path: Path, error: type[Exception]) -> None:
     def broken() -> Iterator[memoryview]:
         yield memoryview(b"one")
-        raise ValueError("the shuffle is broken")
+        raise error("the shuffle is broken")
 
     secret, path, received = b"s" * 32, str(tmp_path / "slot"), []
 
@@ -141,7 +143,7 @@ def test_input_that_cannot_be_read_breaks_the_connection(tmp_path: Path) -> None
         serving = threading.Thread(target=serve, daemon=True)
         serving.start()
         hosted = HostedSubtask(SubtaskId(1, 0), 0, path, 0)
-        with pytest.raises(ValueError, match="the shuffle is broken"):
+        with pytest.raises(error, match="the shuffle is broken"):
             list(InletTask((hosted,), secret, attempt=7)(0, broken()))
         serving.join(30)
         assert not serving.is_alive()
@@ -154,8 +156,13 @@ def test_input_that_cannot_be_read_breaks_the_connection(tmp_path: Path) -> None
 class Pipe:
     """A connection of a Python worker with Spark."""
 
-    def __init__(self) -> None:
-        self.spark, ours = socket.socketpair()
+    def __init__(self, *, tcp: bool = False) -> None:
+        if tcp:
+            with socket.create_server(("127.0.0.1", 0)) as listening:
+                ours = socket.create_connection(listening.getsockname())
+                self.spark = listening.accept()[0]
+        else:
+            self.spark, ours = socket.socketpair()
         self.stream: BinaryIO = open(ours.detach(), "wb", BUFFER)  # noqa: SIM115 - as PySpark opens it
 
 
@@ -201,9 +208,10 @@ def test_a_blob_has_left_when_nothing_more_waits() -> None:
         OutletRows(2 * BUFFER - 16).dump_stream(carried(), pipe.stream)
 
 
+@pytest.mark.parametrize("tcp", [False, True])
 @pytest.mark.parametrize("serializer", [NoRows(), OutletRows(BUFFER)])
 def test_a_task_that_spark_has_cancelled_ends_its_process_without_a_word(
-    serializer: NoRows, monkeypatch: pytest.MonkeyPatch
+    serializer: NoRows, tcp: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Exited(BaseException):
         pass
@@ -217,7 +225,7 @@ def test_a_task_that_spark_has_cancelled_ends_its_process_without_a_word(
         raise SlotLostError(0, "gone")
         yield
 
-    pipe = Pipe()
+    pipe = Pipe(tcp=tcp)
     with pytest.raises(SlotLostError):  # Spark is told while it listens
         serializer.dump_stream(lost(), pipe.stream)
     pipe.spark.close()

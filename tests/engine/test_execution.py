@@ -16,7 +16,12 @@ from tamias.engine.execution import reason_for_epochs
 from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.engine.spark.driver_side import engine_choice
 from tamias.engine.spark.driver_side.engine_choice import engine_on_spark
-from tamias.engine.spark.driver_side.pipelined_job import SESSION_SETTINGS, blob_bytes_for, check_session
+from tamias.engine.spark.driver_side.pipelined_job import (
+    SESSION_SETTINGS,
+    blob_bytes_for,
+    check_session,
+    rows_in_flight,
+)
 from tamias.engine.spark.driver_side.task_places import UnfitSession, reserve_places
 from tests.live_jobs import is_running, parent_of, until
 
@@ -146,11 +151,12 @@ class JavaSession:
 
 
 def test_blobs_are_smaller_where_spark_lets_more_of_them_wait() -> None:
-    assert blob_bytes_for(JavaSession(SESSION_SETTINGS)) == 1 << 20
-    in_any_session = blob_bytes_for(JavaSession({}))
-    rows_that_wait = (32 << 20) // (32 << 10)
-    assert in_any_session == 64 << 10
-    assert in_any_session * rows_that_wait <= 64 << 20, "Spark counts rows, whatever their sizes"
+    ours, sparks = rows_in_flight(JavaSession(SESSION_SETTINGS)), rows_in_flight(JavaSession({}))
+    assert (ours, sparks) == (48, 1024)
+    assert blob_bytes_for(ours, readers=4) == 1 << 20
+    assert blob_bytes_for(sparks, readers=4) == 64 << 10
+    assert blob_bytes_for(ours, readers=200) * 400 <= 64 << 20, "two rows may wait for each reader"
+    assert blob_bytes_for(ours, readers=100_000) == 64 << 10, "smaller blobs would cost more than they save"
 
 
 class Settings(dict[str, str]):

@@ -265,7 +265,6 @@ def test_a_subtask_whose_output_is_full_gets_no_step_and_the_time_is_told(benche
     bench = bench_of(benches, MIDDLE)
     bench.attach()
     conduit = bench.desk.conduit
-    assert conduit is not None
     large = "x" * (5 * MEBIBYTE)  # more than the connection and the queue take
     bench.give(large)
     bench.desk.step(0.0)
@@ -445,7 +444,6 @@ def test_a_subtask_with_channels_is_neither_held_nor_ordered(benches: list[Bench
 def fill_output(bench: Bench) -> None:
     """Let a subtask with channels emit more than its connection and its queue take."""
     conduit = bench.desk.conduit
-    assert conduit is not None
     for number in range(2):
         until(lambda: not conduit.is_full)
         bench.give("x" * (5 * MEBIBYTE))

@@ -118,7 +118,7 @@ def acknowledged(slot: Slot, count: int) -> dict[SubtaskId, Any]:
     return found
 
 
-def test_a_subtask_runs_when_the_tasks_of_all_of_its_directions_have_called(slot: Slot) -> None:
+def test_a_source_needs_no_task_that_brings_input_and_a_sink_none_that_takes_output(slot: Slot) -> None:
     slot.deploy()
     source = slot.attach(SOURCE, carries=Carries.OUTPUT)
     target = slot.attach(SUM, carries=Carries.INPUT)
@@ -159,7 +159,7 @@ def any_written(slot: Slot) -> bool:
 @pytest.mark.parametrize(
     ("subtask", "message", "reason"),
     [
-        (SUM, b"B\0\0", "the Spark task of Reduce .* cannot take: a message of 3 bytes cannot be decoded"),
+        (SUM, b"B\0\0", "a Spark task of Reduce .* cannot take: a message of 3 bytes cannot be decoded"),
         (
             SUM,
             b"".join(Blob(0, 0, 0, 0, b"\x80\x05]").encode()),

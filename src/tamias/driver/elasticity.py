@@ -68,7 +68,7 @@ class Elasticity:
         """Lower the parallelism of the next attempt to what the places allow, in reactive mode; return whether it did.
 
         Where a job runs continuously, all of its tasks run at the same time. An attempt with more tasks than places
-        would wait for places that may never come, and nothing would observe the job meanwhile.
+        would wait a minute for places that may never come, and fail.
         """
         places = self._engine.places
         if self._reactive is None or places is None or self._engine.mark_interval_ms is None:

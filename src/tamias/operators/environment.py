@@ -45,7 +45,7 @@ class SubtaskEnvironment:
     incremental: bool = True
     reuses_restored: bool = False  # checkpoints go to the restored checkpoint's directory and may refer to its files
     feedback_queues: FeedbackQueues = field(default_factory=dict)  # of the slot, which hosts head and tail
-    most_blob_bytes: int | None = None  # what a blob may have, if the job allows more
+    most_blob_bytes: int | None = None  # blobs leave at this size, or at that of the job if it is smaller
     continuous: bool = False  # the subtask runs without a pause between epochs
     give_way: Callable[[], bool] = lambda: False  # lets readers of state in between two runs; whether others may come
     read_tables: ReadTables = read_tables  # reads restored state into heap tables

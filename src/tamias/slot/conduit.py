@@ -57,7 +57,7 @@ class Conduit:
         self._arrived_bytes = 0  # not taken yet
         self._ended = False
         self.messages = 0  # received and sent
-        self._received_bytes = 0  # since `take_received_bytes`
+        self._received_bytes = 0  # since `crossed_bytes` was called
 
     def attach(self, link: Link, carries: Carries) -> bool:
         """Use a connection from now on; return False if there is one already for what it carries."""
@@ -170,6 +170,9 @@ class Conduit:
             self._has_room.notify()
         if not ended:
             self._lost(error)
+            for link in (self._inlet, self._outlet):
+                if link is not None:
+                    link.shut_down()
 
     def finish(self) -> None:
         """Let the tasks end: send what waits, and that nothing follows."""

@@ -34,5 +34,5 @@ class Deployment:
     only: frozenset[SubtaskId] | None = None  # subtasks to restart while the others go on; None: restart all
     buffer_timeout_ms: int = 100  # where jobs run continuously: how long output may wait for more; -1: for a full blob
     slot_hosts: tuple[str, ...] = ()  # the address of each slot's host, by slot; empty where all are on one host
-    most_blob_bytes: int = 1 << 20  # where jobs run continuously: what a blob may have, if the job allows more
+    most_blob_bytes: int = 1 << 20  # where jobs run continuously, blobs leave at this size, or at the job's
     continuous: bool = False  # epochs are marks in the stream: subtasks run without a pause between them

@@ -70,7 +70,7 @@ class Mailbox:
         return self._past_messages + sum(desk.messages for desk in list(self._desks.values()))
 
     def begin(self, deployment: Deployment) -> None:
-        """Run the subtasks of a deployment from now on, each as soon as its task has called. Called in the turn."""
+        """Run the subtasks of a deployment from now on, each as soon as its tasks have called. Called in the turn."""
         desks: dict[SubtaskId, Desk] = {}  # in the order of the graph
         for of in self._host.subtasks:
             if of in self._desks:
@@ -237,9 +237,9 @@ class Desk:
         self.conduit.finish() if in_order else self.conduit.abort()
 
     def _lost(self, error: Exception | None) -> None:
-        why = f"the Spark task of {self._name} is gone"
+        why = f"a Spark task of {self._name} is gone"
         if error is not None:
-            why = f"the Spark task of {self._name} brought what the subtask cannot take: {error}"
+            why = f"a Spark task of {self._name} brought what the subtask cannot take: {error}"
         # A late loss belongs to the attempt of this connection, although the next one may be deployed already.
         self._mailbox.failed(self._id, self.attempt, DeploymentError(why))
 

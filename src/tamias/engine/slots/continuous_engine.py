@@ -81,10 +81,10 @@ class ContinuousSlotEngine(SlotEngine):
             self._forget_all()
         else:
             self.set_aside(deployment.only)
-        failure = self._await_places(deployment.graph)  # before slots start: they are to spread over all hosts
+        # Before slots start, which are to spread over all hosts. Where regions go on, nothing waits here.
+        failure = self._await_places(deployment.graph) if deployment.only is None else None
         failure = failure or self._lost_running() or self._unreadable_of_running()
         failure = failure or super().deploy(replace(deployment, continuous=True))
-        failure = failure or self._await_places(deployment.graph)  # a lost executor may be noticed after its slots
         if failure is not None:
             return failure if deployment.only is None else self._of_region(failure, deployment.only)
         started = frozenset(self._regions) if deployment.only is None else deployment.only

@@ -1,1 +1,1 @@
-"""Runs in the driver: the Spark session, the slots on a cluster, one Spark job per epoch."""
+"""Runs in the driver: the Spark session, the slots on a cluster, the Spark jobs of both engines."""

@@ -1,4 +1,4 @@
-"""Runs in the driver: lays out a region of a job that runs continuously as the tasks of one Spark job. Pure."""
+"""Runs in the driver: lays out a region of a job that runs continuously as the tasks of its Spark jobs. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["ConduitShuffle", "conduit_shuffles"]
 
 @dataclass(frozen=True)
 class ConduitShuffle:
-    """One shuffle of a Spark job: the tasks that write to it, and those that read from it.
+    """One shuffle, which is a Spark job of its own: the tasks that write to it, and those that read from it.
 
     A subtask without inputs and outputs has a task that writes nothing, and there is no shuffle then.
     """
@@ -37,8 +37,8 @@ def conduit_shuffles(
 ) -> list[ConduitShuffle]:
     """Return the shuffles of a region. Exchanges share one if they share a source or a target.
 
-    So a subtask has one task for all of its outputs, and one for all of its inputs; and a task that writes is connected
-    only with tasks to which it may send.
+    So a subtask has one task for all of its outputs, and one for all of its inputs. A subtask without exchanges has a
+    task too, which writes nothing.
     """
 
     def subtasks_of(vertices: Iterable[VertexId]) -> list[tuple[Vertex, int]]:
@@ -63,10 +63,10 @@ def conduit_shuffles(
         )
 
     vertices = {VertexId(subtask.vertex) for subtask, number in regions.items() if number == region}
-    groups = _groups([e for e in graph.exchanges if e.source in vertices and e.target in vertices])
-    if not groups:
-        return [shuffle([], vertices)]
-    return [shuffle(group, {exchange.source for exchange in group}) for group in groups]
+    exchanges = [e for e in graph.exchanges if e.source in vertices and e.target in vertices]
+    alone = vertices - {vertex for exchange in exchanges for vertex in (exchange.source, exchange.target)}
+    shuffles = [shuffle(group, {exchange.source for exchange in group}) for group in _groups(exchanges)]
+    return [*shuffles, *([shuffle([], alone)] if alone else [])]
 
 
 def _groups(exchanges: Iterable[Exchange]) -> list[list[Exchange]]:

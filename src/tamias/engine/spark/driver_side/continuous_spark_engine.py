@@ -19,13 +19,19 @@ from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.engine.slots.slot_pool import SlotPool
 from tamias.engine.spark.driver_side.conduit_layout import ConduitShuffle, conduit_shuffles
 from tamias.engine.spark.driver_side.on_spark import OnSpark
-from tamias.engine.spark.driver_side.pipelined_job import blob_bytes_for, run_pipelined, start_workers
+from tamias.engine.spark.driver_side.pipelined_job import (
+    blob_bytes_for,
+    is_refusal,
+    rows_in_flight,
+    run_pipelined,
+    start_workers,
+)
 from tamias.engine.spark.driver_side.session import active_tasks, first_line_of
-from tamias.engine.spark.driver_side.task_places import ReservedPlaces, UnfitSession, task_count
+from tamias.engine.spark.driver_side.task_places import ReservedPlaces, UnfitSession, task_count, tasks_of
 from tamias.engine.spark.task_side.level_task import HostedSubtask
 from tamias.errors import DeploymentError, SparkSessionLostError
 from tamias.graph.addresses import SubtaskId
-from tamias.graph.job_graph import JobGraph
+from tamias.graph.job_graph import JobGraph, VertexId
 from tamias.slot.deployment import Deployment
 from tamias.state.snapshots import RestorePlan
 
@@ -61,6 +67,7 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
         super().__init__(graph, pool, heartbeat.stall_timeout_s)
         self._places = places
         self._places_s = places_s
+        self._rows_in_flight = rows_in_flight(context)
         self._begin_on_spark(context, job_label)
         self._flows: dict[int, list[threading.Thread]] = {}  # by region: one for each of its Spark jobs
 
@@ -117,7 +124,9 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
             self._places.resize(self._context, task_count(deployment.graph))
         except UnfitSession as unfit:
             return Failure(DeploymentError(str(unfit)))
-        return super().deploy(replace(deployment, most_blob_bytes=blob_bytes_for(self._context)))
+        graph = deployment.graph
+        readers = sum(vertex.parallelism for vertex in graph.vertices if graph.inputs_of(vertex.id))
+        return super().deploy(replace(deployment, most_blob_bytes=blob_bytes_for(self._rows_in_flight, readers)))
 
     def _await_places(self, graph: JobGraph) -> Failure | None:
         """Wait until the session has a place for every task of a graph: Spark refuses a job with fewer at once.
@@ -129,7 +138,8 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
             if self._cancelled.is_set():
                 return Failure(DeploymentError("the job was cancelled"))
             if time.monotonic() >= deadline:
-                return Failure(DeploymentError(f"{unfit}, and no more after {self._places_s:.0f} s; {unfit.remedy}"))
+                why = f"{unfit}; the job got no more within {self._places_s:.0f} s; {unfit.remedy}"
+                return Failure(DeploymentError(why))
             if not waits:
                 waits = True
                 _log.warning("job %s waits up to %.0f s for places of Spark: %s", graph.name, self._places_s, unfit)
@@ -164,16 +174,42 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
         description += f", from {shuffle.name}"
         error: Exception
         try:
-            group = self._group_of(region)
-            run_pipelined(self._context, shuffle, self._beside, group=group, description=description)
+            self._run_when_admitted(region, shuffle, description)
             return
         except Exception as caught:  # py4j and Spark raise many types; each ends the attempt of the region
             error = caught
-        if threading.current_thread() in self._flows.get(region, ()):  # else `_end_flows` has cancelled the job
+        if self._is_current(region):  # else `_end_flows` has cancelled the job
             explained = self._explained(error)
             assert isinstance(explained, Exception)
             is_confined = not isinstance(explained, SparkSessionLostError)
             self._stop(explained, self._in_region(region) if is_confined else frozenset())
+
+    def _run_when_admitted(self, region: int, shuffle: ConduitShuffle, description: str) -> None:
+        """Run a Spark job. If Spark refuses it for lack of places, wait for them: other regions go on meanwhile.
+
+        The places are those of a lost executor, or tasks of other jobs of the session are in them.
+        """
+        deadline, waits = time.monotonic() + self._places_s, False
+        while True:
+            try:
+                return self._run_job(region, shuffle, description)
+            except Exception as error:  # py4j and Spark raise many types
+                ends = self._cancelled.is_set() or not self._is_current(region) or time.monotonic() >= deadline
+                if ends or not is_refusal(error):
+                    raise
+                if not waits:
+                    waits = True
+                    why = first_line_of(error)
+                    _log.warning("%s waits up to %.0f s for places of Spark: %s", description, self._places_s, why)
+            self._cancelled.wait(_LOOK_S)
+
+    def _run_job(self, region: int, shuffle: ConduitShuffle, description: str) -> None:
+        group = self._group_of(region)
+        run_pipelined(self._context, shuffle, self._beside, group=group, description=description)
+
+    def _is_current(self, region: int) -> bool:
+        """Return whether this thread runs a Spark job of a region whose attempt has not been ended."""
+        return threading.current_thread() in self._flows.get(region, ())
 
     def _beside(self, hosted: HostedSubtask) -> str | None:
         return self.pool.slots[hosted.slot].beside
@@ -222,13 +258,13 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
             running = sum(active_tasks(self._context, group) for group in self._groups())
         except Exception:  # the session is gone: ending the attempt does no harm
             return False
-        waits = running < task_count(self._graph)
+        waits = running < sum(tasks_of(self._graph, VertexId(subtask.vertex)) for subtask in self._attempts)
         if waits:
             _log.warning("a job waits for Spark to give its tasks places; job group %s", self._group)
         return waits
 
     def shutdown(self) -> None:
-        """End the slots and the Spark job. The session stays for the next job."""
+        """End the slots and the Spark jobs. The session stays for the next job."""
         try:
             super().shutdown()
             self._end_on_spark()

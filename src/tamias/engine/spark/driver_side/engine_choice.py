@@ -67,7 +67,8 @@ def engine_on_spark(
                 )
             except UnfitSession as unfit:
                 if execution == "continuous":
-                    raise DeploymentError(f"the job cannot run continuously: {unfit}; {_ADVICE}") from None
+                    advice = f"{unfit.remedy}, or set tamias.execution to epochs"
+                    raise DeploymentError(f"the job cannot run continuously: {unfit}; {advice}") from None
                 reason = f"{unfit}; to run it continuously, {unfit.remedy}"
         if execution != "epochs":
             _log.info("job %s runs in epochs: %s", job_name, reason)
@@ -77,13 +78,6 @@ def engine_on_spark(
         if places is not None:
             places.release()
         raise
-
-
-_ADVICE = (
-    "let tamias start the session, or start it with "
-    + ", ".join(f"{key}={value}" for key, value in SESSION_SETTINGS.items())
-    + " and a place for every task (spark.master=local[N]), or set tamias.execution to epochs"
-)
 
 
 def _for_pipelined_jobs(configuration: dict[str, str], tasks: int) -> dict[str, str]:

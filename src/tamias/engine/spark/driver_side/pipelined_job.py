@@ -22,7 +22,15 @@ from tamias.engine.spark.driver_side.worker_daemon import FOR_CONDUITS, task_env
 from tamias.engine.spark.task_side.conduit_tasks import InletRows, NoRows, OutletRows, no_rows
 from tamias.engine.spark.task_side.level_task import HostedSubtask
 
-__all__ = ["SESSION_SETTINGS", "blob_bytes_for", "check_session", "run_pipelined", "start_workers"]
+__all__ = [
+    "SESSION_SETTINGS",
+    "blob_bytes_for",
+    "check_session",
+    "is_refusal",
+    "rows_in_flight",
+    "run_pipelined",
+    "start_workers",
+]
 
 # Settings of the session, which cannot be changed while it runs. Without them a job uses more of the machine.
 SESSION_SETTINGS = {
@@ -31,7 +39,7 @@ SESSION_SETTINGS = {
     # none waits for the next; with the default of 65,536 small blobs travel in rows of that size.
     "spark.buffer.size": "4096",
     "spark.shuffle.streaming.networkBufferSize": "4096",
-    # What is on its way from a task and to one. Spark counts a row as one network buffer, and a blob may have 1 MB.
+    # What is on its way from a task and to one. Spark counts a row as one network buffer; blobs leave at 1 MB.
     "spark.shuffle.streaming.writerMaxMemory": "196608",
     "spark.shuffle.streaming.readerMaxMemory": "8388608",
 }
@@ -68,14 +76,25 @@ def check_session(context: Any) -> None:
         raise UnfitSession(reason, "install the version of pyspark in the constraints of tamias")
 
 
-def blob_bytes_for(context: Any) -> int:
-    """Return how large a blob may become, so that what waits in Spark behind a slow task stays bounded.
-
-    Spark bounds what has left a task by the number of rows, whatever their sizes.
-    """
+def rows_in_flight(context: Any) -> int:
+    """Return how many rows may have left a task that its readers have not got, whatever their sizes."""
     buffered = _bytes_of(context, "spark.shuffle.streaming.writerMaxMemory", "32m")
-    rows = buffered // _bytes_of(context, "spark.shuffle.streaming.networkBufferSize", "32k")
-    return min(max(_IN_FLIGHT_BYTES // max(1, rows), _LEAST_BLOB_BYTES), _MOST_BLOB_BYTES)
+    return max(1, buffered // _bytes_of(context, "spark.shuffle.streaming.networkBufferSize", "32k"))
+
+
+def blob_bytes_for(rows: int, readers: int) -> int:
+    """Return the size at which blobs leave, so that what waits in Spark behind a slow task stays bounded.
+
+    Args:
+        rows: What `rows_in_flight` returned.
+        readers: The tasks to which a task may send. Spark lets two rows wait for each of them in any case.
+    """
+    return min(max(_IN_FLIGHT_BYTES // max(rows, 2 * readers), _LEAST_BLOB_BYTES), _MOST_BLOB_BYTES)
+
+
+def is_refusal(error: Exception) -> bool:
+    """Return whether Spark has not begun a job because it has too few places for all of its tasks now."""
+    return "CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT" in str(error)
 
 
 def run_pipelined(context: Any, shuffle: ConduitShuffle, beside: BesideOf, *, group: str, description: str) -> None:

@@ -12,9 +12,9 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
-from tamias.graph.job_graph import JobGraph
+from tamias.graph.job_graph import JobGraph, VertexId
 
-__all__ = ["ReservedPlaces", "UnfitSession", "reserve_places", "task_count", "task_places"]
+__all__ = ["ReservedPlaces", "UnfitSession", "reserve_places", "task_count", "task_places", "tasks_of"]
 
 _lock = threading.Lock()
 _reserved: list[ReservedPlaces] = []
@@ -105,12 +105,13 @@ def reserve_places(context: Any, job: str, count: int) -> ReservedPlaces:
 
 
 def task_count(graph: JobGraph) -> int:
-    """Return how many tasks a job that runs continuously has at the same time.
+    """Return how many tasks a job that runs continuously has at the same time."""
+    return sum(vertex.parallelism * tasks_of(graph, vertex.id) for vertex in graph.vertices)
 
-    A subtask has one that brings its input and one that takes its output; and one if it has neither.
-    """
-    directions = {v.id: bool(graph.inputs_of(v.id)) + bool(graph.outputs_of(v.id)) for v in graph.vertices}
-    return sum(vertex.parallelism * max(1, directions[vertex.id]) for vertex in graph.vertices)
+
+def tasks_of(graph: JobGraph, vertex: VertexId) -> int:
+    """Return how many tasks a subtask has: one brings its input, one takes its output; and one if it has neither."""
+    return max(1, bool(graph.inputs_of(vertex)) + bool(graph.outputs_of(vertex)))
 
 
 def _held_in(application: str) -> list[ReservedPlaces]:

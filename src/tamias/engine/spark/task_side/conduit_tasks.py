@@ -103,12 +103,18 @@ class InletTask:
 
     def bring_to(self, link: Link, subtask: HostedSubtask, blobs: Iterable[memoryview]) -> None:
         """Send blobs to a slot, as `__call__` does."""
-        try:
-            for blob in blobs:
+        broken: OSError | None = None
+        for blob in blobs:
+            try:
                 link.send(blob)
+            except OSError as error:
+                broken = error
+                break
+        try:
             message = link.receive()  # the input ends a moment before the slot hears that the job has
         except (OSError, EOFError) as error:
-            raise SlotLostError(subtask.slot, str(error) or type(error).__name__) from error
+            why = broken or error
+            raise SlotLostError(subtask.slot, str(why) or type(why).__name__) from why
         if message:
             raise _refusal(message)
 
@@ -176,7 +182,7 @@ def _told_to_spark(stream: BinaryIO) -> Iterator[None]:
         yield
     except Exception:
         connection = select.poll()
-        connection.register(stream.fileno(), 0)  # the end of a connection is always told
+        connection.register(stream.fileno(), select.POLLRDHUP)  # TCP tells of the end of a connection on request alone
         if connection.poll(0):
             os._exit(1)
         raise

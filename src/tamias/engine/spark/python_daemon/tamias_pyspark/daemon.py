@@ -18,14 +18,10 @@ from typing import NoReturn
 
 MODULES = "TAMIAS_DAEMON_MODULES"  # in the environment of a task: what the daemon imports, divided by commas
 _THREADS = "/proc/self/task"
-# Arrow's second allocator, which is not in use, starts a thread unless it is told not to.
-_WITHOUT_THREADS = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
 
 
 def import_modules(names: list[str]) -> None:
     """Import modules that start no thread. If they fail to, the process becomes PySpark's own daemon."""
-    for key, value in _WITHOUT_THREADS.items():
-        os.environ.setdefault(key, value)
     try:
         for name in names:
             importlib.import_module(name)
