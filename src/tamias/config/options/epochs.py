@@ -13,7 +13,8 @@ EXECUTION: ConfigOption[Literal["epochs", "continuous", "auto"]] = choice(
     "epochs",
     ("epochs", "continuous", "auto"),
     "How Spark runs a job: one Spark job per epoch; or Spark jobs as long as an attempt, with milliseconds from "
-    "source to sink; or continuously if Spark 4.3, the session and the job allow it. BATCH, loops and queries of Spark as sources always "
+    "source to sink; or continuously if Spark 4.3, the session and the job allow it. BATCH, loops and queries of Spark "
+    "as sources always "
     "run in epochs.",
 )
 BUFFER_TIMEOUT = millis(
