@@ -51,7 +51,7 @@ REPOSITORY = Path(__file__).parent.parent
 PER_SECOND = 200
 MARK = "TAMIAS_RECOVERY_TIME"  # a variable that the executors of a job have
 PATIENCE_S = 300.0
-LOCAL_PLACES = {"epochs": 2, "continuous": 32}  # continuously, every task has a place of its own
+PLACES = {"epochs": 2, "continuous": 32}  # continuously, every task has a place of its own
 FAULTS = ("slot", "worker", "driver", "restart", "rescale", "executor")
 
 
@@ -139,7 +139,7 @@ class Job:
             folder=str(folder),
             backend=backend,
             keys=keys,
-            master=cluster.master if cluster is not None else f"local[{LOCAL_PLACES[execution]}]",
+            master=cluster.master if cluster is not None else f"local[{PLACES[execution]}]",
             job_id=f"{1:032x}",
             execution=execution,
         )
@@ -239,7 +239,7 @@ def recover(job: Job, fault: str) -> float:
 def running(backend: str, keys: int, execution: str, *, on_cluster: bool) -> Iterator[Job]:
     with tempfile.TemporaryDirectory(prefix="recovery-", ignore_cleanup_errors=True) as text:
         folder = Path(text)
-        cluster = Cluster(folder) if on_cluster else None
+        cluster = Cluster(folder, cores=PLACES[execution]) if on_cluster else None
         job = Job(folder, backend, keys, execution, cluster)
         try:
             yield job

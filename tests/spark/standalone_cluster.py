@@ -30,6 +30,7 @@ class Cluster:
         folder: Path,
         hosts: Sequence[str] = ("127.0.0.1", "127.0.0.1"),
         settings: dict[str, str] | None = None,
+        cores: int = 2,
     ) -> None:
         import pyspark
 
@@ -47,7 +48,18 @@ class Cluster:
         properties = folder / "worker.properties"
         properties.write_text("".join(f"{key} {value}\n" for key, value in (settings or {}).items()))
         for number, host in enumerate(hosts, 1):
-            worker = ["-h", host, "-c", "2", "-m", "1g", "-d", str(folder / f"work-{number}"), "--webui-port", "0"]
+            worker = [
+                "-h",
+                host,
+                "-c",
+                str(cores),
+                "-m",
+                "1g",
+                "-d",
+                str(folder / f"work-{number}"),
+                "--webui-port",
+                "0",
+            ]
             worker += ["--properties-file", str(properties), self.master]
             self._start(f"worker-{number}", "org.apache.spark.deploy.worker.Worker", *worker)
         for number in range(1, len(hosts) + 1):
