@@ -5,7 +5,7 @@
 # make docs       the manual as a site in build/site; a link that leads nowhere fails it
 # make lint       ruff, ruff format and mypy
 # make bench      records per second, and ratios against PyFlink and PySpark
-# make soak       every property with many more examples, and 1,720 schedules of faults, 120 of them on Spark
+# make soak       every property with many more examples, and 1,750 schedules of faults, 150 of them on Spark
 # make soak-hour  an hour at 1,000 records/s: memory, threads, sockets, disk and latency must not grow; draws a plot
 # make mutation   changes the code of five rooms in small ways and counts what the fast tests notice; an hour
 # make matrix     tests and savepoints across Python 3.11 to 3.13 and Spark 4.1 to 4.3; an hour and downloads
@@ -85,6 +85,7 @@ soak: $(STAMP) postgres
 	$(BIN)/python -m tests.campaign --postgres 1000-1029
 	$(BIN)/python -m tests.campaign --kafka --postgres 1000-1029
 	$(BIN)/python -m tests.campaign --spark 2000-2099
+	$(BIN)/python -m tests.campaign --spark --continuous 2000-2029
 	$(BIN)/python -m tests.campaign --spark --cluster 2000-2019
 
 # MINUTES=5 shows that it runs; what grows slowly shows in an hour.

@@ -106,8 +106,13 @@ class Campaign:
         started = time.monotonic()
         try:
             if self.schedule.on_spark:
-                on_cluster = self.schedule.engine == "cluster"
-                self._spark = SparkProcesses(self.folder, self._marks, self._chance, on_cluster=on_cluster)
+                self._spark = SparkProcesses(
+                    self.folder,
+                    self._marks,
+                    self._chance,
+                    on_cluster=self.schedule.engine == "cluster",
+                    continuously=self.schedule.execution == "continuous",
+                )
             scenes, over = list(self.schedule.scenes), False
             while not over:
                 refused = len(self._refused)

@@ -22,21 +22,26 @@ MARKS = "TAMIAS_FAULT_DIR"  # a variable that every process of a campaign has, w
 
 
 class SparkProcesses:
-    """The processes of Spark in one campaign: of an embedded Spark, or of a cluster that is started for it."""
+    """The processes of Spark in one campaign: of an embedded Spark, or of a cluster that is started for it.
 
-    def __init__(self, folder: Path, marks: Path, chance: random.Random, *, on_cluster: bool) -> None:
+    Where jobs run continuously, every task has a place of its own.
+    """
+
+    def __init__(
+        self, folder: Path, marks: Path, chance: random.Random, *, on_cluster: bool, continuously: bool
+    ) -> None:
         self.without_java: set[Driver] = set()  # drivers whose Java process was killed
         self._marks = marks
         self._chance = chance
         self._cluster: Cluster | None = None
         if on_cluster:
             (folder / "cluster").mkdir()
-            self._cluster = Cluster(folder / "cluster")
+            self._cluster = Cluster(folder / "cluster", cores=32 if continuously else 2)
+        self._master = self._cluster.master if self._cluster is not None else f"local[{32 if continuously else 2}]"
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of every driver."""
-        master = self._cluster.master if self._cluster is not None else "local[2]"
-        return {"per_second": PER_SECOND, "master": master, "stall_timeout_ms": STALL_TIMEOUT_MS}
+        return {"per_second": PER_SECOND, "master": self._master, "stall_timeout_ms": STALL_TIMEOUT_MS}
 
     def perform(self, act: Act, driver: Driver) -> bool:
         """Perform an act against Spark; return whether it had an effect."""
