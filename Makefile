@@ -92,7 +92,7 @@ soak: $(STAMP) postgres
 MINUTES ?= 60
 soak-hour: $(STAMP)
 	$(BIN)/python -m benchmarks.long_run --minutes $(MINUTES) --samples build/long_run.csv || FAILED=1; \
-	  $(BIN)/python -m benchmarks.long_run_plot build/long_run.csv build/long_run.svg; exit $${FAILED:-0}
+	  $(BIN)/python docs/pictures/long_run.py build/long_run.csv build/long_run.svg; exit $${FAILED:-0}
 
 # MUTATION='--per-room 0' is every place of the rooms and takes a night; python -m tests.mutation --help has the rest.
 mutation: $(STAMP)

@@ -1,10 +1,11 @@
 """A keyed count at a steady rate for as long as it takes: memory, threads, sockets, disk and latency, sampled.
 
     python -m benchmarks.long_run --minutes 60 --rate 1000 --checkpoint-ms 1000 --samples long_run.csv
-    python -m benchmarks.long_run_plot long_run.csv long_run.svg
+    python docs/pictures/long_run.py long_run.csv long_run.svg
 
 The job runs continuously on embedded Spark. A sample counts all processes of the job: the driver, Spark's JVM and its
-Python workers, and the slots. At the end the second quarter of the samples is compared with the last one; the exit code
+Python workers, and the slots. The size on disk is that of checkpoints, Spark's blocks, slot folders and of files without
+a name. At the end the second quarter of the samples is compared with the last one; the exit code
 is 1 if something has grown.
 """
 
@@ -91,49 +92,52 @@ def main() -> None:
     parser.add_argument("--samples", type=Path, default=Path("long_run.csv"))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        ages, checkpoints = Path(folder) / "ages", Path(folder) / "checkpoints"
+        tempfile.tempdir = os.environ["TMPDIR"] = os.environ["SPARK_LOCAL_DIRS"] = folder  # what the job writes is here
+        ages = Path(folder) / "ages"
         ages.mkdir()
         configuration = Configuration()
         configuration.set_string("tamias.execution", "continuous")
         env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(PARALLELISM)
         env.enable_checkpointing(options.checkpoint_ms)
-        env.get_checkpoint_config().set_checkpoint_storage_dir(str(checkpoints))
+        env.get_checkpoint_config().set_checkpoint_storage_dir(f"{folder}/checkpoints")
         source = SteadySource(options.rate, options.minutes * 60)
         numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "steady")
         counted(numbers, 2).filter(Ages(str(ages))).print()
         client = env.execute_async("long run")
-        found = list(written(options.samples, samples(client, ages, checkpoints)))
+        found = list(written(options.samples, samples(client, ages)))
         client.get_job_execution_result().result()
     grown = growth(found)
     print("\n".join(grown) or "nothing has grown", flush=True)
     sys.exit(1 if grown else 0)
 
 
-def samples(client: JobClient, ages: Path, checkpoints: Path) -> Iterator[Sample]:
+def samples(client: JobClient, ages: Path) -> Iterator[Sample]:
     """Yield a sample every few seconds, until the job ends."""
     began = time.monotonic()
     while not client.get_job_status().result().is_globally_terminal_state():
         time.sleep(SAMPLE_S)
         latest = [file.read_text().split() for file in ages.iterdir()]
         if len(latest) == PARALLELISM and all(latest):
-            yield sample(client, time.monotonic() - began, [(float(a), float(b)) for a, b in latest], checkpoints)
+            yield sample(client, time.monotonic() - began, [(float(a), float(b)) for a, b in latest], ages.parent)
 
 
-def sample(client: JobClient, seconds: float, ages: list[tuple[float, float]], checkpoints: Path) -> Sample:
+def sample(client: JobClient, seconds: float, ages: list[tuple[float, float]], folder: Path) -> Sample:
     progress, slots = client.get_progress(), set(client.get_progress().slot_pids)
     processes = [os.getpid(), *descendants(os.getpid())]
     memory = dict.fromkeys(("driver", "jvm", "workers", "slots"), 0.0)
     threads = descriptors = sockets = 0
+    disk_mb = _size_mb(folder)
     for pid in processes:
         try:
             kind = "driver" if pid == os.getpid() else "slots" if pid in slots else _kind_of(pid)
             memory[kind] += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096 / 1e6
             threads += len(os.listdir(f"/proc/{pid}/task"))
-            links = [os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir()]
+            links = {entry: os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir()}
+            disk_mb += sum(entry.stat().st_size for entry, link in links.items() if _is_nameless(link, folder)) / 1e6
         except OSError:
             continue  # it has ended meanwhile
         descriptors += len(links)
-        sockets += sum(link.startswith("socket:") for link in links)
+        sockets += sum(link.startswith("socket:") for link in links.values())
     return Sample(
         seconds=round(seconds, 1),
         driver_mb=round(memory["driver"], 1),
@@ -143,12 +147,16 @@ def sample(client: JobClient, seconds: float, ages: list[tuple[float, float]], c
         threads=threads,
         descriptors=descriptors,
         sockets=sockets,
-        disk_mb=round(_size_mb(checkpoints), 2),
+        disk_mb=round(disk_mb, 2),
         p50_ms=round(1000 * statistics.mean(median for median, _ in ages), 2),
         p99_ms=round(1000 * max(high for _, high in ages), 2),
         records=progress.records_read,
         checkpoints=progress.checkpoints_completed,
     )
+
+
+def _is_nameless(link: str, folder: Path) -> bool:
+    return link.startswith(f"{folder}/") and link.endswith(" (deleted)")
 
 
 def _size_mb(folder: Path) -> float:

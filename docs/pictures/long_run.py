@@ -1,8 +1,13 @@
-"""Draws the hour of `make soak-hour` that the page about reliability speaks of, from its samples in long-run.csv."""
+"""Draws the samples of `make soak-hour`: those of the manual in long-run.csv, or those of another run.
+
+python docs/pictures/long_run.py [samples.csv picture.svg]
+"""
 
 from __future__ import annotations
 
 import csv
+import sys
+from pathlib import Path
 
 from svg import FAINT, FOLDER, INK, SERIES, Drawing, write_all
 
@@ -15,16 +20,17 @@ CHARTS = {
         "slots_mb": "slots",
     },
     "counts, all processes": {"threads": "threads", "descriptors": "descriptors", "sockets": "sockets"},
+    "files on disk, MB": {"disk_mb": ""},
     "median age at the sink, ms": {"p50_ms": ""},
     "99th percentile of the ages, ms": {"p99_ms": ""},
 }
 
 
-def long_run() -> Drawing:
-    with (FOLDER / "long-run.csv").open(newline="") as file:
+def long_run(path: Path = FOLDER / "long-run.csv") -> Drawing:
+    with path.open(newline="") as file:
         samples = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
     samples = [sample for sample in samples if sample["seconds"] >= 60]  # the job has started
-    drawing = Drawing(720, 340, "An hour of a continuous job: memory, threads, descriptors, sockets and latency")
+    drawing = Drawing(720, 505, "A continuous job over time: memory, threads, descriptors, sockets, files and latency")
     for number, (title, columns) in enumerate(CHARTS.items()):
         chart(drawing, 50 + 360 * (number % 2), 30 + 165 * (number // 2), title, columns, samples=samples)
     return drawing
@@ -55,4 +61,7 @@ def drawings() -> dict[str, Drawing]:
 
 
 if __name__ == "__main__":
-    write_all(drawings())
+    if len(sys.argv) == 3:
+        Path(sys.argv[2]).write_text(long_run(Path(sys.argv[1])).render(), encoding="utf-8")
+    else:
+        write_all(drawings())

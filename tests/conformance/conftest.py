@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from tamias.errors import JobExecutionError
+from tests.conformance.recorded_runs import failure_of_user_code
 from tests.recorded import outcome
 
 
@@ -15,12 +15,4 @@ def silent_restarts(caplog):
 
 @pytest.fixture
 def job_failures_as_what_user_code_raised(monkeypatch):
-    plain = outcome._failure
-
-    def failure(phase, problem):
-        found = plain(phase, problem)
-        if isinstance(problem, JobExecutionError):
-            found["error"] = problem.message.partition(":")[0].rpartition(".")[2]
-        return found
-
-    monkeypatch.setattr(outcome, "_failure", failure)
+    monkeypatch.setattr(outcome, "_failure", failure_of_user_code)

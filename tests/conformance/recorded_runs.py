@@ -3,6 +3,7 @@
 import json
 
 from tamias.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from tamias.errors import JobExecutionError
 from tamias.testing.local_run import on_local_engine
 from tests.recorded import outcome
 from tests.recorded import program as programs
@@ -58,6 +59,22 @@ def run(program, capsys, *, continuous=False):
 
     with on_local_engine(continuous=continuous):
         return outcome.run(program, env, lines_since)
+
+
+_plain_failure = outcome._failure
+
+
+def failure_of_user_code(phase, problem):
+    """Describe a failure; that of a job by what user code raised, as PyFlink's recordings do."""
+    found = _plain_failure(phase, problem)
+    if isinstance(problem, JobExecutionError):
+        found["error"] = problem.message.partition(":")[0].rpartition(".")[2]
+    return found
+
+
+def like_pyflink():
+    """Return the names of the programs whose results are to be PyFlink's."""
+    return [name for name in programs.names() if not programs.load(name, "tamias").quirk and name not in DELIBERATE]
 
 
 def differences(recording, found, ordered):

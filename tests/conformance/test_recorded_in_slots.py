@@ -19,7 +19,7 @@ from tamias.engine.protocol import Engine
 from tamias.graph.job_graph import JobGraph
 from tamias.testing.continuous_process_engine import ContinuousProcessEngine
 from tamias.testing.local_slots import InProcessSlots
-from tests.conformance.recorded_runs import DELIBERATE, differences, recording_of
+from tests.conformance.recorded_runs import differences, like_pyflink, recording_of
 from tests.recorded import outcome
 from tests.recorded import program as programs
 
@@ -37,7 +37,7 @@ def in_slots(settings: JobSettings) -> Callable[[JobGraph], Engine]:
 
 def some() -> list[Any]:
     """Return the programs whose results are PyFlink's: every eighth is run in each test run, all in the soak."""
-    names = [name for name in programs.names() if not programs.load(name, "tamias").quirk and name not in DELIBERATE]
+    names = like_pyflink()
     marks = [() if number % 8 == 4 else pytest.mark.soak for number in range(len(names))]
     return [pytest.param(name, marks=mark) for name, mark in zip(names, marks, strict=True)]
 

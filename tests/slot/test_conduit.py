@@ -44,7 +44,7 @@ class Between:
         assert self.conduit.attach(self.link, Carries.BOTH)
         (self.sender,) = conduit_threads() - others
 
-    def _count_lost(self, error: Exception | None) -> None:
+    def _count_lost(self, carried: Carries, error: Exception | None) -> None:
         self.lost += 1
         self.reasons.append(error)
 
@@ -176,8 +176,8 @@ class TwoTasks:
     """A conduit whose input and output are carried by two tasks."""
 
     def __init__(self) -> None:
-        self.lost: list[Exception | None] = []
-        self.conduit = Conduit(lambda: None, self.lost.append)
+        self.lost: list[tuple[Carries, Exception | None]] = []
+        self.conduit = Conduit(lambda: None, lambda carried, error: self.lost.append((carried, error)))
         self.given: list[int] = []
         self.tasks: dict[Carries, Link] = {}
         self.reading: list[threading.Thread] = []
@@ -225,12 +225,12 @@ def test_both_tasks_hear_that_the_subtask_has_finished(two: TwoTasks) -> None:
 @pytest.mark.parametrize("carries", [Carries.INPUT, Carries.OUTPUT])
 def test_the_loss_of_either_task_is_told_at_once(two: TwoTasks, carries: Carries) -> None:
     two.tasks[carries].close()
-    until(lambda: two.lost == [None])
+    until(lambda: two.lost == [(carries, None)])
     other = Carries.OUTPUT if carries is Carries.INPUT else Carries.INPUT
     with pytest.raises(EOFError):  # else it would bring more than the subtask takes
         two.tasks[other].receive()
     two.join()
-    assert two.lost == [None], "one loss, told once"
+    assert two.lost == [(carries, None)], "one loss, told once"
 
 
 def test_both_connections_break_with_the_attempt(two: TwoTasks) -> None:
@@ -251,7 +251,7 @@ def test_a_second_task_for_the_same_direction_is_refused(two: TwoTasks, carries:
 
 
 def test_a_task_that_calls_after_the_end_is_refused() -> None:
-    conduit = Conduit(lambda: None, lambda error: None)
+    conduit = Conduit(lambda: None, lambda carried, error: None)
     conduit.abort()
     ours, theirs = socket.socketpair()
     assert not conduit.attach(Link(ours), Carries.BOTH)

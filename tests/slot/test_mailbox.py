@@ -159,7 +159,11 @@ def any_written(slot: Slot) -> bool:
 @pytest.mark.parametrize(
     ("subtask", "message", "reason"),
     [
-        (SUM, b"B\0\0", "a Spark task of Reduce .* cannot take: a message of 3 bytes cannot be decoded"),
+        (
+            SUM,
+            b"B\0\0",
+            "the Spark task that brings the input and takes the output of Reduce .* cannot take: a message of 3 bytes",
+        ),
         (
             SUM,
             b"".join(Blob(0, 0, 0, 0, b"\x80\x05]").encode()),
@@ -248,7 +252,7 @@ def test_a_task_that_is_gone_is_told_to_the_driver(slot: Slot) -> None:
     source.close()
     failed = slot.hear(SubtaskFailed)
     assert failed.subtask == SOURCE
-    assert re.search(r"task of .* is gone", str(pickle.loads(failed.pickled_error)))
+    assert re.search(r"takes the output of .* is gone", str(pickle.loads(failed.pickled_error)))
 
 
 def test_discarding_breaks_the_connections_and_a_new_attempt_begins_anew(slot: Slot) -> None:

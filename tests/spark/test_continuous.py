@@ -15,7 +15,7 @@ DRIVER = """
 import json, logging, sys, time
 from pathlib import Path
 from tamias.common import Configuration, JobStatus, RestartStrategies
-from tamias.datastream import StreamExecutionEnvironment
+from tamias.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from tamias.errors import TamiasError
 from tests.spark import every_kind, slow_sink, tally
 
@@ -40,6 +40,12 @@ def environment(execution):
     return env
 
 
+# ------------------------------- a job that cannot run continuously starts Spark, with places for those that can
+env = environment("auto")
+env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+with env.from_sequence(1, 10).key_by(lambda v: v % 2).reduce(lambda a, b: a + b).execute_and_collect() as records:
+    found["batch"] = sorted(records)
+
 # ------------------------------------------------------------------------------------ every kind of operator
 every_kind.build(
     3_000, 3_000, folder / "kinds", execution="continuous", kinds=every_kind.WITHOUT_LOOP
@@ -57,7 +63,7 @@ client = tally.build(100_000, 1_000, folder / "cancelled", execution="continuous
 while client.get_progress().records_read < 100:
     time.sleep(0.02)
 env = environment("continuous")
-env.set_parallelism(19)
+env.set_parallelism(15)
 env.from_sequence(1, 10).key_by(lambda v: v).map(lambda v: v).print("beside")
 try:
     env.execute()
@@ -125,6 +131,10 @@ def found(folder):
     return json.loads(answers[0].removeprefix("FOUND "))
 
 
+def test_a_job_in_batch_mode_starts_a_session_that_later_jobs_can_use_continuously(found) -> None:
+    assert found["batch"] == [25, 30]
+
+
 def test_every_kind_of_operator_gives_the_results_of_epochs(found, folder: Path) -> None:
     assert every_kind.verify(3_000, folder / "kinds", every_kind.WITHOUT_LOOP) == []
     assert "continuously" in found["lines"][0]
@@ -148,8 +158,8 @@ def test_a_job_with_more_tasks_than_places_is_refused_with_what_to_do(found) -> 
 
 
 def test_a_job_does_not_take_places_that_another_one_holds(found) -> None:
-    assert "the job needs 38 tasks at the same time" in found["beside"]
-    assert re.search(r"places for 40, of which job '.*' holds \d+", found["beside"])
+    assert "the job needs 30 tasks at the same time" in found["beside"]
+    assert re.search(r"places for 32, of which job '.*' holds \d+", found["beside"])
 
 
 def test_auto_runs_a_job_continuously_where_the_session_allows_it(found) -> None:

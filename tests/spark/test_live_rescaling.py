@@ -11,10 +11,12 @@ from tests.spark import tally
 from tests.spark.processes import run_driver
 
 RECORDS = 6_000
+TASKS_OF_A_SLOT = 2  # one takes the output of the source, one brings the input of the sum
 
 DRIVER = """
 import json, os, signal, sys, time
 from pathlib import Path
+from pyspark import SparkContext
 from tamias.errors import RescaleError
 from tests.live_jobs import Held
 from tests.spark import tally
@@ -28,6 +30,13 @@ def wait_for(client, count):
             client.get_job_execution_result().result()  # raises why
             raise SystemExit("the job has ended too soon")
         time.sleep(0.02)
+
+
+def tasks_of_workers():
+    # The number of tasks of each Spark job that started Python workers.
+    jobs = SparkContext.getOrCreate()._jsc.sc().statusStore().jobsList(None)
+    listed = [jobs.apply(number) for number in range(jobs.size())]
+    return [job.numTasks() for job in listed if "workers for a rescale" in str(job.description())]
 
 
 for execution in executions:
@@ -55,6 +64,7 @@ for execution in executions:
     found["same job"] = client.get_job_id() == job_id
     client.get_job_execution_result().result()
     found["restarts"] = client.get_progress().restarts
+    found["workers"] = tasks_of_workers()
     print("FOUND " + json.dumps({execution: found}))
 """
 
@@ -82,6 +92,9 @@ def test_job_goes_on_at_other_parallelisms_and_loses_nothing(tmp_path: Path, exe
     assert "above its max parallelism" in str(found["too many"])
     assert (found["same job"], found["restarts"]) == (True, 0)
     assert tally.verify(RECORDS, tmp_path / execution) == []
+    if execution == "continuous":  # before the switch, for the tasks of two more subtasks of each level
+        workers = found["workers"]
+        assert isinstance(workers, list) and set(workers) == {2 * TASKS_OF_A_SLOT}, "the switch would wait for them"
 
 
 @pytest.mark.soak

@@ -39,11 +39,11 @@ class Conduit:
 
     Args:
         wake: Called when the subtask may have something to do again.
-        lost: Called when a connection broke before `finish` or `abort`: with what is wrong with a message that
-            arrived, or None if a task is gone.
+        lost: Called when a connection broke before `finish` or `abort`: with what its task carried, and what is wrong
+            with a message that arrived, or None if the task is gone.
     """
 
-    def __init__(self, wake: Callable[[], None], lost: Callable[[Exception | None], None]) -> None:
+    def __init__(self, wake: Callable[[], None], lost: Callable[[Carries, Exception | None], None]) -> None:
         self._wake = wake
         self._lost = lost
         lock = threading.Lock()  # of everything below
@@ -115,9 +115,9 @@ class Conduit:
                     while self._arrived_bytes >= _QUEUE_BYTES and not self._ended:
                         self._has_room.wait()
         except (OSError, EOFError):
-            self._break()
+            self._break(link)
         except Exception as error:  # a message that is no blob, or one that the subtask refuses: the attempt fails
-            self._break(error)
+            self._break(link, error)
 
     def taken(self, size_bytes: int) -> None:
         """Note that the subtask has taken a blob, so that the next may be read."""
@@ -146,7 +146,7 @@ class Conduit:
                 if message is _END:
                     return
         except OSError:
-            self._break()
+            self._break(link)
 
     def _next(self) -> _Waiting:
         """Wait for something to send, and take it."""
@@ -163,16 +163,21 @@ class Conduit:
             self._wake()
         return message
 
-    def _break(self, error: Exception | None = None) -> None:
+    def _break(self, broken: Link, error: Exception | None = None) -> None:
         with self._waits:
             ended, self._ended = self._ended, True
             self._waits.notify()
             self._has_room.notify()
         if not ended:
-            self._lost(error)
+            self._lost(self._carried_by(broken), error)
             for link in (self._inlet, self._outlet):
                 if link is not None:
                     link.shut_down()
+
+    def _carried_by(self, link: Link) -> Carries:
+        if self._inlet is self._outlet:
+            return Carries.BOTH
+        return Carries.INPUT if link is self._inlet else Carries.OUTPUT
 
     def finish(self) -> None:
         """Let the tasks end: send what waits, and that nothing follows."""

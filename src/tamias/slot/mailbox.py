@@ -43,6 +43,11 @@ _POLL_PAUSE_S = 0.004  # before a source without a backlog is asked again: its r
 _GATHER_S = 0.001  # after output has left: what follows within it leaves together, since Spark works by the blob
 _CLOCK_S = 0.001  # between two looks at an operator that has something to do as soon as possible
 _LONGEST_SLEEP_S = 0.5
+_WORK = {
+    Carries.INPUT: "brings the input",
+    Carries.OUTPUT: "takes the output",
+    Carries.BOTH: "brings the input and takes the output",
+}
 OnFailure = Callable[[SubtaskId, int, Exception], None]  # with the attempt of the subtask
 
 
@@ -236,10 +241,9 @@ class Desk:
             self._held.close()
         self.conduit.finish() if in_order else self.conduit.abort()
 
-    def _lost(self, error: Exception | None) -> None:
-        why = f"a Spark task of {self._name} is gone"
-        if error is not None:
-            why = f"a Spark task of {self._name} brought what the subtask cannot take: {error}"
+    def _lost(self, carried: Carries, error: Exception | None) -> None:
+        task = f"the Spark task that {_WORK[carried]} of {self._name}"
+        why = f"{task} is gone" if error is None else f"{task} brought what the subtask cannot take: {error}"
         # A late loss belongs to the attempt of this connection, although the next one may be deployed already.
         self._mailbox.failed(self._id, self.attempt, DeploymentError(why))
 

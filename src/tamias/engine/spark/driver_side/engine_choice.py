@@ -46,7 +46,7 @@ def engine_on_spark(
     reason = None if execution != "epochs" else "tamias.execution is epochs"
     reason = reason or reason_for_epochs(graph)
     tasks = task_count(graph)
-    if reason is None:
+    if execution != "epochs":  # also for a job in BATCH: the next one may be able to run continuously in its session
         configuration = _for_pipelined_jobs(configuration, tasks)
     context, pool = start_with_slots(
         graph.slot_count,
