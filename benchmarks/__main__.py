@@ -2,8 +2,9 @@
 
     python -m benchmarks --pyflink .venvs/flink/bin/python [--quick] [--only epoch,checkpoints] [--full-state]
 
-Every figure comes from a process of its own; the processes run one after another, on two cores. A slow peer receives
-fewer records than Tamias. A peer that exceeds the time limit is given an upper bound of its rate. Both favour the peer.
+Every figure comes from a process of its own, and both engines of Tamias are compared in one. The processes run one
+after another, on two cores. A slow peer receives fewer records than Tamias. A peer that exceeds the time limit is given
+an upper bound of its rate. Both favour the peer.
 """
 
 from __future__ import annotations
@@ -180,17 +181,12 @@ def _show_ages(
 
 
 def backlog(options: argparse.Namespace) -> None:
-    """Print records per second under a backlog on both engines: the better of two runs each, in turns."""
+    """Print records per second under a backlog on both engines: the median of some turns in one Spark session."""
     heading("continuously as a part of epochs, records per second under a backlog")
-    for workload in ("keyed-count", "stateless-chain", "tumbling", "co-process"):
-        rates = {"epochs": 0.0, "continuous": 0.0}
-        for api in (*rates, *reversed(rates)):
-            found = run("tamias_jobs", "--workload", workload, "--records", sized(6_000_000, options), "--api", api)
-            rates[api] = max(rates[api], rate(found))
-        part = rates["continuous"] / rates["epochs"]
-        print(
-            f"    {workload:<18}{rates['continuous']:>12,.0f}/s of {rates['epochs']:>12,.0f}/s: {part:.2f}", flush=True
-        )
+    for workload in dict.fromkeys(name for name, _, _ in WORKLOADS):
+        found = run("engines", "--workload", workload, "--records", sized(4_000_000, options))
+        continuously, in_epochs = found["continuous_per_second"], found["epochs_per_second"]
+        print(f"    {workload:<18}{continuously:>12,.0f}/s of {in_epochs:>12,.0f}/s: {found['part']:.2f}", flush=True)
 
 
 def queries(options: argparse.Namespace) -> None:

@@ -4,9 +4,9 @@
     python docs/pictures/long_run.py long_run.csv long_run.svg
 
 The job runs continuously on embedded Spark. A sample counts all processes of the job: the driver, Spark's JVM and its
-Python workers, and the slots. The size on disk is that of checkpoints, Spark's blocks, slot folders and of files without
-a name. At the end the second quarter of the samples is compared with the last one; the exit code
-is 1 if something has grown.
+Python workers, and the slots. The size on disk is that of checkpoints, Spark's blocks, slot folders and files without a
+name. At the end the second quarter of the samples is compared with the last one; the exit code is 1 if something has
+grown.
 """
 
 from __future__ import annotations

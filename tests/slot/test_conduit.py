@@ -16,7 +16,7 @@ from tamias.slot.turn import Turn
 from tamias.subtask.wire.frames import Blob
 from tests.live_jobs import until
 
-MEGABYTE = 1 << 20
+QUARTER = 1 << 18  # of what may wait in one direction
 
 
 def blob(number: int, size: int = 10) -> Blob:
@@ -82,10 +82,10 @@ def test_what_waits_is_bounded_and_room_in_the_queue_wakes_the_mailbox(between: 
     assert not between.conduit.is_full
     count = 0
     while not between.conduit.is_full:  # the task takes nothing: at last a socket's buffer and the queue are full
-        between.conduit.send(blob(count, MEGABYTE))
+        between.conduit.send(blob(count, QUARTER))
         count += 1
         assert count < 50
-    assert count >= 4, "four megabytes may wait"
+    assert count >= 4, "a megabyte may wait"
     assert between.woken.empty()
     for number in range(count):
         assert between.sent().sequence == number
@@ -106,7 +106,7 @@ def test_blobs_that_arrive_are_given_to_the_subtask_which_is_woken(between: Betw
 def test_no_more_is_read_than_the_subtask_takes(between: Between) -> None:
     between.receive_all()
     sending = threading.Thread(
-        target=lambda: [between.task.send(*blob(n, MEGABYTE).encode()) for n in range(9)], daemon=True
+        target=lambda: [between.task.send(*blob(n, QUARTER).encode()) for n in range(9)], daemon=True
     )
     sending.start()
     for _ in range(4):
@@ -115,7 +115,7 @@ def test_no_more_is_read_than_the_subtask_takes(between: Between) -> None:
         between.woken.get(timeout=0.2)
     assert between.given == [0, 1, 2, 3]
     for number in range(4, 9):
-        between.conduit.taken(blob(0, MEGABYTE).size_bytes)
+        between.conduit.taken(blob(0, QUARTER).size_bytes)
         between.woken.get(timeout=30)
         assert between.given[-1] == number
     sending.join(30)
@@ -128,7 +128,7 @@ def test_a_task_that_ends_in_the_middle_is_a_loss_that_is_told_once(between: Bet
     assert not reading.is_alive()
     assert between.lost == 1
     for number in range(3):
-        between.conduit.send(blob(number, MEGABYTE))  # the sender finds the connection broken, too
+        between.conduit.send(blob(number, QUARTER))  # the sender finds the connection broken, too
     between.sender.join(30)
     assert not between.sender.is_alive()
     assert between.lost == 1
@@ -146,7 +146,7 @@ def test_a_message_that_is_no_blob_is_a_loss_with_a_reason(between: Between, mes
 def test_a_connection_that_is_broken_off_is_no_loss(between: Between) -> None:
     reading = between.receive_all()
     while not between.conduit.is_full:
-        between.conduit.send(blob(0, MEGABYTE))
+        between.conduit.send(blob(0, QUARTER))
     between.conduit.abort()
     reading.join(30)
     assert not reading.is_alive()
@@ -159,7 +159,7 @@ def test_a_connection_that_is_broken_off_is_no_loss(between: Between) -> None:
 def test_a_subtask_that_ends_while_its_task_waits_to_give_more_lets_it_go(between: Between) -> None:
     reading = between.receive_all()
     for number in range(4):
-        between.task.send(*blob(number, MEGABYTE).encode())
+        between.task.send(*blob(number, QUARTER).encode())
         between.woken.get(timeout=30)
     between.conduit.finish()  # the reader waits for the subtask to take something, which it never will
     assert between.task.receive() == b""

@@ -20,7 +20,7 @@ from tamias.subtask.wire.frames import Blob
 
 __all__ = ["Conduit"]
 
-_QUEUE_BYTES = 4 << 20  # in each direction: some full blobs
+_QUEUE_BYTES = 1 << 20  # in each direction, and one blob more: what waits is old when it is processed
 _SMALL_BYTES = 16 << 10  # a blob that costs less to send than to hand to a thread
 
 

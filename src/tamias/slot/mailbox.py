@@ -1,8 +1,9 @@
 """Runs the subtasks of a slot continuously: one thread that takes turns between them.
 
-In each round every subtask gets at most one step: an order, a blob or a poll of its source; and its timers and periodic
-watermarks when they are due. A subtask whose output waits to be sent gets none, so that no slot ever waits for another
-one inside a step. If a round found nothing to do, the thread sleeps until something arrives or is due.
+In each round every subtask gets steps: an order, a blob or a poll of its source; and its timers and periodic watermarks
+when they are due. It gets one step after another for some time, unless an order, a request or the clock of another
+subtask waits. A subtask whose output waits to be sent gets none, so that no slot ever waits for another one in a step.
+If a round found nothing to do, the thread sleeps until something arrives or is due.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from tamias.slot.turn import Turn
 from tamias.slot.waiting_blobs import WaitingBlob
 from tamias.subtask.capture import CapturedSubtask
 from tamias.subtask.continuous import ContinuousChannels, ContinuousSource, run_continuously
+from tamias.subtask.continuous_subtask import NEVER
 from tamias.subtask.outbox import Emitted
 from tamias.subtask.subtask import Subtask
 from tamias.subtask.wire.frames import Blob, Destination, ReceivedBlob
@@ -41,6 +43,7 @@ _POLL_BYTES = 1 << 20
 _POLL_MS = 5  # how long a source reads in one step
 _POLL_PAUSE_S = 0.004  # before a source without a backlog is asked again: its records of that time leave together
 _GATHER_S = 0.001  # after output has left: what follows within it leaves together, since Spark works by the blob
+_STAY_S = 0.025  # that one subtask gets in a round: each change of subtasks fills the processor's caches anew
 _CLOCK_S = 0.001  # between two looks at an operator that has something to do as soon as possible
 _LONGEST_SLEEP_S = 0.5
 _WORK = {
@@ -64,6 +67,8 @@ class Mailbox:
         self._thread: threading.Thread | None = None
         self._ended = False
         self._past_messages = 0
+        self._has_order = False  # one has come since the round began
+        self._hurries = False  # every subtask gets one step in this round, so that all see an order soon
         self.failed: OnFailure = lambda subtask, attempt, error: None
         self.in_step = False
         self.epoch = -1  # the newest that a subtask has ended
@@ -126,6 +131,7 @@ class Mailbox:
         """Let the sources put the mark of an epoch into the stream, and other subtasks let it overtake. Thread-safe."""
         for desk in self._desks.values():
             desk.give_order(order)
+        self._has_order = True
         self.wake()
 
     def hold_sources(self) -> None:
@@ -167,14 +173,14 @@ class Mailbox:
                 self._wake.wait(pause_s)
 
     def _round(self) -> float:
-        """Give every subtask a step; return how long nothing is due, or 0 if something was done."""
-        now = self._clock.monotonic()
+        """Give every subtask its steps; return how long nothing is due, or 0 if something was done."""
         pause_s = _LONGEST_SLEEP_S
         self.in_step = True
+        self._hurries, self._has_order = self._has_order, False
         for subtask_id, desk in list(self._desks.items()):
             self._host.running = subtask_id
             try:
-                pause_s = min(pause_s, desk.step(now))
+                pause_s = min(pause_s, self._steps(desk))
             # A panic of RocksDB is no Exception, for one. It must not end the thread, on which later attempts run too.
             except BaseException as error:
                 if not isinstance(error, Exception):
@@ -183,6 +189,19 @@ class Mailbox:
                 self.end(self._host.region_of(subtask_id), in_order=False)
                 return 0.0
         return pause_s
+
+    def _steps(self, desk: Desk) -> float:
+        """Give a subtask steps until it has nothing to do or others must not wait; return how long nothing is due."""
+        now = self._clock.monotonic()
+        until = now + _STAY_S
+        while True:
+            pause_s = desk.step(now)
+            if pause_s > 0 or self._hurries or self._has_order or self._turn.is_wanted:
+                return pause_s
+            now = self._clock.monotonic()
+            if now >= until or any(other.due_at <= now for other in self._desks.values()):
+                return pause_s
+            self._turn.give_way()
 
 
 class Desk:
@@ -204,6 +223,7 @@ class Desk:
         self._watermark_s = subtask.environment.graph.settings.auto_watermark_interval_ms / 1000
         self._flush_s = buffer_timeout_s(subtask.environment.vertex, deployment.buffer_timeout_ms)
         self._next_watermark = self._next_poll = self._next_clock = self._flushed = 0.0
+        self.due_at = NEVER  # when a timer, a periodic watermark or an overtaking mark is due, as of the last step
         self._gather_s = _GATHER_S if self._flush_s is None else min(_GATHER_S, self._flush_s)
         self._gathers_until = 0.0
         self._holds_output = False  # some may wait for that time
@@ -274,12 +294,13 @@ class Desk:
             return _LONGEST_SLEEP_S  # the call of the last task wakes the mailbox
         overtakes_s = running.attend()
         if self.conduit.is_full or (self._puts_out and self._mailbox.reports.is_full):
-            self._full_since = self._full_since or now
+            self._full_since, self.due_at = self._full_since or now, now + overtakes_s
             return min(_LONGEST_SLEEP_S, overtakes_s)  # room in the queue wakes the mailbox
         if self._full_since:
             running.blocked_s += now - self._full_since
             self._full_since = 0.0
         pause_s = min(self._follow_clock(now), overtakes_s)
+        self.due_at = now + pause_s
         self._count_waiting(now)
         if running.may_take:
             running.gathers = now < self._gathers_until

@@ -88,6 +88,11 @@ class Turn:
             for reader in self._readers:
                 reader.freed()
 
+    @property
+    def is_wanted(self) -> bool:
+        """Whether a request waits for the turn."""
+        return self._asking > 0
+
     def acquire_after_requests(self) -> None:
         """Take the turn when no request waits for it. The calls of readers that wait now are made."""
         if self._asking:

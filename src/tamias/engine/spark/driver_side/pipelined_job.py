@@ -40,7 +40,7 @@ SESSION_SETTINGS = {
     "spark.buffer.size": "4096",
     "spark.shuffle.streaming.networkBufferSize": "4096",
     # What is on its way from a task and to one. Spark counts a row as one network buffer; blobs leave at 1 MB.
-    "spark.shuffle.streaming.writerMaxMemory": "196608",
+    "spark.shuffle.streaming.writerMaxMemory": "32768",
     "spark.shuffle.streaming.readerMaxMemory": "8388608",
 }
 _IN_FLIGHT_BYTES = 64 << 20  # on the way from one task, where its readers are slow
