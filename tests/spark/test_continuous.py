@@ -16,6 +16,7 @@ import json, logging, sys, time
 from pathlib import Path
 from tamias.common import Configuration, JobStatus, RestartStrategies
 from tamias.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from tamias.engine.spark.driver_side.session import SparkLog
 from tamias.errors import TamiasError
 from tests.spark import every_kind, slow_sink, tally
 
@@ -110,6 +111,7 @@ stream = env.from_sequence(1, 3)
 with stream.execute_and_collect() as records:
     found["auto"] = list(records)
 found["lines"] = [line for line in lines if "starts on" in line or "in epochs" in line]
+found["warnings"] = [line for line in Path(SparkLog.path).read_text().splitlines() if "ShuffleWriter" in line]
 print("FOUND", json.dumps(found), flush=True)
 """
 
@@ -165,6 +167,10 @@ def test_a_job_does_not_take_places_that_another_one_holds(found) -> None:
 def test_auto_runs_a_job_continuously_where_the_session_allows_it(found) -> None:
     assert found["auto"] == [1, 2, 3]
     assert "continuously" in found["lines"][-1]
+
+
+def test_sparks_log_does_not_grow_with_the_time_of_a_job(found) -> None:
+    assert found["warnings"] == [], "its shuffle warns once a second of each task"
 
 
 def test_no_slot_is_left(found) -> None:

@@ -10,6 +10,7 @@ empty row that is said to be there.
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -32,6 +33,8 @@ __all__ = [
     "start_workers",
 ]
 
+_log = logging.getLogger(__name__)
+
 # Settings of the session, which cannot be changed while it runs. Without them a job uses more of the machine.
 SESSION_SETTINGS = {
     "spark.python.unix.domain.socket.enabled": "true",  # instead of TCP to the Python workers
@@ -39,7 +42,7 @@ SESSION_SETTINGS = {
     # none waits for the next; with the default of 65,536 small blobs travel in rows of that size.
     "spark.buffer.size": "4096",
     "spark.shuffle.streaming.networkBufferSize": "4096",
-    # What is on its way from a task and to one. Spark counts a row as one network buffer; blobs leave at 1 MB.
+    # What is on its way from a task: two rows of any size for each reading task, which is Spark's least. And to a task.
     "spark.shuffle.streaming.writerMaxMemory": "32768",
     "spark.shuffle.streaming.readerMaxMemory": "8388608",
 }
@@ -47,6 +50,7 @@ _IN_FLIGHT_BYTES = 64 << 20  # on the way from one task, where its readers are s
 _LEAST_BLOB_BYTES = 64 << 10
 _MOST_BLOB_BYTES = 1 << 20  # larger ones would not travel faster
 _OLDEST = (4, 3)
+_WRITER = "org.apache.spark.shuffle.streaming.StreamingShuffleWriter"
 # Spark refuses jobs with a pipelined shuffle where one of these is on.
 _REFUSED = ("spark.dynamicAllocation.enabled", "spark.speculation")
 _lock = threading.Lock()
@@ -110,9 +114,24 @@ def run_pipelined(context: Any, shuffle: ConduitShuffle, beside: BesideOf, *, gr
         description: What Spark's pages say about the job.
     """
     context.setJobGroup(group, description, interruptOnCancel=False)
+    _hush_writers(context)
     with _our_python(context):
         job = _carried(context, shuffle, beside)
     job.collect()
+
+
+def _hush_writers(context: Any) -> None:
+    """Keep a warning a second from each task out of Spark's log: rows are larger than its buffers on purpose.
+
+    This concerns the process of the driver, where the tasks run in local mode.
+    """
+    from py4j.protocol import Py4JError
+
+    log4j = context._jvm.org.apache.logging.log4j
+    try:
+        log4j.core.config.Configurator.setLevel(_WRITER, log4j.Level.ERROR)
+    except (Py4JError, TypeError) as error:  # a session may log with something else
+        _log.debug("the warnings of Spark's shuffle stay in its log: %s", error)
 
 
 def start_workers(context: Any, count: int, *, group: str, description: str) -> None:
