@@ -51,12 +51,14 @@ REASONS = {
         "state_processor/test_spooled_entries.py": ["set tempfile.tempdir", "set tempfile.tempdir"],
     },
     "recorded programs run as they are: what disturbs them is put under them": {
-        "conformance/conftest.py": ["outcome._failure", "set outcome._failure"],
+        "conformance/conftest.py": ["set outcome._failure"],
+        "conformance/recorded_runs.py": ["outcome._failure"],
         "conformance/test_recorded_with_crashes.py": [
             "set CollectionSource.create_reader",
             "set StreamExecutionEnvironment.from_collection",
             "set WatermarkStrategy.for_monotonous_timestamps",
         ],
+        "spark/recorded_programs.py": ["outcome._failure"],
     },
     "an instant between two statements, at which another thread or process acts": {
         "connectors/test_file_sink.py": ["set part_files.hold", "set part_files.remove_quietly"],

@@ -33,8 +33,11 @@ def test_every_answer_of_a_service_has_the_shape_of_flinks(client, job):
 
 
 def test_metrics_are_combined_over_all_drivers(client, job):
-    (threads,) = client.web.get("/taskmanagers/metrics?get=Status.JVM.Threads.Count&agg=min,sum")
-    assert threads["sum"] == 2 * threads["min"] > 0, "both slots are threads of one process"
+    def are_combined() -> bool:
+        (threads,) = client.web.get("/taskmanagers/metrics?get=Status.JVM.Threads.Count&agg=min,sum")
+        return bool(threads["sum"] == 2 * threads["min"] > 0)
+
+    until(are_combined)  # both slots are threads of one process, and are asked one after the other
     (one,) = client.web.get(f"/jobs/metrics?get=numRestarts&agg=max&jobs={job}")
     assert one == {"id": "numRestarts", "max": 0.0}
     assert client.web.get(f"/jobs/metrics?get=numRestarts&jobs={'0' * 32}") == []

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, cast
+from collections.abc import Callable
 
 import pytest
 
 from tamias.clock import ManualClock
-from tamias.graph.addresses import SubtaskId
-from tamias.operators.epoch import EpochOrder
-from tamias.slot.event_reports import Reports
-from tamias.slot.host import SlotHost
-from tamias.slot.mailbox import Mailbox
+from tamias.slot.rounds import Rounds
 from tamias.slot.turn import Turn
 
 NEVER = float("inf")
@@ -40,7 +35,6 @@ class Worker:
 
     def __init__(self, name: str, steps: int, made: list[str], clock: ManualClock) -> None:
         self.due_at = NEVER
-        self.orders = 0
         self.then: Callable[[], None] = lambda: None  # called in a step
         self._name = name
         self._left = steps
@@ -57,59 +51,52 @@ class Worker:
         self.then()
         return 0.0
 
-    def give_order(self, order: EpochOrder) -> None:
-        self.orders += 1
 
-
-class Rounds:
-    """A mailbox, its subtasks `a`, `b` and `c`, and the steps that they have made."""
+class Slot:
+    """The subtasks `a`, `b` and `c` of a slot, and the steps that they have made."""
 
     def __init__(self, a: int, b: int, c: int) -> None:
         self.clock, self.turn, self.made = ManualClock(1_000), Turns(), list[str]()
-        self.host = SlotHost(0, self.clock, lambda event: None)
-        self.mailbox = Mailbox(self.host, self.turn, self.clock, Reports())
+        self.rounds = Rounds(self.turn, self.clock)
         steps = {"a": a, "b": b, "c": c}
         self.workers = {name: Worker(name, count, self.made, self.clock) for name, count in steps.items()}
-        of_slot = {SubtaskId(number, 0): worker for number, worker in enumerate(self.workers.values())}
-        self.mailbox._desks = cast(Any, of_slot)
 
     def run(self) -> str:
         """Make a round; return the steps."""
         self.made.clear()
-        self.mailbox._round()
+        self.rounds.begin()
+        for worker in self.workers.values():
+            self.rounds.run(worker, self.workers.values())
         return "".join(self.made)
 
 
 @pytest.fixture
-def rounds() -> Iterator[Rounds]:
-    made = Rounds(a=20, b=20, c=1)
-    yield made
-    made.host.shutdown()
+def slot() -> Slot:
+    return Slot(a=20, b=20, c=1)
 
 
-def test_a_subtask_with_work_keeps_the_turn_for_some_steps_and_leaves_it_to_the_next(rounds: Rounds) -> None:
-    assert rounds.run() == "aaabbbc"
-    assert rounds.run() == "aaabbb", "who has nothing to do is passed over"
-    assert rounds.turn.pauses == 2 * 4 + 1, "readers of state get one between two steps, also before an empty one"
+def test_a_subtask_with_work_keeps_the_turn_for_some_steps_and_leaves_it_to_the_next(slot: Slot) -> None:
+    assert slot.run() == "aaabbbc"
+    assert slot.run() == "aaabbb", "who has nothing to do is passed over"
+    assert slot.turn.pauses == 2 * 4 + 1, "readers of state get one between two steps, also before an empty one"
 
 
-def test_an_order_is_seen_by_every_subtask_after_one_step_of_the_others(rounds: Rounds) -> None:
-    rounds.workers["a"].then = lambda: rounds.mailbox.order(EpochOrder(0)) if len(rounds.made) == 2 else None
-    assert rounds.run() == "aabc", "the order comes in the second step"
-    rounds.workers["a"].then = lambda: None
-    assert [worker.orders for worker in rounds.workers.values()] == [1, 1, 1]
-    assert rounds.run() == "ab", "those that were passed before it came"
-    assert rounds.run() == "aaabbb"
+def test_an_order_is_seen_by_every_subtask_after_one_step_of_the_others(slot: Slot) -> None:
+    slot.workers["a"].then = lambda: slot.rounds.order_given() if len(slot.made) == 2 else None
+    assert slot.run() == "aabc", "the order comes in the second step"
+    slot.workers["a"].then = lambda: None
+    assert slot.run() == "ab", "those that were passed before it came"
+    assert slot.run() == "aaabbb"
 
 
-def test_a_request_of_the_driver_waits_for_one_step(rounds: Rounds) -> None:
-    rounds.workers["a"].then = lambda: setattr(rounds.turn, "wanted", True)
-    assert rounds.run() == "abc"
-    rounds.workers["a"].then = lambda: None
-    rounds.turn.wanted = False
-    assert rounds.run() == "aaabbb"
+def test_a_request_of_the_driver_waits_for_one_step(slot: Slot) -> None:
+    slot.workers["a"].then = lambda: setattr(slot.turn, "wanted", True)
+    assert slot.run() == "abc"
+    slot.workers["a"].then = lambda: None
+    slot.turn.wanted = False
+    assert slot.run() == "aaabbb"
 
 
-def test_the_clock_of_another_subtask_ends_the_stay(rounds: Rounds) -> None:
-    rounds.workers["c"].due_at = rounds.clock.monotonic() + 0.015
-    assert rounds.run() == "aabc"
+def test_the_clock_of_another_subtask_ends_the_stay(slot: Slot) -> None:
+    slot.workers["c"].due_at = slot.clock.monotonic() + 0.015
+    assert slot.run() == "aabc"

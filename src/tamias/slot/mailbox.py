@@ -24,6 +24,7 @@ from tamias.slot.deployment import Deployment
 from tamias.slot.event_reports import Reports
 from tamias.slot.host import SlotHost
 from tamias.slot.link import Link
+from tamias.slot.rounds import Rounds
 from tamias.slot.slot_events import EpochAcknowledged, OutputLeft
 from tamias.slot.spool import Spool
 from tamias.slot.task_messages import Attach, Carries
@@ -43,7 +44,6 @@ _POLL_BYTES = 1 << 20
 _POLL_MS = 5  # how long a source reads in one step
 _POLL_PAUSE_S = 0.004  # before a source without a backlog is asked again: its records of that time leave together
 _GATHER_S = 0.001  # after output has left: what follows within it leaves together, since Spark works by the blob
-_STAY_S = 0.025  # that one subtask gets in a round: each change of subtasks fills the processor's caches anew
 _CLOCK_S = 0.001  # between two looks at an operator that has something to do as soon as possible
 _LONGEST_SLEEP_S = 0.5
 _WORK = {
@@ -67,8 +67,7 @@ class Mailbox:
         self._thread: threading.Thread | None = None
         self._ended = False
         self._past_messages = 0
-        self._has_order = False  # one has come since the round began
-        self._hurries = False  # every subtask gets one step in this round, so that all see an order soon
+        self._rounds = Rounds(turn, clock)
         self.failed: OnFailure = lambda subtask, attempt, error: None
         self.in_step = False
         self.epoch = -1  # the newest that a subtask has ended
@@ -131,7 +130,7 @@ class Mailbox:
         """Let the sources put the mark of an epoch into the stream, and other subtasks let it overtake. Thread-safe."""
         for desk in self._desks.values():
             desk.give_order(order)
-        self._has_order = True
+        self._rounds.order_given()
         self.wake()
 
     def hold_sources(self) -> None:
@@ -176,11 +175,11 @@ class Mailbox:
         """Give every subtask its steps; return how long nothing is due, or 0 if something was done."""
         pause_s = _LONGEST_SLEEP_S
         self.in_step = True
-        self._hurries, self._has_order = self._has_order, False
+        self._rounds.begin()
         for subtask_id, desk in list(self._desks.items()):
             self._host.running = subtask_id
             try:
-                pause_s = min(pause_s, self._steps(desk))
+                pause_s = min(pause_s, self._rounds.run(desk, self._desks.values()))
             # A panic of RocksDB is no Exception, for one. It must not end the thread, on which later attempts run too.
             except BaseException as error:
                 if not isinstance(error, Exception):
@@ -189,19 +188,6 @@ class Mailbox:
                 self.end(self._host.region_of(subtask_id), in_order=False)
                 return 0.0
         return pause_s
-
-    def _steps(self, desk: Desk) -> float:
-        """Give a subtask steps until it has nothing to do or others must not wait; return how long nothing is due."""
-        now = self._clock.monotonic()
-        until = now + _STAY_S
-        while True:
-            pause_s = desk.step(now)
-            if pause_s > 0 or self._hurries or self._has_order or self._turn.is_wanted:
-                return pause_s
-            now = self._clock.monotonic()
-            if now >= until or any(other.due_at <= now for other in self._desks.values()):
-                return pause_s
-            self._turn.give_way()
 
 
 class Desk:
