@@ -111,8 +111,25 @@ stream = env.from_sequence(1, 3)
 with stream.execute_and_collect() as records:
     found["auto"] = list(records)
 found["lines"] = [line for line in lines if "starts on" in line or "in epochs" in line]
-found["warnings"] = [line for line in Path(SparkLog.path).read_text().splitlines() if "WARN StreamingShuffleWriter" in line]
+written = Path(SparkLog.path).read_text().splitlines()
+found["warnings"] = [line for line in written if "WARN StreamingShuffleWriter" in line]
 print("FOUND", json.dumps(found), flush=True)
+"""
+
+OWN_SESSION = """
+from pyspark.sql import SparkSession
+from tamias.common import Configuration, WatermarkStrategy
+from tamias.datastream import StreamExecutionEnvironment
+from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+
+SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+configuration = Configuration()
+configuration.set_string("tamias.execution", "continuous")
+env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(1)
+rate = RateLimiterStrategy.per_second(100)
+numbers = env.from_source(DataGeneratorSource(lambda n: n, 300, rate), WatermarkStrategy.no_watermarks(), "numbers")
+with numbers.key_by(lambda n: n % 3).reduce(lambda a, b: a + b).execute_and_collect() as sums:
+    print("FOUND", max(sums), flush=True)
 """
 
 
@@ -174,6 +191,17 @@ def test_auto_runs_a_job_continuously_where_the_session_allows_it(found) -> None
 
 def test_sparks_log_does_not_grow_with_the_time_of_a_job(found) -> None:
     assert found["warnings"] == [], "its shuffle warns once a second of each task"
+
+
+def test_a_session_of_the_users_runs_a_job_continuously_without_a_warning() -> None:
+    driver = run_driver(OWN_SESSION)
+    try:
+        said, _ = driver.communicate(timeout=120)
+    finally:
+        driver.kill()
+    assert f"FOUND {sum(range(2, 300, 3))}" in said
+    assert "have no effect" not in said, "the program sets none"
+    assert "StreamingShuffleWriter" not in said
 
 
 def test_no_slot_is_left(found) -> None:

@@ -15,6 +15,7 @@ from tamias.engine.slots.slot_handle import Heartbeat
 from tamias.engine.spark.driver_side.continuous_spark_engine import ContinuousSparkEngine
 from tamias.engine.spark.driver_side.on_spark import start_with_slots
 from tamias.engine.spark.driver_side.pipelined_job import SESSION_SETTINGS, check_session
+from tamias.engine.spark.driver_side.session import running_context
 from tamias.engine.spark.driver_side.spark_engine import SparkEngine
 from tamias.engine.spark.driver_side.task_places import ReservedPlaces, UnfitSession, reserve_places, task_count
 from tamias.errors import DeploymentError
@@ -46,7 +47,8 @@ def engine_on_spark(
     reason = None if execution != "epochs" else "tamias.execution is epochs"
     reason = reason or reason_for_epochs(graph)
     tasks = task_count(graph)
-    if execution != "epochs":  # also for a job in BATCH: the next one may be able to run continuously in its session
+    if execution != "epochs" and session is None and running_context() is None:
+        # Also for a job in BATCH: the next one may be able to run continuously in its session.
         configuration = _for_pipelined_jobs(configuration, tasks)
     context, pool = start_with_slots(
         graph.slot_count,
