@@ -58,6 +58,7 @@ class Slot:
     def __init__(self, a: int, b: int, c: int) -> None:
         self.clock, self.turn, self.made = ManualClock(1_000), Turns(), list[str]()
         self.rounds = Rounds(self.turn, self.clock)
+        self.pauses_s: list[float] = []  # of the last round
         steps = {"a": a, "b": b, "c": c}
         self.workers = {name: Worker(name, count, self.made, self.clock) for name, count in steps.items()}
 
@@ -65,8 +66,8 @@ class Slot:
         """Make a round; return the steps."""
         self.made.clear()
         self.rounds.begin()
-        for worker in self.workers.values():
-            self.rounds.run(worker, self.workers.values())
+        subtasks = self.workers.values()
+        self.pauses_s = [self.rounds.give_steps(worker, subtasks) for worker in subtasks]
         return "".join(self.made)
 
 
@@ -79,6 +80,13 @@ def test_a_subtask_with_work_keeps_the_turn_for_some_steps_and_leaves_it_to_the_
     assert slot.run() == "aaabbbc"
     assert slot.run() == "aaabbb", "who has nothing to do is passed over"
     assert slot.turn.pauses == 2 * 4 + 1, "readers of state get one between two steps, also before an empty one"
+
+
+def test_nobody_sleeps_after_a_round_in_which_something_was_done(slot: Slot) -> None:
+    slot.run()
+    assert slot.pauses_s == [0.0, 0.0, 0.0], "the last one has nothing left, but the first ones were asked before it"
+    slot.run()
+    assert slot.pauses_s == [0.0, 0.0, 0.5]
 
 
 def test_an_order_is_seen_by_every_subtask_after_one_step_of_the_others(slot: Slot) -> None:

@@ -179,7 +179,7 @@ class Mailbox:
         for subtask_id, desk in list(self._desks.items()):
             self._host.running = subtask_id
             try:
-                pause_s = min(pause_s, self._rounds.run(desk, self._desks.values()))
+                pause_s = min(pause_s, self._rounds.give_steps(desk, self._desks.values()))
             # A panic of RocksDB is no Exception, for one. It must not end the thread, on which later attempts run too.
             except BaseException as error:
                 if not isinstance(error, Exception):

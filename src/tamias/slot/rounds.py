@@ -12,12 +12,12 @@ from typing import Protocol
 from tamias.clock import Clock
 from tamias.slot.turn import Turn
 
-__all__ = ["Rounds", "Steps"]
+__all__ = ["Rounds", "SteppedSubtask"]
 
 _STAY_S = 0.025  # that one subtask gets in a round
 
 
-class Steps(Protocol):
+class SteppedSubtask(Protocol):
     """A subtask that gets steps."""
 
     @property
@@ -45,22 +45,24 @@ class Rounds:
         """Begin a round."""
         self._hurries, self._has_order = self._has_order, False
 
-    def run(self, subtask: Steps, all_subtasks: Collection[Steps]) -> float:
+    def give_steps(self, subtask: SteppedSubtask, all_subtasks: Collection[SteppedSubtask]) -> float:
         """Give a subtask steps until it has nothing to do or something else must not wait.
 
         That is an order, a request of the driver, or the clock of another subtask. Readers of state are answered
         between two steps.
 
         Returns:
-            How long nothing is due, or 0 if something was done.
+            How long nothing is due. 0 if something was done: others, which were asked before it, may be due by now.
         """
-        now = self._clock.monotonic()
-        until = now + _STAY_S
-        while True:
-            pause_s = subtask.step(now)
-            if pause_s > 0 or self._hurries or self._has_order or self._turn.is_wanted:
-                return pause_s
+        began = self._clock.monotonic()
+        pause_s = subtask.step(began)
+        if pause_s > 0:
+            return pause_s
+        while not (self._hurries or self._has_order or self._turn.is_wanted):
             now = self._clock.monotonic()
-            if now >= until or any(each.due_at <= now for each in all_subtasks):
-                return pause_s
+            if now >= began + _STAY_S or any(each.due_at <= now for each in all_subtasks):
+                break
             self._turn.give_way()
+            if subtask.step(now) > 0:
+                break
+        return 0.0
