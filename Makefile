@@ -29,7 +29,7 @@ tested = $(BIN)/python -m pytest -q $(1) -m '$(2)' $(if $(RERUN),|| { $(AGAIN) -
 
 # Tests sync many thousands of small files, which takes no time in memory. A TMPDIR that is set is used as it is.
 test-fast unit coverage matrix: export TMPDIR ?= $(IN_MEMORY)
-# Every slot and every worker of Spark imports tamias, and pytest rewrites its tests: each file is compiled once.
+# Every slot and every worker of Spark imports ekorn, and pytest rewrites its tests: each file is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo docs test test-fast unit on-spark postgres browser lint coverage bench soak soak-hour mutation matrix clean
@@ -74,7 +74,7 @@ lint: $(STAMP)
 
 # Slots are processes of their own and are not measured; the tests of a room run its code in the test's process.
 coverage: $(STAMP) postgres
-	$(BIN)/python -m pytest $(FAST) --durations=25 --cov=tamias --cov-report=html --cov-report=json:htmlcov/coverage.json
+	$(BIN)/python -m pytest $(FAST) --durations=25 --cov=ekorn --cov-report=html --cov-report=json:htmlcov/coverage.json
 	$(BIN)/python -m tests.coverage_by_room htmlcov/coverage.json
 
 soak: $(STAMP) postgres
@@ -116,17 +116,17 @@ $(STAMP): pyproject.toml constraints.txt
 $(DEMO)/.ready: pyproject.toml constraints.txt
 	@echo "demo: creating the virtual environment $(DEMO)"
 	@$(PYTHON) -m venv $(DEMO)
-	@echo "demo: installing tamias and PySpark (450 MB to download the first time)"
+	@echo "demo: installing ekorn and PySpark (450 MB to download the first time)"
 	@$(DEMO)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt -e '.[spark]'
 	@touch $@
 
-# The site is built from the sources: neither tamias nor Spark is installed for it.
+# The site is built from the sources: neither ekorn nor Spark is installed for it.
 $(DOCS)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(DOCS)
 	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt $(DOCS_PACKAGES)
 	touch $@
 
-# PyFlink pins old versions of packages that Tamias uses too, so it has an environment of its own.
+# PyFlink pins old versions of packages that Ekorn uses too, so it has an environment of its own.
 $(FLINK)/.ready:
 	$(PYTHON) -m venv $(FLINK)
 	$(FLINK)/bin/python -m pip install --quiet --upgrade pip wheel 'setuptools<80'

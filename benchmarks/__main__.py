@@ -2,8 +2,8 @@
 
     python -m benchmarks --pyflink .venvs/flink/bin/python [--quick] [--only epoch,checkpoints] [--full-state]
 
-Every figure comes from a process of its own, and both engines of Tamias are compared in one. The processes run one
-after another, on two cores. A slow peer receives fewer records than Tamias. A peer that exceeds the time limit is given
+Every figure comes from a process of its own, and both engines of Ekorn are compared in one. The processes run one
+after another, on two cores. A slow peer receives fewer records than Ekorn. A peer that exceeds the time limit is given
 an upper bound of its rate. Both favour the peer.
 """
 
@@ -106,9 +106,9 @@ def throughput(options: argparse.Namespace) -> None:
     for workload, keys, peers in WORKLOADS:
         if wanted is not None and workload not in wanted:
             continue
-        ours = tamias(workload, sized(6_000_000, options), keys)
+        ours = ekorn(workload, sized(6_000_000, options), keys)
         print(f"\n  {workload}, {keys:,} keys")
-        show("tamias", ours)
+        show("ekorn", ours)
         best: dict[str, float] = {}
         for peer in peers:
             if peer.engine == "pyflink" and not options.pyflink:
@@ -125,13 +125,13 @@ def throughput(options: argparse.Namespace) -> None:
             print(f"    {rate(ours) / theirs:>10.1f} x the best of {engine}")
 
 
-def tamias(workload: str, records: int, keys: int) -> dict[str, Any]:
-    return run("tamias_jobs", "--workload", workload, "--records", records, "--keys", keys)
+def ekorn(workload: str, records: int, keys: int) -> dict[str, Any]:
+    return run("ekorn_jobs", "--workload", workload, "--records", records, "--keys", keys)
 
 
 def show(label: str, found: dict[str, Any], ours: dict[str, Any] | None = None) -> None:
     bound = "at most " if found.get("timed_out") else ""
-    ratio = f"   tamias is {rate(ours) / rate(found):,.1f} x" if ours is not None else ""
+    ratio = f"   ekorn is {rate(ours) / rate(found):,.1f} x" if ours is not None else ""
     print(f"    {label:<36}{bound:>8}{rate(found):>12,.0f}/s   ({found['records']:,} records){ratio}", flush=True)
 
 
@@ -146,7 +146,7 @@ def epoch(options: argparse.Namespace) -> None:
     """Print the time of an epoch without records, and of a Spark job with the same two stages that does nothing."""
     heading("an empty epoch (two levels, two subtasks each)")
     found = run("epoch_cost", "--rounds", 20 if options.quick else 100)
-    print(f"    tamias epoch   {found['epoch_ms']:>7.1f} ms (median)")
+    print(f"    ekorn epoch   {found['epoch_ms']:>7.1f} ms (median)")
     print(f"    bare Spark job {found['bare_ms']:>7.1f} ms (median), same shape: ratio {found['ratio']:.2f}")
 
 
@@ -159,7 +159,7 @@ def latency(options: argparse.Namespace) -> None:
         (", three levels", ("--levels", 3)),
     ]
     engines: list[tuple[str, str, tuple[object, ...], str]] = [
-        (f"tamias {execution}", "latency", ("--execution", execution), sys.executable)
+        (f"ekorn {execution}", "latency", ("--execution", execution), sys.executable)
         for execution in ("continuous", "epochs")
     ]
     if options.pyflink:
@@ -170,7 +170,7 @@ def latency(options: argparse.Namespace) -> None:
     for engine, module, chosen, python in engines:
         for label, settings in cases:
             _show_ages(engine + label, module, *chosen, *settings, options=options, python=python)
-    _show_ages("tamias continuous, timers after their time", "latency", "--timers", options=options)
+    _show_ages("ekorn continuous, timers after their time", "latency", "--timers", options=options)
 
 
 def _show_ages(
@@ -221,9 +221,9 @@ def kafka(options: argparse.Namespace) -> None:
     """Print the rate from a topic of Kafka through a keyed count to another topic, and the ratio to each peer."""
     heading("from Kafka through a keyed count to Kafka (the broker is on the same two cores)")
     ours = run("kafka", "--records", sized(6_000_000, options))
-    show("tamias, exactly once", ours)
+    show("ekorn, exactly once", ours)
     show(
-        "tamias continuous, exactly once",
+        "ekorn continuous, exactly once",
         run("kafka", "--records", sized(6_000_000, options), "--execution", "continuous"),
     )
     spark = run("kafka", "--engine", "pyspark", "--records", sized(1_000_000, options))
@@ -268,9 +268,9 @@ def memory(options: argparse.Namespace) -> None:
 def linear(options: argparse.Namespace) -> None:
     """Print the rate with ten times the records, and with ten times the keys: it should hardly change."""
     heading("cost grows linearly (keyed count)")
-    base = tamias("keyed-count", sized(3_000_000, options), 10_000)
-    more_records = tamias("keyed-count", sized(30_000_000, options), 10_000)
-    more_both = tamias("keyed-count", sized(30_000_000, options), 100_000)
+    base = ekorn("keyed-count", sized(3_000_000, options), 10_000)
+    more_records = ekorn("keyed-count", sized(30_000_000, options), 10_000)
+    more_both = ekorn("keyed-count", sized(30_000_000, options), 100_000)
     for label, found in (("base", base), ("10 x the records", more_records), ("10 x records, 10 x keys", more_both)):
         print(f"    {label:<26}{rate(found):>12,.0f}/s   {rate(found) / rate(base):.2f} of the base", flush=True)
 

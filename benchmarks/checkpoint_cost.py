@@ -13,8 +13,8 @@ import statistics
 import tempfile
 import time
 
-from benchmarks.tamias_jobs import Discard, draw, environment
-from tamias.common import Configuration
+from benchmarks.ekorn_jobs import Discard, draw, environment
+from ekorn.common import Configuration
 
 
 def seconds(records: int, keys: int, backend: str, interval_ms: int | None) -> tuple[float, int]:
@@ -23,7 +23,7 @@ def seconds(records: int, keys: int, backend: str, interval_ms: int | None) -> t
     configuration = Configuration()
     configuration.set_string("state.backend.type", backend)
     env.configure(configuration)
-    with tempfile.TemporaryDirectory(prefix="tamias-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="ekorn-bench-") as folder:
         if interval_ms is not None:
             env.enable_checkpointing(interval_ms)
             env.get_checkpoint_config().set_checkpoint_storage_dir(folder)

@@ -21,14 +21,14 @@ from typing import Any
 
 from tests.services import postgres
 
-from tamias.common import Types, WatermarkStrategy
-from tamias.common.serialization import Encoder
-from tamias.datastream import DataStream, StreamExecutionEnvironment
-from tamias.datastream.connectors.file_system import FileSink, FileSource, RollingPolicy, StreamFormat
-from tamias.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink, JdbcSource
-from tamias.datastream.connectors.number_seq import NumberSequenceSource
-from tamias.datastream.functions import SinkFunction
-from tamias.table import DataTypes
+from ekorn.common import Types, WatermarkStrategy
+from ekorn.common.serialization import Encoder
+from ekorn.datastream import DataStream, StreamExecutionEnvironment
+from ekorn.datastream.connectors.file_system import FileSink, FileSource, RollingPolicy, StreamFormat
+from ekorn.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink, JdbcSource
+from ekorn.datastream.connectors.number_seq import NumberSequenceSource
+from ekorn.datastream.functions import SinkFunction
+from ekorn.table import DataTypes
 
 WARM_UP_RECORDS = 2_000
 ROW = Types.ROW([Types.LONG(), Types.STRING()])

@@ -4,7 +4,7 @@
 
 All run in one Spark session, in turn, so that load from outside falls on each alike. The first round warms up Spark
 and its workers; of the others the best of each program counts. Every program makes its input in the tasks, and counts
-its results. With `--alone` only the program of tamias runs: two runs with different `--records` show how it scales.
+its results. With `--alone` only the program of ekorn runs: two runs with different `--records` show how it scales.
 The inputs of the join have ten and two records of each key, however many there are; the other programs have a fixed
 number of keys.
 """
@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
-from tamias.dataset import ExecutionEnvironment, GroupCombineFunction, GroupReduceFunction
+from ekorn.dataset import ExecutionEnvironment, GroupCombineFunction, GroupReduceFunction
 
 PARTITIONS = 2
 WORDS_IN_LINE = 10
@@ -102,7 +102,7 @@ class Programs:
         lines = self.records // WORDS_IN_LINE
         words = F.udf(words_of, ArrayType(StringType()))
         return {
-            "tamias": lambda: (
+            "ekorn": lambda: (
                 self.numbers(lines).flat_map(words_of).map(lambda word: (word, 1)).group_by(0).sum(1).count()
             ),
             "rdd": lambda: self.rdd(lines).flatMap(words_of).map(lambda w: (w, 1)).reduceByKey(add, PARTITIONS).count(),
@@ -122,7 +122,7 @@ class Programs:
             right = self.frame(few).select(pair("id").alias("p")).select("p.k", F.col("p.v").alias("b"))
             return left.join(right, "k").select(difference("a", "b").alias("d")).agg(F.count("d")).collect()[0][0]
 
-        def tamias() -> int:
+        def ekorn() -> int:
             left, right = self.numbers(self.records).map(keyed), self.numbers(few).map(keyed)
             return left.join(right).where(0).equal_to(0).using(lambda a, b: a[1] - b[1]).count()
 
@@ -130,14 +130,14 @@ class Programs:
             left, right = self.rdd(self.records).map(keyed), self.rdd(few).map(keyed)
             return left.join(right, PARTITIONS).map(lambda pair: pair[1][0] - pair[1][1]).count()
 
-        return {"tamias": tamias, "rdd": rdd, "frame": frame}
+        return {"ekorn": ekorn, "rdd": rdd, "frame": frame}
 
     # ------------------------------------------------------------------------------ group-reduce with combiner
 
     def group_reduce(self) -> dict[str, Callable[[], Any]]:
         keyed = keyed_by(100_000)
 
-        def tamias() -> int:
+        def ekorn() -> int:
             values = self.numbers(self.records).map(counted)
             return values.group_by(0).reduce_group(Mean()).count()
 
@@ -159,7 +159,7 @@ class Programs:
             pairs = self.frame(self.records).select(pair("id").alias("p")).select("p.k", "p.v")
             return pairs.groupBy("k").agg(F.avg("v")).count()
 
-        return {"tamias": tamias, "rdd": rdd, "frame": frame}
+        return {"ekorn": ekorn, "rdd": rdd, "frame": frame}
 
     # ------------------------------------------------------------------------------ sort
 
@@ -169,11 +169,11 @@ class Programs:
             pairs = self.frame(self.records).select(pair("id").alias("p")).select("p.k", "p.v")
             return pairs.sort("k").rdd.count()
 
-        def tamias() -> int:
+        def ekorn() -> int:
             return self.numbers(self.records).map(scattered).partition_by_range(0).sort_partition(0).count()
 
         return {
-            "tamias": tamias,
+            "ekorn": ekorn,
             "rdd": lambda: self.rdd(self.records).map(scattered).sortByKey(numPartitions=PARTITIONS).count(),
             "frame": frame,
         }
@@ -183,7 +183,7 @@ class Programs:
     def page_rank(self) -> dict[str, Callable[[], Any]]:
         edges = self.records // 5
 
-        def tamias() -> int:
+        def ekorn() -> int:
             links = self.numbers(edges).map(edge).group_by(0).reduce_group(_targets)
             ranks = self.numbers(VERTICES).map(lambda vertex: (vertex, 1.0))
             iteration = ranks.iterate(SUPERSTEPS)
@@ -203,7 +203,7 @@ class Programs:
             links.unpersist()
             return count
 
-        return {"tamias": tamias, "rdd": rdd}
+        return {"ekorn": ekorn, "rdd": rdd}
 
 
 def _targets(edges: Iterator[tuple[int, int]]) -> list[Any]:
@@ -233,7 +233,7 @@ def main() -> None:
         results = set()
         for number in range(options.rounds):
             for kind, program in getattr(programs, name.replace("-", "_"))().items():
-                if options.alone and kind != "tamias":
+                if options.alone and kind != "ekorn":
                     continue
                 started = time.perf_counter()
                 results.add(program())
@@ -242,8 +242,8 @@ def main() -> None:
         assert len(results) == 1, f"{name}: the programs do not agree: {results}"
         shown = ", ".join(f"{kind} {value:.2f} s" for kind, value in seconds.items())
         if not options.alone:
-            ratios[name] = seconds["tamias"] / min(value for kind, value in seconds.items() if kind != "tamias")
-            shown += f"; tamias takes {ratios[name]:.2f} of the better time"
+            ratios[name] = seconds["ekorn"] / min(value for kind, value in seconds.items() if kind != "ekorn")
+            shown += f"; ekorn takes {ratios[name]:.2f} of the better time"
         print(f"{name:<14}{shown}", flush=True)
     print(json.dumps({"records": options.records, "ratios": ratios}))
 

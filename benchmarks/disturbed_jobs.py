@@ -25,11 +25,11 @@ from typing import Any
 
 from tests.campaign.faulty_storage import CONTROL, register, set_faults
 
-from tamias.common import Configuration, RestartStrategies, Types, WatermarkStrategy
-from tamias.datastream import KeyedProcessFunction, SinkFunction, StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.slot.deployment_codec import call_in_slots
+from ekorn.common import Configuration, RestartStrategies, Types, WatermarkStrategy
+from ekorn.datastream import KeyedProcessFunction, SinkFunction, StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.slot.deployment_codec import call_in_slots
 
 CHECKPOINT_TIMEOUT_MS = 2_000
 PER_SECOND = 5_000

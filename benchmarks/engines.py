@@ -13,10 +13,10 @@ import argparse
 import statistics
 import time
 
+from benchmarks.ekorn_jobs import Discard, draw
 from benchmarks.peers.measuring import WARM_UP_RECORDS, WORKLOADS, tell
-from benchmarks.tamias_jobs import Discard, draw
-from tamias.common import Configuration
-from tamias.datastream import StreamExecutionEnvironment
+from ekorn.common import Configuration
+from ekorn.datastream import StreamExecutionEnvironment
 
 ENGINES = ("continuous", "epochs")
 KEYS = 1_000
@@ -50,7 +50,7 @@ def in_turn(workload: str, records: int, number: int) -> dict[str, float]:
 
 def seconds_of(workload: str, engine: str, records: int) -> float:
     configuration = Configuration()
-    configuration.set_string("tamias.execution", engine)
+    configuration.set_string("ekorn.execution", engine)
     configuration.set_string("spark.master", "local[16]")
     env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(PARALLELISM)
     draw(env, workload, records, KEYS).add_sink(Discard())

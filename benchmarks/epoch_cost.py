@@ -7,10 +7,10 @@ import json
 import statistics
 import time
 
-from benchmarks.tamias_jobs import Discard, environment
-from tamias.common import WatermarkStrategy
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.engine.spark.driver_side.spark_engine import SparkEngine
+from benchmarks.ekorn_jobs import Discard, environment
+from ekorn.common import WatermarkStrategy
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.engine.spark.driver_side.spark_engine import SparkEngine
 
 
 def bare(context, partitions: int = 2) -> float:

@@ -6,9 +6,9 @@ import argparse
 import json
 import time
 
-from benchmarks.tamias_jobs import environment
-from tamias.common import WatermarkStrategy
-from tamias.datastream.connectors.number_seq import NumberSequenceSource
+from benchmarks.ekorn_jobs import environment
+from ekorn.common import WatermarkStrategy
+from ekorn.datastream.connectors.number_seq import NumberSequenceSource
 
 
 def first_result(execution: str) -> float:

@@ -12,8 +12,8 @@ import random
 import time
 from itertools import pairwise
 
-from tamias.common import Configuration
-from tamias.dataset import DataSet, ExecutionEnvironment
+from ekorn.common import Configuration
+from ekorn.dataset import DataSet, ExecutionEnvironment
 
 Edge = tuple[int, int]
 

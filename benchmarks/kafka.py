@@ -4,8 +4,8 @@
     python -m benchmarks.kafka --engine pyspark --records 200000
     python -m benchmarks.kafka --engine pyflink --python .venvs/flink/bin/python --records 100000
 
-The broker is the tests' own, on this machine, with the Java options of Kafka's start script. Tamias and PyFlink write
-exactly once, with a checkpoint every two seconds; Spark's sink writes at least once. The rate of Tamias is that of the
+The broker is the tests' own, on this machine, with the Java options of Kafka's start script. Ekorn and PyFlink write
+exactly once, with a checkpoint every two seconds; Spark's sink writes at least once. The rate of Ekorn is that of the
 time between the first record that the job reads and its end, when the last transaction is committed. That of a peer
 begins later, with the first message in the topic that it writes.
 """
@@ -26,16 +26,16 @@ from tests.services.kafka.broker import AS_SHIPPED, Broker, running_broker
 from tests.services.kafka.jars import FOLDER, SPARK_FOLDER, SPARK_LIST, download
 from tests.services.kafka.topics import consume, new_topic
 
-from tamias.common import Configuration, SimpleStringSchema, Types, WatermarkStrategy
-from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from tamias.datastream.connectors.base import DeliveryGuarantee
-from tamias.datastream.connectors.kafka import (
+from ekorn.common import Configuration, SimpleStringSchema, Types, WatermarkStrategy
+from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream.connectors.base import DeliveryGuarantee
+from ekorn.datastream.connectors.kafka import (
     KafkaOffsetsInitializer,
     KafkaRecordSerializationSchema,
     KafkaSink,
     KafkaSource,
 )
-from tamias.datastream.state import ValueStateDescriptor
+from ekorn.datastream.state import ValueStateDescriptor
 
 KEYS = 1_000
 PARALLELISM = 2
@@ -70,9 +70,7 @@ def fill(kafka: Broker, topic: str, records: int, record_bytes: int) -> None:
 
 def run(kafka: Broker, topics: tuple[str, str], checkpoints: str, interval_ms: int, execution: str) -> float:
     """Run the job to the end of the first topic; return the seconds from the first record to the end."""
-    env = StreamExecutionEnvironment.get_execution_environment(
-        Configuration().set_string("tamias.execution", execution)
-    )
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration().set_string("ekorn.execution", execution))
     env.set_parallelism(PARALLELISM)
     env.enable_checkpointing(interval_ms)
     env.get_checkpoint_config().set_checkpoint_storage_dir(checkpoints)
@@ -146,7 +144,7 @@ def run_peer(kafka: Broker, topics: tuple[str, str], engine: str, python: str, i
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--engine", choices=("tamias", "pyflink", "pyspark"), default="tamias")
+    parser.add_argument("--engine", choices=("ekorn", "pyflink", "pyspark"), default="ekorn")
     parser.add_argument("--execution", choices=("epochs", "continuous"), default="epochs")
     parser.add_argument("--python", default=sys.executable, help="the Python of an environment with the peer")
     parser.add_argument("--records", type=int, default=2_000_000)
@@ -156,7 +154,7 @@ def main() -> None:
     with running_broker(AS_SHIPPED) as kafka, tempfile.TemporaryDirectory(prefix="bench-kafka-") as folder:
         topics = (new_topic(kafka, PARALLELISM), new_topic(kafka, PARALLELISM))
         fill(kafka, topics[0], told.records, told.record_bytes)
-        if told.engine == "tamias":
+        if told.engine == "ekorn":
             seconds = run(kafka, topics, folder, told.interval_ms, told.execution)
         else:
             seconds = run_peer(kafka, topics, told.engine, told.python, told.interval_ms)

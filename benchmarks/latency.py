@@ -15,11 +15,11 @@ import time
 from typing import Any
 
 from benchmarks.peers.measuring import tell_ages
-from tamias.common import Configuration, Types, WatermarkStrategy
-from tamias.datastream import DataStream, StreamExecutionEnvironment
-from tamias.datastream.functions import FilterFunction, KeyedProcessFunction
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
+from ekorn.common import Configuration, Types, WatermarkStrategy
+from ekorn.datastream import DataStream, StreamExecutionEnvironment
+from ekorn.datastream.functions import FilterFunction, KeyedProcessFunction
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
 
 KEYS = 100
 PARALLELISM = 2
@@ -124,7 +124,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         configuration = Configuration()
-        configuration.set_string("tamias.execution", options.execution)
+        configuration.set_string("ekorn.execution", options.execution)
         env = StreamExecutionEnvironment.get_execution_environment(configuration)
         env.set_parallelism(PARALLELISM)
         if options.checkpoint_ms:

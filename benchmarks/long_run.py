@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.latency import PARALLELISM, SteadySource, counted
-from tamias.common import Configuration, WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.functions import FilterFunction
-from tamias.program.job_client import JobClient
+from ekorn.common import Configuration, WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.functions import FilterFunction
+from ekorn.program.job_client import JobClient
 
 SAMPLE_S = 10.0
 # How many times the value of the second quarter the last one may have, and what may be added to it in any case.
@@ -96,7 +96,7 @@ def main() -> None:
         ages = Path(folder) / "ages"
         ages.mkdir()
         configuration = Configuration()
-        configuration.set_string("tamias.execution", "continuous")
+        configuration.set_string("ekorn.execution", "continuous")
         env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(PARALLELISM)
         env.enable_checkpointing(options.checkpoint_ms)
         env.get_checkpoint_config().set_checkpoint_storage_dir(f"{folder}/checkpoints")

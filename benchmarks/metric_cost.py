@@ -16,15 +16,15 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tamias.common import Configuration, Types, WatermarkStrategy
-from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from tamias.datastream.connectors.number_seq import NumberSequenceSource
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.driver.job_metrics import JobMetrics
-from tamias.driver.statistics.job_statistics import JobStatistics
-from tamias.metrics.metricbase import MetricGroup
-from tamias.reporters.running import JobReporters
-from tamias.testing.local_run import on_local_engine
+from ekorn.common import Configuration, Types, WatermarkStrategy
+from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream.connectors.number_seq import NumberSequenceSource
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.driver.job_metrics import JobMetrics
+from ekorn.driver.statistics.job_statistics import JobStatistics
+from ekorn.metrics.metricbase import MetricGroup
+from ekorn.reporters.running import JobReporters
+from ekorn.testing.local_run import on_local_engine
 
 RECORDS = 1_500_000
 KEYS = 1000
@@ -59,7 +59,7 @@ def settings_of(variant: str, folder: str) -> dict[str, str]:
     if variant == "on request":
         return {"metrics.latency.interval": "1 s", "state.latency-track.keyed-state-enabled": "true"}
     return {
-        "metrics.reporter.json.factory.class": "tamias.JsonLinesReporterFactory",
+        "metrics.reporter.json.factory.class": "ekorn.JsonLinesReporterFactory",
         "metrics.reporter.json.file": f"{folder}/metrics.jsonl",
         "metrics.reporter.json.interval": "1 s",
         "metrics.reporter.log.factory.class": "org.apache.flink.metrics.slf4j.Slf4jReporterFactory",

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tamias.datastream.functions import SinkFunction
+from ekorn.datastream.functions import SinkFunction
 
 _NOTE = "<qqq"
 

@@ -25,13 +25,13 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, NamedTuple
 
-from tamias.common import Configuration, Types, WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.number_seq import NumberSequenceSource
-from tamias.datastream.functions import KeyedProcessFunction
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.errors import QueryError
-from tamias.queryable import QueryableStateClient
+from ekorn.common import Configuration, Types, WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.number_seq import NumberSequenceSource
+from ekorn.datastream.functions import KeyedProcessFunction
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.errors import QueryError
+from ekorn.queryable import QueryableStateClient
 
 KEYS = 100_000
 _MOST_UNANSWERED = 20_000  # keys of one client
@@ -125,7 +125,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     configuration = Configuration()
     configuration.set_string("queryable-state.enable", "true")
     configuration.set_string("queryable-state.proxy.ports", "0")
-    configuration.set_string("tamias.execution", options.execution)
+    configuration.set_string("ekorn.execution", options.execution)
     configuration.set_string("state.backend", options.backend)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(1)

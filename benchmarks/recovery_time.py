@@ -37,19 +37,19 @@ from tests.spark.processes import descendants, executors, is_slot, python_worker
 from tests.spark.standalone_cluster import Cluster
 
 from benchmarks.noted_records import NoteTimes, noted_records
-from tamias.common import Configuration, RestartStrategies, Types, WatermarkStrategy
-from tamias.datastream import (
+from ekorn.common import Configuration, RestartStrategies, Types, WatermarkStrategy
+from ekorn.datastream import (
     ExternalizedCheckpointRetention,
     KeyedProcessFunction,
     StreamExecutionEnvironment,
 )
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.datastream.connectors.number_seq import NumberSequenceSource
-from tamias.datastream.state import ValueStateDescriptor
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.connectors.number_seq import NumberSequenceSource
+from ekorn.datastream.state import ValueStateDescriptor
 
 REPOSITORY = Path(__file__).parent.parent
 PER_SECOND = 200
-MARK = "TAMIAS_RECOVERY_TIME"  # a variable that the executors of a job have
+MARK = "EKORN_RECOVERY_TIME"  # a variable that the executors of a job have
 PATIENCE_S = 300.0
 PLACES = {"epochs": 2, "continuous": 32}  # continuously, every task has a place of its own
 FAULTS = ("slot", "worker", "driver", "restart", "rescale", "executor")
@@ -89,7 +89,7 @@ def drive(life: Life) -> None:
         "state.backend.type": {"heap": "hashmap"}.get(life.backend, life.backend),
         "execution.checkpointing.dir": f"{life.folder}/checkpoints",
         "spark.master": life.master,
-        "tamias.execution": life.execution,
+        "ekorn.execution": life.execution,
         "$internal.pipeline.job-id": life.job_id,
     }
     if not life.master.startswith("local"):

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.noted_records import NoteTimes, noted_records
-from tamias.common import Configuration, Types, WatermarkStrategy
-from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.datastream.connectors.number_seq import NumberSequenceSource
-from tamias.datastream.state import ValueStateDescriptor
+from ekorn.common import Configuration, Types, WatermarkStrategy
+from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.connectors.number_seq import NumberSequenceSource
+from ekorn.datastream.state import ValueStateDescriptor
 
 PER_SECOND = 500
 VALUE_CHARACTERS = 1_000
@@ -46,7 +46,7 @@ def job(folder: Path, backend: str, execution: str, keys: int, parallelism: int)
         "state.backend.type": {"heap": "hashmap"}.get(backend, backend),
         "execution.checkpointing.dir": str(folder / "checkpoints"),
         "execution.checkpointing.incremental": "true",
-        "tamias.execution": execution,
+        "ekorn.execution": execution,
     }.items():
         configuration.set_string(key, value)
     env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(parallelism)

@@ -27,21 +27,21 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tamias.clock import SystemClock
-from tamias.common import Types
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.functions import KeyedProcessFunction
-from tamias.functions.state_descriptors import ValueStateDescriptor
-from tamias.graph.addresses import SubtaskId
-from tamias.keygroups import KeyGroupRange, key_group_range
-from tamias.slot.deployment import Deployment
-from tamias.slot.host import SlotHost
-from tamias.state.heap.heap_backend import HeapStateBackend
-from tamias.state.keyed_backend import KeyedStateBackend
-from tamias.state.rocksdb.rocksdb_backend import RocksDBKeyedBackend
-from tamias.state.snapshots import KeyedFiles, OperatorRestore, StateFile
-from tamias.state.state_files import write_state
-from tamias.storage.file_store import FileStore, open_files
+from ekorn.clock import SystemClock
+from ekorn.common import Types
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.functions import KeyedProcessFunction
+from ekorn.functions.state_descriptors import ValueStateDescriptor
+from ekorn.graph.addresses import SubtaskId
+from ekorn.keygroups import KeyGroupRange, key_group_range
+from ekorn.slot.deployment import Deployment
+from ekorn.slot.host import SlotHost
+from ekorn.state.heap.heap_backend import HeapStateBackend
+from ekorn.state.keyed_backend import KeyedStateBackend
+from ekorn.state.rocksdb.rocksdb_backend import RocksDBKeyedBackend
+from ekorn.state.snapshots import KeyedFiles, OperatorRestore, StateFile
+from ekorn.state.state_files import write_state
+from ekorn.storage.file_store import FileStore, open_files
 
 GROUPS = 128
 EVERYTHING = KeyGroupRange(0, GROUPS - 1)
@@ -230,7 +230,7 @@ def restore(folder: str, keys: int, records: int) -> Iterator[Figure]:
 
 def saved(backend: str, folder: str, store: FileStore, keys: int, parallelism: int) -> tuple[list[KeyedFiles], Any]:
     """Take a checkpoint of several subtasks, which together have all keys."""
-    from tamias.keygroups import key_group
+    from ekorn.keygroups import key_group
 
     parts, infos = [], ()
     for index in range(parallelism):

@@ -6,9 +6,9 @@ import argparse
 import json
 from pathlib import Path
 
-from benchmarks.tamias_jobs import Count, Discard, environment
-from tamias.common import WatermarkStrategy
-from tamias.datastream.connectors.number_seq import NumberSequenceSource
+from benchmarks.ekorn_jobs import Count, Discard, environment
+from ekorn.common import WatermarkStrategy
+from ekorn.datastream.connectors.number_seq import NumberSequenceSource
 
 
 def resident_mb(pids: tuple[int, ...]) -> float:

@@ -20,19 +20,19 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from tamias.clock import SystemClock
-from tamias.common import Time, Types
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.functions import AggregateFunction, KeyedProcessFunction, ProcessWindowFunction
-from tamias.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
-from tamias.graph.addresses import SubtaskId
-from tamias.operators.timers import TimerTable
-from tamias.operators.windows import layout_choice
-from tamias.slot.deployment import Deployment
-from tamias.slot.host import SlotHost
-from tamias.state.canonical_format import encode_payloads
-from tamias.subtask.subtask import Subtask
-from tamias.subtask.wire.frames import RECORDS
+from ekorn.clock import SystemClock
+from ekorn.common import Time, Types
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.functions import AggregateFunction, KeyedProcessFunction, ProcessWindowFunction
+from ekorn.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
+from ekorn.graph.addresses import SubtaskId
+from ekorn.operators.timers import TimerTable
+from ekorn.operators.windows import layout_choice
+from ekorn.slot.deployment import Deployment
+from ekorn.slot.host import SlotHost
+from ekorn.state.canonical_format import encode_payloads
+from ekorn.subtask.subtask import Subtask
+from ekorn.subtask.wire.frames import RECORDS
 
 BATCH = 1000
 

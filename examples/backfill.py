@@ -12,12 +12,12 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from tamias.common import Time, Types, WatermarkStrategy
-from tamias.datastream import AggregateFunction, ProcessWindowFunction, StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource
-from tamias.datastream.connectors.file_system import FileSource, StreamFormat
-from tamias.datastream.connectors.hybrid_source import HybridSource
-from tamias.datastream.window import TumblingEventTimeWindows
+from ekorn.common import Time, Types, WatermarkStrategy
+from ekorn.datastream import AggregateFunction, ProcessWindowFunction, StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource
+from ekorn.datastream.connectors.file_system import FileSource, StreamFormat
+from ekorn.datastream.connectors.hybrid_source import HybridSource
+from ekorn.datastream.window import TumblingEventTimeWindows
 
 DAY_MS = 86_400_000
 SALES, IN_FILES = 700, 450  # the first 450 sales are in files, which end on day 7

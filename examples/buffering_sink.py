@@ -15,11 +15,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tamias.common import RestartStrategies, Types, WatermarkStrategy
-from tamias.datastream import CheckpointedFunction, CheckpointListener, StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.datastream.functions import MapFunction, SinkFunction
-from tamias.datastream.state import ListStateDescriptor
+from ekorn.common import RestartStrategies, Types, WatermarkStrategy
+from ekorn.datastream import CheckpointedFunction, CheckpointListener, StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.functions import MapFunction, SinkFunction
+from ekorn.datastream.state import ListStateDescriptor
 
 BATCH = 7
 PER_SECOND = 25

@@ -14,10 +14,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tamias.common import Row, Types
-from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from tamias.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
-from tamias.datastream.state import ValueStateDescriptor
+from ekorn.common import Row, Types
+from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
+from ekorn.datastream.state import ValueStateDescriptor
 
 ROWS, CHANGES = 12, 120
 STORED = Types.ROW_NAMED(["id", "version", "price", "deleted"], [Types.LONG()] * 4)

@@ -16,10 +16,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from tamias.common import RestartStrategies, Types
-from tamias.datastream import CheckpointListener, ListCheckpointed, StreamExecutionEnvironment
-from tamias.datastream.functions import KeyedProcessFunction, ParallelSourceFunction
-from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from ekorn.common import RestartStrategies, Types
+from ekorn.datastream import CheckpointListener, ListCheckpointed, StreamExecutionEnvironment
+from ekorn.datastream.functions import KeyedProcessFunction, ParallelSourceFunction
+from ekorn.datastream.state import ListStateDescriptor, ValueStateDescriptor
 
 COUNTERS = 3
 PER_SECOND = 60

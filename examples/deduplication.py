@@ -8,9 +8,9 @@ that repeats an event within the ten minutes is not noticed downstream. State do
 
 from __future__ import annotations
 
-from tamias.common import Time, Types
-from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from tamias.datastream.state import StateTtlConfig, ValueStateDescriptor
+from ekorn.common import Time, Types
+from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream.state import StateTtlConfig, ValueStateDescriptor
 
 EVENTS = 300
 REMEMBERED = Time.minutes(10)

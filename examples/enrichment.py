@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 
-from tamias.common import Time
-from tamias.datastream import AsyncDataStream, AsyncFunction, StreamExecutionEnvironment
+from ekorn.common import Time
+from ekorn.datastream import AsyncDataStream, AsyncFunction, StreamExecutionEnvironment
 
 ORDERS = 200
 ANSWER_S = 0.01

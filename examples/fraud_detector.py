@@ -1,7 +1,7 @@
 """Fraud alerts with keyed state and timers: a tiny payment that a large one follows within a minute is reported.
 
-    python examples/fraud_detector.py                              (or: tamias run -p 2 examples/fraud_detector.py)
-    tamias run --resume examples/fraud_detector.py --folder fraud  (after a crash of a run with the same folder)
+    python examples/fraud_detector.py                              (or: ekorn run -p 2 examples/fraud_detector.py)
+    ekorn run --resume examples/fraud_detector.py --folder fraud  (after a crash of a run with the same folder)
 
 A thief tries a stolen card with a tiny payment before the large one. The state holds the time of an account's last tiny
 payment, and a timer reports a tiny payment that no other one follows within the minute. Alerts go to files, exactly
@@ -17,12 +17,12 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from tamias.common import Types, WatermarkStrategy
-from tamias.common.serialization import Encoder
-from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.datastream.connectors.file_system import FileSink
-from tamias.datastream.state import ValueStateDescriptor
+from ekorn.common import Types, WatermarkStrategy
+from ekorn.common.serialization import Encoder
+from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.connectors.file_system import FileSink
+from ekorn.datastream.state import ValueStateDescriptor
 
 ACCOUNTS = 211
 TINY_CENTS, LARGE_CENTS = 100, 50_000
@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, help="where alerts and checkpoints go; else to a temporary folder")
     options = parser.parse_args(arguments)
     payments = int(options.seconds * options.rate)
-    with tempfile.TemporaryDirectory(prefix="tamias-fraud-") as temporary:
+    with tempfile.TemporaryDirectory(prefix="ekorn-fraud-") as temporary:
         folder = (options.folder or Path(temporary)).resolve()
         env = StreamExecutionEnvironment.get_execution_environment()
         env.enable_checkpointing(500)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tamias.common import Types, WatermarkStrategy
-from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from tamias.datastream.state import ValueStateDescriptor
+from ekorn.common import Types, WatermarkStrategy
+from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream.state import ValueStateDescriptor
 
 STEPS = ("home", "product", "cart", "pay")
 VISITORS = 240

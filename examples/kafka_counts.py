@@ -12,11 +12,11 @@ from __future__ import annotations
 import argparse
 import tempfile
 
-from tamias.common import SimpleStringSchema, Types, WatermarkStrategy
-from tamias.common.serialization import SerializationSchema
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.base import DeliveryGuarantee
-from tamias.datastream.connectors.kafka import (
+from ekorn.common import SimpleStringSchema, Types, WatermarkStrategy
+from ekorn.common.serialization import SerializationSchema
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.base import DeliveryGuarantee
+from ekorn.datastream.connectors.kafka import (
     KafkaOffsetsInitializer,
     KafkaRecordSerializationSchema,
     KafkaSink,

@@ -18,12 +18,12 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tamias.common import Types, WatermarkStrategy
-from tamias.common.serialization import Encoder
-from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.datastream.connectors.file_system import FileSink
-from tamias.datastream.state import ValueStateDescriptor
+from ekorn.common import Types, WatermarkStrategy
+from ekorn.common.serialization import Encoder
+from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.connectors.file_system import FileSink
+from ekorn.datastream.state import ValueStateDescriptor
 
 CUSTOMERS = 500
 PRODUCTS = ("acorn", "beechnut", "hazelnut", "walnut")
@@ -81,7 +81,7 @@ def main() -> int:
     options = parser.parse_args()
     orders = int(options.seconds * options.rate)
 
-    with tempfile.TemporaryDirectory(prefix="tamias-demo-") as folder:
+    with tempfile.TemporaryDirectory(prefix="ekorn-demo-") as folder:
         output, checkpoints = Path(folder) / "revenue", Path(folder) / "checkpoints"
         env = StreamExecutionEnvironment.get_execution_environment()
         env.set_parallelism(2)

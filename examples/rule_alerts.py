@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 
-from tamias.common import Types
-from tamias.datastream import DataStream, KeyedBroadcastProcessFunction, StreamExecutionEnvironment
-from tamias.datastream.state import MapStateDescriptor
+from ekorn.common import Types
+from ekorn.datastream import DataStream, KeyedBroadcastProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream.state import MapStateDescriptor
 
 READINGS = 60
 MACHINES = ("press", "oven")

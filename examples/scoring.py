@@ -1,4 +1,4 @@
-"""Scoring with a model in every slot: the model is a file that Tamias brings to the slots, loaded once by each subtask.
+"""Scoring with a model in every slot: the model is a file that Ekorn brings to the slots, loaded once by each subtask.
 
     python examples/scoring.py
 
@@ -14,7 +14,7 @@ import math
 import tempfile
 from pathlib import Path
 
-from tamias.datastream import MapFunction, StreamExecutionEnvironment
+from ekorn.datastream import MapFunction, StreamExecutionEnvironment
 
 CUSTOMERS = 400
 MODEL = {"bias": -3.0, "weights": {"visits": 0.35, "basket": 0.02, "days_away": -0.08}}

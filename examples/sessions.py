@@ -7,9 +7,9 @@ Clicks arrive out of order; the watermark waits five minutes for late clicks. Th
 
 from __future__ import annotations
 
-from tamias.common import Duration, Time, WatermarkStrategy
-from tamias.datastream import ProcessWindowFunction, StreamExecutionEnvironment
-from tamias.datastream.window import EventTimeSessionWindows
+from ekorn.common import Duration, Time, WatermarkStrategy
+from ekorn.datastream import ProcessWindowFunction, StreamExecutionEnvironment
+from ekorn.datastream.window import EventTimeSessionWindows
 
 MINUTE = 60_000
 CLICKS = [  # visitor, page, minute

@@ -15,10 +15,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from tamias.common import Types, WatermarkStrategy
-from tamias.datastream import DataStream, KeyedBroadcastProcessFunction, StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.datastream.state import MapStateDescriptor
+from ekorn.common import Types, WatermarkStrategy
+from ekorn.datastream import DataStream, KeyedBroadcastProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.state import MapStateDescriptor
 
 SHAPES = {"square": "■", "triangle": "▲", "circle": "●", "diamond": "◆"}
 COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34}

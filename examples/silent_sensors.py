@@ -7,10 +7,10 @@ The picture shows the readings of three sensors on an axis of 70 seconds.
 
 from __future__ import annotations
 
-from tamias.common import Types, WatermarkStrategy
-from tamias.common.watermark_strategy import Watermark, WatermarkGenerator
-from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from tamias.datastream.state import ValueStateDescriptor
+from ekorn.common import Types, WatermarkStrategy
+from ekorn.common.watermark_strategy import Watermark, WatermarkGenerator
+from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream.state import ValueStateDescriptor
 
 SILENCE_S = 10
 READINGS = sorted(  # (second, sensor): attic stops for a while, cellar for good, garden never

@@ -11,10 +11,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from tamias.common import Configuration, JobClient, Types
-from tamias.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
-from tamias.datastream.state import ListStateDescriptor
-from tamias.table import Row
+from ekorn.common import Configuration, JobClient, Types
+from ekorn.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
+from ekorn.datastream.state import ListStateDescriptor
+from ekorn.table import Row
 
 
 class Visits(KeyedProcessFunction):

@@ -7,10 +7,10 @@ The picture shows the three best pages of each minute as bars.
 
 from __future__ import annotations
 
-from tamias.common import Time, WatermarkStrategy
-from tamias.datastream import AggregateFunction, StreamExecutionEnvironment, WindowFunction
-from tamias.datastream.functions import ProcessAllWindowFunction
-from tamias.datastream.window import TumblingEventTimeWindows
+from ekorn.common import Time, WatermarkStrategy
+from ekorn.datastream import AggregateFunction, StreamExecutionEnvironment, WindowFunction
+from ekorn.datastream.functions import ProcessAllWindowFunction
+from ekorn.datastream.window import TumblingEventTimeWindows
 
 PAGES = ("/nuts", "/cart", "/help", "/about", "/")
 VIEWS = 3_000

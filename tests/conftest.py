@@ -120,5 +120,5 @@ def pytest_collection_finish() -> None:
 def desk_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Name a folder of this test's own where other processes reach its jobs; the path is short, as sockets need it."""
     with tempfile.TemporaryDirectory(prefix="t-") as short:
-        monkeypatch.setenv("TAMIAS_RUNTIME_DIR", f"{short}/run")
+        monkeypatch.setenv("EKORN_RUNTIME_DIR", f"{short}/run")
         yield Path(short, "run")

@@ -9,13 +9,13 @@ from pathlib import Path, PurePath
 
 
 def by_room(report: Path) -> dict[str, tuple[int, int]]:
-    """Return covered and total statements of each folder or module directly below `tamias`."""
+    """Return covered and total statements of each folder or module directly below `ekorn`."""
     counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     for name, file in json.loads(report.read_text())["files"].items():
         parts = PurePath(name).parts
-        if "tamias" not in parts:
+        if "ekorn" not in parts:
             continue  # a module that a test wrote and imported below the package
-        room = parts[parts.index("tamias") + 1].removesuffix(".py")
+        room = parts[parts.index("ekorn") + 1].removesuffix(".py")
         counts[room][0] += file["summary"]["covered_lines"]
         counts[room][1] += file["summary"]["num_statements"]
     return {room: (covered, total) for room, (covered, total) in counts.items() if total}

@@ -1,4 +1,4 @@
-"""The import statements of `src/tamias`, read from the source text: no module is imported to find them."""
+"""The import statements of `src/ekorn`, read from the source text: no module is imported to find them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-SOURCE = Path(__file__).resolve().parent.parent / "src" / "tamias"
+SOURCE = Path(__file__).resolve().parent.parent / "src" / "ekorn"
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ def source_files() -> list[Path]:
 
 def module_name(path: Path) -> str:
     """Return the dotted name of the module that a file holds."""
-    parts = ("tamias", *path.relative_to(SOURCE).with_suffix("").parts)
+    parts = ("ekorn", *path.relative_to(SOURCE).with_suffix("").parts)
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
@@ -76,7 +76,7 @@ def _imported(node: ast.Import | ast.ImportFrom, package: str) -> list[str]:
 def _is_module(name: str) -> bool:
     top, *below = name.split(".")
     path = SOURCE.joinpath(*below)
-    return top == "tamias" and (path.with_suffix(".py").is_file() or (path / "__init__.py").is_file())
+    return top == "ekorn" and (path.with_suffix(".py").is_file() or (path / "__init__.py").is_file())
 
 
 def cycles(edges: dict[str, set[str]]) -> list[list[str]]:

@@ -10,19 +10,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tamias.clock import Clock
-from tamias.common import Configuration, RestartStrategies, Types, WatermarkStrategy
-from tamias.datastream import (
+from ekorn.clock import Clock
+from ekorn.common import Configuration, RestartStrategies, Types, WatermarkStrategy
+from ekorn.datastream import (
     DataStream,
     ExternalizedCheckpointRetention,
     KeyedProcessFunction,
     StreamExecutionEnvironment,
 )
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiter, RateLimiterStrategy
-from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from tamias.driver.submit import jobs_submitted_by, submit
-from tamias.graph.job_graph import JobGraph
-from tamias.testing.process_engine import ProcessEngine
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiter, RateLimiterStrategy
+from ekorn.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from ekorn.driver.submit import jobs_submitted_by, submit
+from ekorn.graph.job_graph import JobGraph
+from ekorn.testing.process_engine import ProcessEngine
 
 WAIT_S = 60.0
 

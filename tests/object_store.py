@@ -8,8 +8,8 @@ import contextlib
 import random
 import threading
 
-from tamias.storage.remote import RemoteFiles
-from tamias.storage.retry import Patience, is_final
+from ekorn.storage.remote import RemoteFiles
+from ekorn.storage.retry import Patience, is_final
 
 
 class FakeObjects:

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 _OPENSSL = (
-    "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=tamias "
+    "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=ekorn "
     "-addext subjectAltName=IP:127.0.0.1 -keyout - -out -"
 )
 

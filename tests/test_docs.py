@@ -1,4 +1,4 @@
-"""Pages name only what exists: linked files, modules of `src/tamias`, tests, make targets."""
+"""Pages name only what exists: linked files, modules of `src/ekorn`, tests, make targets."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tests.manual.blocks import FENCE, LANGUAGES, blocks_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-BASES = [ROOT, ROOT / "src", ROOT / "src" / "tamias", ROOT / "tests"]
+BASES = [ROOT, ROOT / "src", ROOT / "src" / "ekorn", ROOT / "tests"]
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 PATH = re.compile(r"`([\w./-]+/[\w.-]+\.py|[\w-]+\.py|(?:src|tests|examples|benchmarks|docs)/[\w./-]*)(?:::(\w+))?`")
 ALSO = re.compile(r"`(?:[\w./-]+\.py)?::(\w+)`")
-IMPORT = re.compile(r"(?:from|import) (tamias\.\w+)")
+IMPORT = re.compile(r"(?:from|import) (ekorn\.\w+)")
 PUBLIC = re.compile(
-    r"tamias\.(common|dataset|datastream|errors|pyflink|queryable|service|state_processor|table|testing)"
+    r"ekorn\.(common|dataset|datastream|errors|pyflink|queryable|service|state_processor|table|testing)"
 )
 TARGET = re.compile(r"`make ([\w-]+)`")
 
@@ -59,7 +59,7 @@ def test_every_block_of_a_page_says_what_it_is(page: Path) -> None:
 def test_commands_and_settings_of_a_page_are_in_fences(page: Path) -> None:
     """An indented block has no language, so no test would run it."""
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
-    commands = re.findall(r"^ {4,}((?:head|pip|tamias|python|make|git)[ .].*)$", text, re.MULTILINE)
+    commands = re.findall(r"^ {4,}((?:head|pip|ekorn|python|make|git)[ .].*)$", text, re.MULTILINE)
     assert not commands, f"{page.relative_to(ROOT)}: put into a fence: {commands}"
 
 
@@ -107,7 +107,7 @@ def test_the_scoreboard_counts_its_rows() -> None:
 
 def test_every_operator_state_of_the_runtime_is_described() -> None:
     described = (ROOT / "docs" / "formats" / "operator-state.md").read_text(encoding="utf-8")
-    operators = [path.read_text(encoding="utf-8") for path in (ROOT / "src" / "tamias" / "operators").rglob("*.py")]
+    operators = [path.read_text(encoding="utf-8") for path in (ROOT / "src" / "ekorn" / "operators").rglob("*.py")]
     names = {name for text in operators for name in re.findall(r'ListStateDescriptor\("(_[\w/]+)"', text)}
     assert len(names) > 7
     assert not [name for name in names if f"| `{name}`" not in described]

@@ -1,4 +1,4 @@
-"""Every example in a docstring of tamias runs and gives the result that it shows."""
+"""Every example in a docstring of ekorn runs and gives the result that it shows."""
 
 import ast
 import doctest

@@ -2,14 +2,15 @@ import pickle
 
 import pytest
 
-from tamias import errors
-from tamias.codegen.blame import user_error
-from tamias.errors import (
+from ekorn import errors
+from ekorn.codegen.blame import user_error
+from ekorn.errors import (
     CheckpointFailed,
     ConfigurationError,
     CorruptFileError,
     DamagedBlob,
     DatabaseError,
+    EkornError,
     HttpLookupError,
     InvalidKeyError,
     JobCancelledError,
@@ -24,13 +25,12 @@ from tamias.errors import (
     StateMigrationException,
     StateNotKeyed,
     StreamingQueryFailed,
-    TamiasError,
     UnsupportedOperationError,
     UserFunctionError,
     preview,
 )
-from tamias.graph.job_graph import Operator, OperatorId
-from tamias.graph.specs import MapSpec
+from ekorn.graph.job_graph import Operator, OperatorId
+from ekorn.graph.specs import MapSpec
 
 EXAMPLES = [
     InvalidKeyError("('a', [1])", "[1]", "lists are not hashable"),
@@ -69,18 +69,18 @@ def test_every_error_belongs_to_one_tree():
     classes = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, Exception)]
     classes.remove(errors.ProgramWarning)  # it is not raised
     assert len(classes) > 15
-    assert all(issubclass(each, TamiasError) for each in classes)
+    assert all(issubclass(each, EkornError) for each in classes)
 
 
 def test_every_error_is_listed_and_shown_by_the_path_that_programs_import_it_from():
     classes = {name: value for name, value in vars(errors).items() if isinstance(value, type)}
     assert classes.keys() <= set(errors.__all__)
-    wrong = [name for name, value in classes.items() if value.__module__ != "tamias.errors"]
+    wrong = [name for name, value in classes.items() if value.__module__ != "ekorn.errors"]
     assert not wrong, wrong
 
 
 def test_an_error_that_a_program_derives_keeps_its_own_path():
-    class OutOfStock(TamiasError): ...
+    class OutOfStock(EkornError): ...
 
     assert OutOfStock.__module__ == __name__
 

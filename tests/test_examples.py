@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.testing.by_epoch import by_epoch
-from tamias.testing.local_run import on_local_engine
-from tamias.testing.scripted import run_scripted
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.testing.by_epoch import by_epoch
+from ekorn.testing.local_run import on_local_engine
+from ekorn.testing.scripted import run_scripted
 from tests.example_modules import example
 
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.common import Row
-from tamias.errors import InvalidKeyError
-from tamias.keygroups import (
+from ekorn.common import Row
+from ekorn.errors import InvalidKeyError
+from ekorn.keygroups import (
     default_max_parallelism,
     key_group,
     key_group_of_int,
@@ -108,7 +108,7 @@ def test_a_key_goes_where_it_always_went(key, hashed, group):
 
 def test_another_process_with_another_salt_agrees():
     keys = ["a", ("b", 1), frozenset("abc"), 1.5, (Name("n"), None)]
-    script = "import sys; sys.path[:0] = sys.argv[1:]\nfrom tamias.keygroups import stable_hash\n"
+    script = "import sys; sys.path[:0] = sys.argv[1:]\nfrom ekorn.keygroups import stable_hash\n"
     script += "print([stable_hash(k) for k in ['a', ('b', 1), frozenset('abc'), 1.5, ('n', None)]])"
     command = [sys.executable, "-c", script, *sys.path]
     found = subprocess.run(command, env={"PYTHONHASHSEED": "12345"}, capture_output=True, text=True, check=True)

@@ -57,7 +57,7 @@ def test_imports_go_up():
             continue  # the package itself, which no room holds
         for each in imports_of(path):
             parts = each.module.split(".")
-            if parts[0] != "tamias" or len(parts) == 1 or parts[1] == room:
+            if parts[0] != "ekorn" or len(parts) == 1 or parts[1] == room:
                 continue
             if LINE_OF.get(parts[1], len(LINES)) >= LINE_OF[room]:
                 wrong.append(f"{path.relative_to(SOURCE)}:{each.line} imports {each.module}, which is not above {room}")
@@ -92,7 +92,7 @@ def test_only_the_spark_engine_the_batch_api_and_the_state_sources_know_of_spark
 
 
 def test_the_streaming_api_is_imported_without_spark():
-    program = "import sys; sys.modules['pyspark'] = None; import tamias.datastream, tamias.common"
+    program = "import sys; sys.modules['pyspark'] = None; import ekorn.datastream, ekorn.common"
     subprocess.run([sys.executable, "-c", program], check=True, env={"PYTHONPATH": str(SOURCE.parent)})
 
 

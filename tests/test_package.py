@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-import tamias
+import ekorn
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -45,7 +45,7 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv.create(folder, with_pip=False, symlinks=True)
     pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python")]
     install = [*pip, "install", "--quiet", "--no-deps", "--no-index", str(wheel)]
-    # With PYTHONPATH, which a Spark session sets in its driver, pip would find tamias in the repository's `src`.
+    # With PYTHONPATH, which a Spark session sets in its driver, pip would find ekorn in the repository's `src`.
     done = subprocess.run(install, env=away_from_the_repository(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     packages = folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
@@ -78,9 +78,9 @@ def test_the_wheel_holds_what_is_not_python_too(wheel: Path) -> None:
         names = set(content.namelist())
         (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
         described = content.read(metadata).decode()
-    assert {"tamias/py.typed", "tamias/engine/spark/driver_side/log4j2.properties"} <= names
-    assert f"tamias-{tamias.__version__}.dist-info/licenses/LICENSE" in names
-    assert f"\nVersion: {tamias.__version__}\n" in described
+    assert {"ekorn/py.typed", "ekorn/engine/spark/driver_side/log4j2.properties"} <= names
+    assert f"ekorn-{ekorn.__version__}.dist-info/licenses/LICENSE" in names
+    assert f"\nVersion: {ekorn.__version__}\n" in described
     assert "\nLicense-Expression: Apache-2.0\n" in described
     assert not any(name.startswith(("tests", "examples", "benchmarks")) for name in names)
 
@@ -92,9 +92,9 @@ def test_every_module_of_the_sources_is_in_the_wheel(wheel: Path) -> None:
 
 
 def test_the_command_prints_the_version(environment: Path, tmp_path: Path) -> None:
-    where = run(environment, "python", "-c", "import tamias; print(tamias.__file__)", cwd=tmp_path)
+    where = run(environment, "python", "-c", "import ekorn; print(ekorn.__file__)", cwd=tmp_path)
     assert where.startswith(str(environment))
-    assert run(environment, "tamias", "--version", cwd=tmp_path) == f"tamias {tamias.__version__}\n"
+    assert run(environment, "ekorn", "--version", cwd=tmp_path) == f"ekorn {ekorn.__version__}\n"
 
 
 @pytest.mark.spark
@@ -102,7 +102,7 @@ def test_the_first_program_of_the_readme_runs_from_the_wheel(environment: Path, 
     found = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert found is not None
     program = tmp_path / "first.py"
-    program.write_text(f"{found[1]}\nimport tamias\nprint(tamias.__file__)\n")
+    program.write_text(f"{found[1]}\nimport ekorn\nprint(ekorn.__file__)\n")
     lines = run(environment, "python", str(program), cwd=tmp_path).splitlines()
     assert lines[-1].startswith(str(environment))
     assert sorted(line.split("> ")[1] for line in lines[:-1]) == ["('acorn', 1)", "('acorn', 2)", "('walnut', 1)"]

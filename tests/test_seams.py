@@ -31,7 +31,7 @@ REASONS = {
         "connectors/kafka/test_jars.py": ["set tests.services.kafka.jars.sleep", "set urllib.request.urlopen"],
         "connectors/test_file_sink.py": ["set os.fsync", "set fcntl.flock"],
         "engine/test_local_pool.py": ["set local_pool.ChildSlotProcess", "set local_pool.SlotHandle"],
-        "engine/test_registering_pool.py": ["set tamias.engine.spark.task_side.launch_slots.subprocess.Popen"],
+        "engine/test_registering_pool.py": ["set ekorn.engine.spark.task_side.launch_slots.subprocess.Popen"],
         "slot/test_cached_files.py": ["set os.rename"],
         "storage/power_loss.py": ["set os.fsync"],
         "storage/test_durable.py": ["set os.link"],
@@ -45,7 +45,7 @@ REASONS = {
         "driver/test_rescaling.py": ["set tempfile.tempdir"],
         "engine/test_registering_pool.py": ["set tempfile.tempdir", "set tempfile.tempdir"],
         "pyflink/conftest.py": ["set sys.argv", "set sys.path", "set logging.getLogger('py4j').level"],
-        "pyflink/test_alias.py": ["set tamias.common.__path__"],
+        "pyflink/test_alias.py": ["set ekorn.common.__path__"],
         "spark/test_jobs.py": ["set tempfile.tempdir"],
         "state_processor/test_command_mistakes.py": ["set sys.stdout"],
         "state_processor/test_spooled_entries.py": ["set tempfile.tempdir", "set tempfile.tempdir"],
@@ -74,7 +74,7 @@ REASONS = {
     "a whole job runs with a constant of the house made small, so that its seams fall everywhere": {
         "connectors/test_file_sink.py": ["set part_files._BUFFER_BYTES"],
         "connectors/test_file_sink_power_loss.py": ["set part_files._BUFFER_BYTES"],
-        "connectors/test_sources.py": ["set tamias.connectors.file_bytes.PIECE_BYTES"],
+        "connectors/test_sources.py": ["set ekorn.connectors.file_bytes.PIECE_BYTES"],
         "operators/windows/sliced_programs.py": ["set layout_choice.slices_pay", "set layout_choice.slices_pay"],
         "state/test_backends_machine.py": ["set rocksdb_lists._PIECE", "set rocksdb_maps._EAGER"],
         "state/test_rocksdb_files.py": ["set Shared.in_slot"],
@@ -84,9 +84,9 @@ REASONS = {
         "connectors/test_sources.py": ["set file_source.list_files"],
         "driver/test_savepoints.py": ["set snapshot_writer.open_files"],
         "slot/test_cached_files.py": [
-            "set tamias.engine.slots.slot_engine.send_files",
-            "set tamias.engine.slots.slot_engine.send_files",
-            "set tamias.engine.slots.slot_engine.send_files",
+            "set ekorn.engine.slots.slot_engine.send_files",
+            "set ekorn.engine.slots.slot_engine.send_files",
+            "set ekorn.engine.slots.slot_engine.send_files",
         ],
     },
     "the choice of an engine is tested without the Spark that the engine needs": {
@@ -107,7 +107,7 @@ REASONS = {
             "calls._batches._waits_for",
         ],
         "slot/test_host.py": ["set host.subtasks[subtask].checkpoint_aborted"],
-        "web/test_gate.py": ["set tamias.web.gate.hmac.compare_digest"],
+        "web/test_gate.py": ["set ekorn.web.gate.hmac.compare_digest"],
     },
     "what must not be left in memory is held privately": {
         "driver/test_query_answers.py": ["self.answers._thread"],
@@ -140,7 +140,7 @@ def test_private_attributes_and_patches_are_found(tmp_path):
         "def test(monkeypatch, backend):\n"
         "    assert Own()._own and backend._heap and backend.__doc__\n"
         "    monkeypatch.setattr(backend, 'limit', 1)\n"
-        "    monkeypatch.setattr('tamias.slot.link.LIMIT', 1)\n"
+        "    monkeypatch.setattr('ekorn.slot.link.LIMIT', 1)\n"
         "    with mock.patch.object(backend, 'pays', None): pass\n"
         "    monkeypatch.setenv('A', 'b')\n"
     )
@@ -148,7 +148,7 @@ def test_private_attributes_and_patches_are_found(tmp_path):
         "backend._heap",
         "set backend.limit",
         "set backend.pays",
-        "set tamias.slot.link.LIMIT",
+        "set ekorn.slot.link.LIMIT",
     ]
 
 

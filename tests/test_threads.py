@@ -1,4 +1,4 @@
-"""Every thread that tamias starts is a daemon: a thread that hangs in user code does not keep its process alive."""
+"""Every thread that ekorn starts is a daemon: a thread that hangs in user code does not keep its process alive."""
 
 import ast
 from pathlib import Path

@@ -17,16 +17,16 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
-from tamias.common import Configuration, DoubleMaximum, LongCounter, Types, WatermarkStrategy
-from tamias.config.service_settings import ServiceSettings
-from tamias.config.web_settings import WebSettings
-from tamias.datastream import MapFunction, RuntimeContext, StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.rest.driver_web import WEB
-from tamias.service.job_process import end_process
-from tamias.service.service_client import ServiceClient
-from tamias.service.service_process import StandingService
-from tamias.testing.local_run import on_local_engine
+from ekorn.common import Configuration, DoubleMaximum, LongCounter, Types, WatermarkStrategy
+from ekorn.config.service_settings import ServiceSettings
+from ekorn.config.web_settings import WebSettings
+from ekorn.datastream import MapFunction, RuntimeContext, StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.rest.driver_web import WEB
+from ekorn.service.job_process import end_process
+from ekorn.service.service_client import ServiceClient
+from ekorn.service.service_process import StandingService
+from ekorn.testing.local_run import on_local_engine
 
 FOLDER = Path(__file__).parent
 VIEWS = [
@@ -37,10 +37,10 @@ SECONDS_OF_FIGURES = 20
 
 PROGRAM = """
 import sys
-from tamias.common import WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.testing.local_run import on_local_engine
+from ekorn.common import WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.testing.local_run import on_local_engine
 
 name, count = sys.argv[1:]
 env = StreamExecutionEnvironment.get_execution_environment()
@@ -86,14 +86,14 @@ def _discounted(order: int) -> int:
 def main() -> None:
     """Run the job and take the pictures."""
     folder = tempfile.mkdtemp()
-    log = logging.getLogger("tamias")
+    log = logging.getLogger("ekorn")
     log.setLevel(logging.INFO)
     handler = logging.FileHandler(Path(folder) / "driver.log")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     log.addHandler(handler)
     settings = {
-        "tamias.web": "auto",
-        "tamias.web.authentication": "none",
+        "ekorn.web": "auto",
+        "ekorn.web.authentication": "none",
         "execution.checkpointing.interval": "1 s",
         "execution.checkpointing.dir": f"{folder}/checkpoints",
         "queryable-state.enable": "true",

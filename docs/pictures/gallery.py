@@ -9,7 +9,7 @@ from types import ModuleType
 
 from svg import BLUE, BROWN, FAINT, GREEN, INK, ORANGE, RED, SERIES, VIOLET, Drawing, bars, write_all
 
-from tamias.testing import on_local_engine
+from ekorn.testing import on_local_engine
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

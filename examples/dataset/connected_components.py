@@ -9,7 +9,7 @@ supersteps only the chain still changes, one vertex at a time.
 
 from __future__ import annotations
 
-from tamias.dataset import ExecutionEnvironment
+from ekorn.dataset import ExecutionEnvironment
 
 VERTICES = 400
 CHAIN = 12  # vertices at the end of a chain, where changes travel one vertex in each superstep

@@ -12,9 +12,9 @@ import math
 import random
 from typing import NamedTuple
 
-from tamias.dataset import DataSet, ExecutionEnvironment
-from tamias.datastream import RuntimeContext
-from tamias.datastream.functions import MapFunction
+from ekorn.dataset import DataSet, ExecutionEnvironment
+from ekorn.datastream import RuntimeContext
+from ekorn.datastream.functions import MapFunction
 
 SUPERSTEPS = 12
 

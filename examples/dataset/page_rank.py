@@ -8,7 +8,7 @@ changed by more than a small amount. The pages and their links stay the same: th
 
 from __future__ import annotations
 
-from tamias.dataset import ExecutionEnvironment
+from ekorn.dataset import ExecutionEnvironment
 
 PAGES = 30
 DAMPING = 0.85

@@ -13,7 +13,7 @@ import random
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tamias.dataset import DataSet, ExecutionEnvironment, Order
+from ekorn.dataset import DataSet, ExecutionEnvironment, Order
 
 START = datetime.date(1995, 1, 1)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tamias.dataset import ExecutionEnvironment
+from ekorn.dataset import ExecutionEnvironment
 
 ROADS = [
     ("harbour", "market"),

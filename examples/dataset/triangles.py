@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from tamias.dataset import DataSet, ExecutionEnvironment
+from ekorn.dataset import DataSet, ExecutionEnvironment
 
 VERTICES = 40
 

@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tamias.dataset import DataSet, ExecutionEnvironment
+from ekorn.dataset import DataSet, ExecutionEnvironment
 
 WORDS = ("editors", "oscillations", "convection")
 LEAST_RANK = 40

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from tamias.dataset import DataSet, ExecutionEnvironment, Order
+from ekorn.dataset import DataSet, ExecutionEnvironment, Order
 
 TEXT = """\
 To be, or not to be, that is the question:

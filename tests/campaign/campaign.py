@@ -14,7 +14,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from tamias.errors import (
+from ekorn.errors import (
     CorruptFileError,
     Fenced,
     JobHasFinished,
@@ -204,7 +204,7 @@ class Campaign:
             host=self._host,
         )
         environment = {
-            "TAMIAS_FAULT": ",".join(faults),
+            "EKORN_FAULT": ",".join(faults),
             MARKS: str(self._marks),
             CONTROL: str(self._control),
             "PYTHONFAULTHANDLER": "1",

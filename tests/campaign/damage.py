@@ -103,7 +103,7 @@ def _spoil(path: Path, how: str, chance: random.Random) -> None:
 
 def _replace(path: Path, others: list[Path], chance: random.Random) -> None:
     found = sorted(other for other in others if other.read_bytes() != path.read_bytes())
-    path.write_bytes(chance.choice(found).read_bytes() if found else b"TAMSTATE" + chance.randbytes(40))
+    path.write_bytes(chance.choice(found).read_bytes() if found else b"EKOSTATE" + chance.randbytes(40))
 
 
 def _clutter(job: Path, chance: random.Random) -> None:
@@ -114,7 +114,7 @@ def _clutter(job: Path, chance: random.Random) -> None:
     (job / "shared" / "notes.txt").write_text("do not delete")
     unfinished = job / f"chk-{10_000 + chance.randrange(100)}"
     unfinished.mkdir(exist_ok=True)
-    (unfinished / "10000-v0-s0-a9.9-00").write_bytes(b"TAMSTATE half of")
+    (unfinished / "10000-v0-s0-a9.9-00").write_bytes(b"EKOSTATE half of")
     (job / "taskowned").mkdir(exist_ok=True)
 
 

@@ -20,12 +20,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tamias import errors
-from tamias.common import Configuration, RestartStrategies
-from tamias.datastream import DataStream, ExternalizedCheckpointRetention, StreamExecutionEnvironment
-from tamias.errors import JobCancelledError, JobExecutionError, TamiasError, UserFunctionError
-from tamias.slot.deployment_codec import call_in_slots
-from tamias.testing.process_engine import on_process_engine
+from ekorn import errors
+from ekorn.common import Configuration, RestartStrategies
+from ekorn.datastream import DataStream, ExternalizedCheckpointRetention, StreamExecutionEnvironment
+from ekorn.errors import EkornError, JobCancelledError, JobExecutionError, UserFunctionError
+from ekorn.slot.deployment_codec import call_in_slots
+from ekorn.testing.process_engine import on_process_engine
 from tests.campaign.faulty_storage import CONTROL, register
 from tests.campaign.inputs import read_numbers
 from tests.campaign.jobs import ALL_KINDS, PIPELINES, REGIONS, draw_pipeline, held_up
@@ -92,10 +92,10 @@ def environment(run: Run) -> StreamExecutionEnvironment:
         "state.backend.async": str(run.asynchronous).lower(),
         "heartbeat.interval": "100 ms",
         "heartbeat.timeout": f"{run.heartbeat_timeout_ms} ms",
-        "tamias.epoch.stall-timeout": f"{run.stall_timeout_ms} ms",
-        "tamias.checkpoint.owner-lease": f"{LEASE_MS} ms",
-        "tamias.epoch.target-ms": "100",
-        "tamias.execution": run.execution,
+        "ekorn.epoch.stall-timeout": f"{run.stall_timeout_ms} ms",
+        "ekorn.checkpoint.owner-lease": f"{LEASE_MS} ms",
+        "ekorn.epoch.target-ms": "100",
+        "ekorn.execution": run.execution,
         "execution.checkpointing.unaligned.enabled": str(run.unaligned).lower(),
         "execution.checkpointing.aligned-checkpoint-timeout": f"{run.aligned_timeout_ms} ms",
         **spark_settings(run),
@@ -146,7 +146,7 @@ def spark_settings(run: Run) -> dict[str, str]:
         case "spark":
             return {"spark.master": run.master}
         case "cluster":
-            passed_on = ("TAMIAS_FAULT", "TAMIAS_FAULT_DIR", CONTROL, "PYTHONPATH")
+            passed_on = ("EKORN_FAULT", "EKORN_FAULT_DIR", CONTROL, "PYTHONPATH")
             return {
                 "spark.master": run.master,
                 "spark.driver.host": "127.0.0.1",
@@ -218,7 +218,7 @@ def main() -> None:
             threading.Thread(target=watch, args=(client, enough), daemon=True).start()
             with contextlib.suppress(JobCancelledError):  # nobody cancels a job whose output is not complete
                 client.get_job_execution_result().result()
-        except TamiasError as error:
+        except EkornError as error:
             say(failed=f"{type(error).__name__}: {error}", kinds=kinds_of(error))
             sys.exit(3)
         p = client.get_progress()

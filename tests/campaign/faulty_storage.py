@@ -1,6 +1,6 @@
 """A storage that fails on demand, in every process of a job: a directory behind the scheme `faulty://`.
 
-At every call it reads the faults to inject from the JSON file that `TAMIAS_FAULTY_CONTROL` names:
+At every call it reads the faults to inject from the JSON file that `EKORN_FAULTY_CONTROL` names:
 
     {"rate": 0.1, "error": "EIO"}      one call in ten fails, half of those calls after they took effect
     {"rate": 1.0, "error": "ENOSPC"}   the disk is full: no write works
@@ -24,7 +24,7 @@ from typing import Any
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
-CONTROL = "TAMIAS_FAULTY_CONTROL"
+CONTROL = "EKORN_FAULTY_CONTROL"
 _chance = random.Random(os.getpid())
 _WRITES_ONLY = ("ENOSPC", "EROFS")
 

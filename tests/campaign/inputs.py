@@ -6,12 +6,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tamias.common import Duration, SimpleStringSchema, Types, WatermarkStrategy
-from tamias.common.watermark_strategy import TimestampAssigner
-from tamias.datastream import DataStream, MapFunction, StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.datastream.connectors.jdbc import JdbcSource
-from tamias.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource, KafkaTopicPartition
+from ekorn.common import Duration, SimpleStringSchema, Types, WatermarkStrategy
+from ekorn.common.watermark_strategy import TimestampAssigner
+from ekorn.datastream import DataStream, MapFunction, StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.connectors.jdbc import JdbcSource
+from ekorn.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource, KafkaTopicPartition
 from tests.campaign.places import Places
 from tests.spark.every_kind import NumberIsTime
 

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tamias.common import Time, Types
-from tamias.datastream import DataStream, KeyedProcessFunction
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.datastream.window import TumblingEventTimeWindows
+from ekorn.common import Time, Types
+from ekorn.datastream import DataStream, KeyedProcessFunction
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.datastream.window import TumblingEventTimeWindows
 from tests.campaign.outputs import written_lines
 from tests.live_jobs import Tally, expected_tally
 from tests.spark import every_kind

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tamias.errors import SparkSessionLostError
+from ekorn.errors import SparkSessionLostError
 from tests.campaign.driver_life import Driver
 from tests.campaign.schedules import Act
 from tests.live_jobs import process_state
@@ -18,7 +18,7 @@ from tests.spark.standalone_cluster import Cluster
 
 PER_SECOND = 250  # less than without Spark: an epoch takes longer
 STALL_TIMEOUT_MS = 8_000  # longer than Spark takes to start its first Python worker
-MARKS = "TAMIAS_FAULT_DIR"  # a variable that every process of a campaign has, with a folder of its own
+MARKS = "EKORN_FAULT_DIR"  # a variable that every process of a campaign has, with a folder of its own
 
 
 class SparkProcesses:

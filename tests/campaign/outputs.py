@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from tamias.common import Row, SimpleStringSchema, Types
-from tamias.common.serialization import Encoder
-from tamias.connectors.jdbc.databases import database_of
-from tamias.datastream import DataStream
-from tamias.datastream.connectors.base import DeliveryGuarantee
-from tamias.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy, StreamingFileSink
-from tamias.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
-from tamias.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
+from ekorn.common import Row, SimpleStringSchema, Types
+from ekorn.common.serialization import Encoder
+from ekorn.connectors.jdbc.databases import database_of
+from ekorn.datastream import DataStream
+from ekorn.datastream.connectors.base import DeliveryGuarantee
+from ekorn.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy, StreamingFileSink
+from ekorn.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
+from ekorn.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
 from tests.campaign.places import Places
 from tests.services.kafka.topics import lines_by_partition
 

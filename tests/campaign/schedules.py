@@ -1,7 +1,7 @@
 """Schedules: everything that a seed decides before anything runs.
 
 A schedule is a job with its settings, and scenes. A scene is one life of a driver: faults at named points of the
-protocol (`tamias/faults.py`), acts while the driver runs, and damage to the checkpoints after its end.
+protocol (`ekorn/faults.py`), acts while the driver runs, and damage to the checkpoints after its end.
 """
 
 from __future__ import annotations

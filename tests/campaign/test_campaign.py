@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tamias.errors import Fenced, JobExecutionError, UserFunctionError
+from ekorn.errors import Fenced, JobExecutionError, UserFunctionError
 from tests.campaign.campaign import run_schedule
 from tests.campaign.driver import kinds_of
 from tests.campaign.jobs import KINDS
@@ -192,7 +192,7 @@ def test_the_summary_counts_what_happened_and_names_schedules_in_which_nothing_d
 def test_an_error_is_known_by_its_class_and_by_those_of_its_causes() -> None:
     failed = JobExecutionError("job", "no longer the owner")
     failed.cause = Fenced("/checkpoints", 3)
-    assert {"JobExecutionError", "Fenced", "CheckpointError", "TamiasError"} <= {*kinds_of(failed)}
+    assert {"JobExecutionError", "Fenced", "CheckpointError", "EkornError"} <= {*kinds_of(failed)}
     failed.cause = UserFunctionError("sink", None, 0, None, "Traceback ...", "SinkFilesMissing")
     assert {"UserFunctionError", "SinkFilesMissing", "RestoreError"} <= {*kinds_of(failed)}
     assert "CorruptFileError" not in kinds_of(failed)

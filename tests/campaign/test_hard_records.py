@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common import RestartStrategies, Types
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.functions import MapFunction
-from tamias.errors import JobExecutionError
-from tamias.testing.process_engine import on_process_engine
+from ekorn.common import RestartStrategies, Types
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.functions import MapFunction
+from ekorn.errors import JobExecutionError
+from ekorn.testing.process_engine import on_process_engine
 
 RESTARTS = 2
 

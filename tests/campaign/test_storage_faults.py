@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tamias.common.job_status import JobStatus
-from tamias.testing.local_run import on_local_engine
+from ekorn.common.job_status import JobStatus
+from ekorn.testing.local_run import on_local_engine
 from tests.campaign import damage
 from tests.campaign.driver import Run, environment
 from tests.campaign.driver_life import Driver
@@ -66,7 +66,7 @@ def disk() -> Iterator[Disk]:
 def start(zygote: Zygote, folder: Path, checkpoints: str, *, environment: dict[str, str] | None = None, **run: Any):
     settings: dict[str, Any] = {"records": RECORDS, "per_second": 800, "job_id": uuid.uuid4().hex} | run
     wanted = Run(kind="allround", output=str(folder / "out"), checkpoints=checkpoints, **settings)
-    return Driver(zygote, wanted, folder, {"TAMIAS_FAULT": "", **(environment or {})})
+    return Driver(zygote, wanted, folder, {"EKORN_FAULT": "", **(environment or {})})
 
 
 def finish(driver: Driver, folder: Path, records: int = RECORDS) -> None:

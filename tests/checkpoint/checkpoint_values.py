@@ -4,16 +4,16 @@ import random
 
 from hypothesis import strategies as st
 
-from tamias.checkpoint.checkpoint_directory import CheckpointDirectory
-from tamias.checkpoint.driver_process import Driver
-from tamias.checkpoint.file_names import SnapshotNames
-from tamias.checkpoint.metadata import assemble
-from tamias.graph.job_graph import Exchange, ExecutionSettings, JobGraph, Operator, OperatorId, Vertex, VertexId
-from tamias.graph.specs import Forward, MapSpec, SourceFunctionSpec
-from tamias.keygroups import key_group_range
-from tamias.state.snapshots import KeyedFiles, OperatorSnapshot, StateInfo, SubtaskSnapshot
-from tamias.state.state_files import write_state
-from tamias.storage.memory import MemoryFiles
+from ekorn.checkpoint.checkpoint_directory import CheckpointDirectory
+from ekorn.checkpoint.driver_process import Driver
+from ekorn.checkpoint.file_names import SnapshotNames
+from ekorn.checkpoint.metadata import assemble
+from ekorn.graph.job_graph import Exchange, ExecutionSettings, JobGraph, Operator, OperatorId, Vertex, VertexId
+from ekorn.graph.specs import Forward, MapSpec, SourceFunctionSpec
+from ekorn.keygroups import key_group_range
+from ekorn.state.snapshots import KeyedFiles, OperatorSnapshot, StateInfo, SubtaskSnapshot
+from ekorn.state.state_files import write_state
+from ekorn.storage.memory import MemoryFiles
 
 JOB = "0123456789abcdef0123456789abcdef"
 

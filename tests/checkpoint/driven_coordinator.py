@@ -1,7 +1,7 @@
 """A coordinator that a test drives: the times, the ids and the answers are the test's."""
 
-from tamias.checkpoint.coordinator import CheckpointCoordinator
-from tamias.checkpoint.events import (
+from ekorn.checkpoint.coordinator import CheckpointCoordinator
+from ekorn.checkpoint.events import (
     EpochStarting,
     JobStarted,
     MetadataWritten,
@@ -10,9 +10,9 @@ from tamias.checkpoint.events import (
     StartCheckpoint,
     Tick,
 )
-from tamias.checkpoint.schedule import CoordinatorSettings
-from tamias.graph.addresses import SubtaskId
-from tamias.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, StateInfo, SubtaskSnapshot
+from ekorn.checkpoint.schedule import CoordinatorSettings
+from ekorn.graph.addresses import SubtaskId
+from ekorn.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, StateInfo, SubtaskSnapshot
 
 A, B = SubtaskId(0, 0), SubtaskId(0, 1)
 

@@ -5,14 +5,14 @@ import random
 
 import pytest
 
-from tamias.checkpoint.checkpoint_choice import choose_checkpoint
-from tamias.checkpoint.file_verification import verify_files
-from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
-from tamias.errors import CheckpointError, CorruptFileError, RestoreError
-from tamias.state.snapshots import KeyedFiles, OperatorSnapshot
-from tamias.state.state_files import write_state
-from tamias.storage.local import LocalFiles
-from tamias.storage.memory import MemoryFiles
+from ekorn.checkpoint.checkpoint_choice import choose_checkpoint
+from ekorn.checkpoint.file_verification import verify_files
+from ekorn.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
+from ekorn.errors import CheckpointError, CorruptFileError, RestoreError
+from ekorn.state.snapshots import KeyedFiles, OperatorSnapshot
+from ekorn.state.state_files import write_state
+from ekorn.storage.local import LocalFiles
+from ekorn.storage.memory import MemoryFiles
 from tests.checkpoint.checkpoint_values import JOB, all_files, graph, metadata, opened, vertex
 from tests.checkpoint.faulty_files import Fault, FaultyFiles
 

@@ -6,15 +6,15 @@ import threading
 
 import pytest
 
-from tamias.checkpoint.checkpoint_directory import AbandonedCheckpoint, CheckpointDirectory, Listing
-from tamias.checkpoint.file_names import SnapshotNames, created_for
-from tamias.checkpoint.janitor import Janitor
-from tamias.checkpoint.metadata_file import decode_metadata, encode_metadata
-from tamias.checkpoint.restore_point import resolve
-from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError, Fenced, RestoreError
-from tamias.state.state_files import read_state
-from tamias.storage.local import LocalFiles
-from tamias.storage.memory import MemoryFiles
+from ekorn.checkpoint.checkpoint_directory import AbandonedCheckpoint, CheckpointDirectory, Listing
+from ekorn.checkpoint.file_names import SnapshotNames, created_for
+from ekorn.checkpoint.janitor import Janitor
+from ekorn.checkpoint.metadata_file import decode_metadata, encode_metadata
+from ekorn.checkpoint.restore_point import resolve
+from ekorn.errors import CheckpointError, ConfigurationError, CorruptFileError, Fenced, RestoreError
+from ekorn.state.state_files import read_state
+from ekorn.storage.local import LocalFiles
+from ekorn.storage.memory import MemoryFiles
 from tests.checkpoint.checkpoint_values import JOB, all_files, driver, graph, metadata, opened, vertex
 from tests.checkpoint.faulty_files import Fault, FaultyFiles
 from tests.object_store import FakeObjects, object_store

@@ -5,8 +5,8 @@
 
 import pytest
 
-from tamias.checkpoint.coordinator import CheckpointCoordinator
-from tamias.checkpoint.events import (
+from ekorn.checkpoint.coordinator import CheckpointCoordinator
+from ekorn.checkpoint.events import (
     BarrierPassed,
     CheckpointRequested,
     DiscardFiles,
@@ -22,9 +22,9 @@ from tamias.checkpoint.events import (
     StartCheckpoint,
     WriteMetadata,
 )
-from tamias.checkpoint.schedule import CoordinatorSettings
-from tamias.errors import ConfigurationError
-from tamias.graph.addresses import SubtaskId
+from ekorn.checkpoint.schedule import CoordinatorSettings
+from ekorn.errors import ConfigurationError
+from ekorn.graph.addresses import SubtaskId
 from tests.checkpoint.driven_coordinator import A, B, Driven, kinds, snapshot
 
 # ------------------------------------------------------------------------------------------ the cycle

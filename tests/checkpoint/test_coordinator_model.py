@@ -6,8 +6,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tamias.checkpoint.coordinator import CheckpointCoordinator
-from tamias.checkpoint.events import (
+from ekorn.checkpoint.coordinator import CheckpointCoordinator
+from ekorn.checkpoint.events import (
     BarrierPassed,
     CheckpointRequested,
     DiscardFiles,
@@ -25,9 +25,9 @@ from tamias.checkpoint.events import (
     Tick,
     WriteMetadata,
 )
-from tamias.checkpoint.schedule import CoordinatorSettings
-from tamias.graph.addresses import SubtaskId
-from tamias.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, SubtaskSnapshot
+from ekorn.checkpoint.schedule import CoordinatorSettings
+from ekorn.graph.addresses import SubtaskId
+from ekorn.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, SubtaskSnapshot
 from tests.examples_by_profile import examples
 
 SUBTASKS = frozenset({SubtaskId(0, 0), SubtaskId(0, 1), SubtaskId(1, 0)})

@@ -2,15 +2,15 @@
 
 import pytest
 
-from tamias.checkpoint.events import (
+from ekorn.checkpoint.events import (
     CheckpointRequested,
     EpochStarting,
     JobFailed,
     JobStarted,
     StartCheckpoint,
 )
-from tamias.checkpoint.schedule import CoordinatorSettings
-from tamias.errors import ConfigurationError
+from ekorn.checkpoint.schedule import CoordinatorSettings
+from ekorn.errors import ConfigurationError
 from tests.checkpoint.driven_coordinator import A, B, Driven, kinds
 
 

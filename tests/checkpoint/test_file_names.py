@@ -1,7 +1,7 @@
 """Which files of a snapshot were created for its checkpoint: nothing else refers to them until it is complete."""
 
-from tamias.checkpoint.file_names import files_created_for
-from tamias.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, SubtaskSnapshot
+from ekorn.checkpoint.file_names import files_created_for
+from ekorn.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, SubtaskSnapshot
 
 
 def file(path: str | None) -> StateFile:

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
-from tamias.checkpoint.metadata_file import decode_metadata, encode_metadata
-from tamias.checkpoint.restore_plan import plan_restore
-from tamias.errors import RestoreError
-from tamias.graph.addresses import SubtaskId
-from tamias.graph.job_graph import JobGraph
-from tamias.graph.specs import Broadcast, Custom, Global, Hash, Partitioning, Rebalance, Shuffle
-from tamias.state.snapshots import InFlightFiles, OperatorSnapshot, Share, StateFile, StoredInput
-from tamias.storage.memory import MemoryFiles
+from ekorn.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
+from ekorn.checkpoint.metadata_file import decode_metadata, encode_metadata
+from ekorn.checkpoint.restore_plan import plan_restore
+from ekorn.errors import RestoreError
+from ekorn.graph.addresses import SubtaskId
+from ekorn.graph.job_graph import JobGraph
+from ekorn.graph.specs import Broadcast, Custom, Global, Hash, Partitioning, Rebalance, Shuffle
+from ekorn.state.snapshots import InFlightFiles, OperatorSnapshot, Share, StateFile, StoredInput
+from ekorn.storage.memory import MemoryFiles
 from tests.checkpoint.checkpoint_values import graph, metadata, operator, vertex
 
 SENT, COUNT = operator("sent"), operator("count")
@@ -115,7 +115,7 @@ def test_the_program_may_ignore_what_is_in_flight() -> None:
 
 def test_only_a_checkpoint_with_blobs_in_flight_has_the_new_version() -> None:
     with_blobs, without = stored(2, HASH), metadata(job(HASH, 2), MemoryFiles(), 7)
-    assert encode_metadata(with_blobs).startswith(b"TAMIAS-CHECKPOINT 4 ")
-    assert encode_metadata(without).startswith(b"TAMIAS-CHECKPOINT 3 ")
+    assert encode_metadata(with_blobs).startswith(b"EKORN-CHECKPOINT 4 ")
+    assert encode_metadata(without).startswith(b"EKORN-CHECKPOINT 3 ")
     assert decode_metadata(encode_metadata(with_blobs), "x") == with_blobs
     assert {file.path for file in with_blobs.files()} >= {"chk-7/0", "chk-7/1"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from functools import partial
 
-from tamias.checkpoint.janitor import Janitor
+from ekorn.checkpoint.janitor import Janitor
 from tests.live_jobs import until
 
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata, assemble
-from tamias.checkpoint.metadata_file import decode_metadata, encode_metadata
-from tamias.errors import CorruptFileError
-from tamias.graph.addresses import SubtaskId
-from tamias.state.snapshots import InFlightFiles, KeyedFiles, OperatorSnapshot, StateFile, StateInfo, StoredInput
-from tamias.storage.memory import MemoryFiles
+from ekorn.checkpoint.metadata import CheckpointMetadata, OperatorMetadata, assemble
+from ekorn.checkpoint.metadata_file import decode_metadata, encode_metadata
+from ekorn.errors import CorruptFileError
+from ekorn.graph.addresses import SubtaskId
+from ekorn.state.snapshots import InFlightFiles, KeyedFiles, OperatorSnapshot, StateFile, StateInfo, StoredInput
+from ekorn.storage.memory import MemoryFiles
 from tests.checkpoint.checkpoint_values import JOB, graph, metadata, snapshots, texts, vertex
 
 files = st.one_of(
@@ -148,7 +148,7 @@ def forged(encoded, change):
     document = json.loads(encoded.split(b"\n", 1)[1])
     change(document)
     body = json.dumps(document).encode()
-    return b"TAMIAS-CHECKPOINT 2 %d %08x\n" % (len(body), zlib.crc32(body)) + body
+    return b"EKORN-CHECKPOINT 2 %d %08x\n" % (len(body), zlib.crc32(body)) + body
 
 
 def first_file(document):
@@ -212,5 +212,5 @@ def test_a_subtask_that_finished_before_takes_no_part_but_keeps_its_place():
 
 def test_the_file_is_legible():
     text = encode_metadata(CheckpointMetadata(7, "j", "wörd count", 5, ())).decode()
-    assert text.startswith("TAMIAS-CHECKPOINT 3 ")
+    assert text.startswith("EKORN-CHECKPOINT 3 ")
     assert '"job_name": "wörd count"' in text

@@ -12,17 +12,17 @@ from dataclasses import replace
 
 import pytest
 
-from tamias.checkpoint.checkpoint_choice import choose_checkpoint
-from tamias.checkpoint.checkpoint_directory import CheckpointDirectory
-from tamias.checkpoint.driver_process import Driver
-from tamias.checkpoint.file_names import tombstone_path
-from tamias.checkpoint.history import History
-from tamias.checkpoint.metadata_file import encode_metadata
-from tamias.checkpoint.owner_files import Claim, encode_owner_file, read_claim
-from tamias.checkpoint.ownership import claim
-from tamias.errors import CheckpointError, CorruptFileError, DirectoryInUse, Fenced, JobHasFinished, JobWasCancelled
-from tamias.storage.local import LocalFiles
-from tamias.storage.memory import MemoryFiles
+from ekorn.checkpoint.checkpoint_choice import choose_checkpoint
+from ekorn.checkpoint.checkpoint_directory import CheckpointDirectory
+from ekorn.checkpoint.driver_process import Driver
+from ekorn.checkpoint.file_names import tombstone_path
+from ekorn.checkpoint.history import History
+from ekorn.checkpoint.metadata_file import encode_metadata
+from ekorn.checkpoint.owner_files import Claim, encode_owner_file, read_claim
+from ekorn.checkpoint.ownership import claim
+from ekorn.errors import CheckpointError, CorruptFileError, DirectoryInUse, Fenced, JobHasFinished, JobWasCancelled
+from ekorn.storage.local import LocalFiles
+from ekorn.storage.memory import MemoryFiles
 from tests.checkpoint.checkpoint_values import JOB, driver, graph, metadata, opened, vertex
 from tests.checkpoint.faulty_files import Fault, FaultyFiles
 

@@ -11,10 +11,10 @@ from collections import Counter
 
 import pytest
 
-from tamias.checkpoint.checkpoint_choice import choose_checkpoint
-from tamias.checkpoint.checkpoint_directory import CheckpointDirectory
-from tamias.checkpoint.coordinator import CheckpointCoordinator
-from tamias.checkpoint.events import (
+from ekorn.checkpoint.checkpoint_choice import choose_checkpoint
+from ekorn.checkpoint.checkpoint_directory import CheckpointDirectory
+from ekorn.checkpoint.coordinator import CheckpointCoordinator
+from ekorn.checkpoint.events import (
     DiscardFiles,
     EpochStarting,
     JobStarted,
@@ -26,16 +26,16 @@ from tamias.checkpoint.events import (
     StartCheckpoint,
     WriteMetadata,
 )
-from tamias.checkpoint.file_names import SnapshotNames
-from tamias.checkpoint.metadata import assemble
-from tamias.checkpoint.restore_plan import plan_restore
-from tamias.checkpoint.retention import Retention
-from tamias.checkpoint.schedule import CoordinatorSettings
-from tamias.errors import CorruptFileError, Fenced, JobWasCancelled
-from tamias.graph.addresses import SubtaskId
-from tamias.state.snapshots import OperatorSnapshot, SubtaskSnapshot
-from tamias.state.state_files import read_state, write_state
-from tamias.storage.memory import MemoryFiles
+from ekorn.checkpoint.file_names import SnapshotNames
+from ekorn.checkpoint.metadata import assemble
+from ekorn.checkpoint.restore_plan import plan_restore
+from ekorn.checkpoint.retention import Retention
+from ekorn.checkpoint.schedule import CoordinatorSettings
+from ekorn.errors import CorruptFileError, Fenced, JobWasCancelled
+from ekorn.graph.addresses import SubtaskId
+from ekorn.state.snapshots import OperatorSnapshot, SubtaskSnapshot
+from ekorn.state.state_files import read_state, write_state
+from ekorn.storage.memory import MemoryFiles
 from tests.checkpoint.checkpoint_values import JOB, all_files, driver, graph, vertex
 from tests.checkpoint.faulty_files import Fault, FaultyFiles
 from tests.object_store import FakeObjects, Stage, object_store

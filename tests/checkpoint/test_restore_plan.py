@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.checkpoint.metadata import assemble
-from tamias.checkpoint.restore_plan import apply_max_parallelism, plan_restore
-from tamias.errors import RestoreError
-from tamias.graph.addresses import SubtaskId
-from tamias.keygroups import key_group_range
-from tamias.state.snapshots import SubtaskSnapshot
-from tamias.storage.memory import MemoryFiles
+from ekorn.checkpoint.metadata import assemble
+from ekorn.checkpoint.restore_plan import apply_max_parallelism, plan_restore
+from ekorn.errors import RestoreError
+from ekorn.graph.addresses import SubtaskId
+from ekorn.keygroups import key_group_range
+from ekorn.state.snapshots import SubtaskSnapshot
+from ekorn.storage.memory import MemoryFiles
 from tests.checkpoint.checkpoint_values import JOB, graph, metadata, operator, snapshots, vertex
 
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.checkpoint.checkpoint_directory import Listing
-from tamias.checkpoint.metadata import assemble
-from tamias.checkpoint.retention import Deletions, Retention, RetentionPolicy
+from ekorn.checkpoint.checkpoint_directory import Listing
+from ekorn.checkpoint.metadata import assemble
+from ekorn.checkpoint.retention import Deletions, Retention, RetentionPolicy
 from tests.checkpoint.checkpoint_values import all_files, graph, metadata, opened, snapshots, vertex
 from tests.examples_by_profile import examples
 

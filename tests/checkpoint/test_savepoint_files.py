@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.checkpoint.describe import describe, describe_metadata
-from tamias.checkpoint.file_verification import verify_files
-from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
-from tamias.checkpoint.metadata_file import decode_metadata, encode_metadata
-from tamias.checkpoint.restore_point import resolve
-from tamias.checkpoint.savepoint_files import dispose_savepoint, find_checkpoints, new_savepoint
-from tamias.checkpoint.savepoint_notes import SavepointNotes
-from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError, RestoreError
-from tamias.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, StateInfo
-from tamias.state.state_files import write_state
-from tamias.storage.file_store import open_files
-from tamias.storage.memory import MemoryFiles
+from ekorn.checkpoint.describe import describe, describe_metadata
+from ekorn.checkpoint.file_verification import verify_files
+from ekorn.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
+from ekorn.checkpoint.metadata_file import decode_metadata, encode_metadata
+from ekorn.checkpoint.restore_point import resolve
+from ekorn.checkpoint.savepoint_files import dispose_savepoint, find_checkpoints, new_savepoint
+from ekorn.checkpoint.savepoint_notes import SavepointNotes
+from ekorn.errors import CheckpointError, ConfigurationError, CorruptFileError, RestoreError
+from ekorn.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, StateInfo
+from ekorn.state.state_files import write_state
+from ekorn.storage.file_store import open_files
+from ekorn.storage.memory import MemoryFiles
 
 JOB = "ab" * 16
 
@@ -90,7 +90,7 @@ def test_disposing_of_nothing_is_an_error(tmp_path, savepoint):
 
 
 def test_a_savepoint_that_cannot_be_read_is_not_disposed_of(savepoint):
-    (savepoint / "_metadata").write_bytes(b"TAMIAS-CHECKPOINT rubbish")
+    (savepoint / "_metadata").write_bytes(b"EKORN-CHECKPOINT rubbish")
     with pytest.raises(CorruptFileError):
         dispose_savepoint(str(savepoint))
     assert len(list(savepoint.iterdir())) == 3
@@ -204,7 +204,7 @@ def rewritten(savepoint, change):
     document = json.loads(body)
     change(document)
     body = json.dumps(document).encode()
-    header = f"TAMIAS-CHECKPOINT 1 {len(body)} {zlib.crc32(body):08x}\n"
+    header = f"EKORN-CHECKPOINT 1 {len(body)} {zlib.crc32(body):08x}\n"
     (savepoint / "_metadata").write_bytes(header.encode() + body)
 
 
@@ -280,7 +280,7 @@ def test_any_change_of_the_document_is_read_or_refused_but_never_crashes(data):
         st.none() | st.booleans() | st.integers() | st.text() | st.just([]) | st.just({}) | st.floats()
     )
     body = json.dumps(document).encode()
-    data_bytes = f"TAMIAS-CHECKPOINT 1 {len(body)} {zlib.crc32(body):08x}\n".encode() + body
+    data_bytes = f"EKORN-CHECKPOINT 1 {len(body)} {zlib.crc32(body):08x}\n".encode() + body
     try:
         metadata = decode_metadata(data_bytes, "here")
     except CorruptFileError:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tamias.checkpoint.schedule import CoordinatorSettings, Schedule
+from ekorn.checkpoint.schedule import CoordinatorSettings, Schedule
 
 
 def schedule(now_ms=1_000, **settings):

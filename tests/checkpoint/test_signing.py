@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from tamias.checkpoint.describe import describe
-from tamias.checkpoint.metadata_file import decode_metadata, encode_metadata
-from tamias.checkpoint.savepoint_files import dispose_savepoint, find_checkpoints, new_savepoint
-from tamias.checkpoint.signing import SigningKey, read_signing_key
-from tamias.cli.main import main
-from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError, UntrustedFileError
-from tamias.state.snapshots import StateFile
-from tamias.state.state_files import read_state, write_state
-from tamias.storage.memory import MemoryFiles
+from ekorn.checkpoint.describe import describe
+from ekorn.checkpoint.metadata_file import decode_metadata, encode_metadata
+from ekorn.checkpoint.savepoint_files import dispose_savepoint, find_checkpoints, new_savepoint
+from ekorn.checkpoint.signing import SigningKey, read_signing_key
+from ekorn.cli.main import main
+from ekorn.errors import CheckpointError, ConfigurationError, CorruptFileError, UntrustedFileError
+from ekorn.state.snapshots import StateFile
+from ekorn.state.state_files import read_state, write_state
+from ekorn.storage.memory import MemoryFiles
 from tests.checkpoint.checkpoint_values import graph, metadata, opened, vertex
 
 KEY, OTHER = SigningKey(b"k" * 32), SigningKey(b"o" * 32)
@@ -28,7 +28,7 @@ def inline_metadata(checkpoint_id=7):
 
 
 def with_header(body, version=2):
-    return f"TAMIAS-CHECKPOINT {version} {len(body)} {zlib.crc32(body):08x}\n".encode() + body
+    return f"EKORN-CHECKPOINT {version} {len(body)} {zlib.crc32(body):08x}\n".encode() + body
 
 
 def body_of(data):
@@ -48,7 +48,7 @@ def test_without_a_key_the_bytes_stay_as_they_were():
 
 def test_unsigned_metadata_and_that_of_another_key_are_refused_by_name_of_file_and_option():
     for data in (encode_metadata(inline_metadata()), encode_metadata(inline_metadata(), OTHER)):
-        with pytest.raises(UntrustedFileError, match=r"s3://b/chk-7/_metadata.*tamias\.checkpoint\.signing-key-file"):
+        with pytest.raises(UntrustedFileError, match=r"s3://b/chk-7/_metadata.*ekorn\.checkpoint\.signing-key-file"):
             decode_metadata(data, "s3://b/chk-7/_metadata", KEY)
 
 
@@ -111,12 +111,12 @@ def test_a_savepoint_of_another_key_is_not_described_and_not_disposed_of(savepoi
 
 def test_the_commands_refuse_what_the_configured_key_did_not_sign(savepoint, tmp_path, monkeypatch, capsys):
     key = key_file(tmp_path / "key", b"k" * 32)
-    (tmp_path / "config.yaml").write_text(f"tamias.checkpoint.signing-key-file: {key}\n")
+    (tmp_path / "config.yaml").write_text(f"ekorn.checkpoint.signing-key-file: {key}\n")
     assert main(["savepoint", "show", str(savepoint)]) == 0
-    monkeypatch.setenv("TAMIAS_CONF_DIR", str(tmp_path))
+    monkeypatch.setenv("EKORN_CONF_DIR", str(tmp_path))
     for command in ("show", "dispose"):
         assert main(["savepoint", command, str(savepoint)]) != 0
-        assert "tamias.checkpoint.signing-key-file" in capsys.readouterr().err
+        assert "ekorn.checkpoint.signing-key-file" in capsys.readouterr().err
     assert (savepoint / "_metadata").exists()
     key_file(tmp_path / "key", b"o" * 32)
     assert main(["savepoint", "show", str(savepoint)]) == 0

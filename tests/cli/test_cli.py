@@ -5,16 +5,16 @@ import sys
 
 import pytest
 
-from tamias.checkpoint.restore_point import resolve
-from tamias.cli.main import _parser, _with_trigger, main
-from tamias.testing.local_run import on_local_engine
+from ekorn.checkpoint.restore_point import resolve
+from ekorn.cli.main import _parser, _with_trigger, main
+from ekorn.testing.local_run import on_local_engine
 
 PROGRAM = """
 import sys
-from tamias.common import Configuration
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.functions import KeyedProcessFunction
-from tamias.datastream.state import ValueStateDescriptor
+from ekorn.common import Configuration
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.functions import KeyedProcessFunction
+from ekorn.datastream.state import ValueStateDescriptor
 
 
 class Count(KeyedProcessFunction):
@@ -58,7 +58,7 @@ def as_it_was(monkeypatch):
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     monkeypatch.setattr(sys, "argv", list(sys.argv))
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.delenv("TAMIAS_CONF_DIR", raising=False)
+    monkeypatch.delenv("EKORN_CONF_DIR", raising=False)
 
 
 def run(*arguments):
@@ -83,7 +83,7 @@ def test_settings_reach_the_program_s_environment(script, capsys):
 
 def test_an_old_key_on_the_command_line_beats_the_configuration_file(script, capsys, tmp_path, monkeypatch):
     (tmp_path / "config.yaml").write_text("state.backend.type: hashmap\nparallelism.default: 2\n")
-    monkeypatch.setenv("TAMIAS_CONF_DIR", str(tmp_path))
+    monkeypatch.setenv("EKORN_CONF_DIR", str(tmp_path))
     assert run("run", script(), "a") == 0
     assert "parallelism 2" in capsys.readouterr().out
     assert run("run", "-p", 4, script(), "a") == 0
@@ -111,7 +111,7 @@ def test_a_program_finds_the_modules_beside_it(script, capsys):
 def test_a_program_s_exception_is_shown_with_its_own_lines(script, capsys):
     assert run("run", script("def f():\n    raise ValueError('no')\nf()\n")) == 1
     error = capsys.readouterr().err
-    assert "raise ValueError('no')" in error and "ValueError: no" in error and "tamias/cli/" not in error
+    assert "raise ValueError('no')" in error and "ValueError: no" in error and "ekorn/cli/" not in error
 
 
 def test_a_job_that_fails_is_told_in_its_own_words(script, capsys):
@@ -153,13 +153,13 @@ def test_a_program_that_is_not_there_is_said_so(capsys):
 def test_a_command_that_is_not_understood_exits_with_2(arguments, capsys):
     with pytest.raises(SystemExit) as ended:
         main(arguments)
-    assert ended.value.code == 2 and "usage: tamias" in capsys.readouterr().err
+    assert ended.value.code == 2 and "usage: ekorn" in capsys.readouterr().err
 
 
 # --------------------------------------------------------------------------------------------------------- savepoints
 
 ENDLESS = """
-from tamias.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
+from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
 
 
 class Reader(SplitReader):
@@ -190,7 +190,7 @@ class Endless(Source):
 """
 STOPPED = PROGRAM.replace("class Count", ENDLESS + "\nclass Count", 1).replace(
     "env.from_collection(words).key_by(lambda word: word)",
-    "from tamias.common import WatermarkStrategy\n"
+    "from ekorn.common import WatermarkStrategy\n"
     "source = env.from_source(Endless(), WatermarkStrategy.no_watermarks(), 'endless').uid('endless')\n"
     "source.key_by(lambda n: 'all')",
 )
@@ -277,7 +277,7 @@ def test_a_savepoint_that_cannot_be_read_is_listed_with_the_reason(tmp_path, cap
 
 
 def test_the_module_is_a_command():
-    command = [sys.executable, "-m", "tamias", "--help"]
+    command = [sys.executable, "-m", "ekorn", "--help"]
     found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert "savepoint" in found.stdout
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tamias.cli.main import main
-from tamias.config.web_settings import WebSettings
-from tamias.web.routes import Routes
-from tamias.web.serving import serve
+from ekorn.cli.main import main
+from ekorn.config.web_settings import WebSettings
+from ekorn.web.routes import Routes
+from ekorn.web.serving import serve
 from tests.self_signed import self_signed
 
 
@@ -27,9 +27,9 @@ def test_a_command_trusts_the_certificate_that_it_is_given(encrypted, tmp_path, 
 
 
 def test_a_command_trusts_the_certificate_that_the_environment_names(encrypted, tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("TAMIAS_SERVICE_ADDRESS", encrypted.address)
-    monkeypatch.setenv("TAMIAS_SERVICE_TOKEN_FILE", str(tmp_path / "token"))
-    monkeypatch.setenv("TAMIAS_SERVICE_CERTIFICATE_FILE", str(tmp_path / "server.pem"))
+    monkeypatch.setenv("EKORN_SERVICE_ADDRESS", encrypted.address)
+    monkeypatch.setenv("EKORN_SERVICE_TOKEN_FILE", str(tmp_path / "token"))
+    monkeypatch.setenv("EKORN_SERVICE_CERTIFICATE_FILE", str(tmp_path / "server.pem"))
     assert main(["list"]) == 1
     assert "no such jobs" in capsys.readouterr().err
 

@@ -1,4 +1,4 @@
-"""`tamias list`, `stop`, `cancel` and `savepoint trigger`, with a job in a process of its own."""
+"""`ekorn list`, `stop`, `cancel` and `savepoint trigger`, with a job in a process of its own."""
 
 import os
 import subprocess
@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from tamias.checkpoint.restore_point import resolve
-from tamias.cli.main import main
+from ekorn.checkpoint.restore_point import resolve
+from ekorn.cli.main import main
 
 PROGRAM = """
 import sys
-from tamias.common import Configuration, WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.testing.local_run import on_local_engine
+from ekorn.common import Configuration, WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.testing.local_run import on_local_engine
 
 configuration = Configuration()
-configuration.set_string("tamias.control.enabled", "true")
+configuration.set_string("ekorn.control.enabled", "true")
 with on_local_engine():
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     endless = DataGeneratorSource(lambda n: n, None, RateLimiterStrategy.per_second(1000))
@@ -139,6 +139,6 @@ def test_without_any_job_that_is_said_too(capsys):
 
 def test_as_a_command(start, tmp_path):
     _, job_id = start("first")
-    command = [sys.executable, "-m", "tamias", "stop", "-p", str(tmp_path), job_id]
+    command = [sys.executable, "-m", "ekorn", "stop", "-p", str(tmp_path), job_id]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ), timeout=60)
     assert done.returncode == 0 and done.stdout.startswith(str(tmp_path)), done

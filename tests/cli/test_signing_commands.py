@@ -1,4 +1,4 @@
-"""`tamias savepoint sign` and `verify`: a savepoint taken without a key is signed, and jobs with the key restore it."""
+"""`ekorn savepoint sign` and `verify`: a savepoint taken without a key is signed, and jobs with the key restore it."""
 
 import contextlib
 import json
@@ -6,10 +6,10 @@ import shutil
 
 import pytest
 
-from tamias.cli.main import main
-from tamias.common import WatermarkStrategy
-from tamias.errors import JobCancelledError, UntrustedFileError
-from tamias.testing.scripted import Script, ScriptedSource, run_scripted
+from ekorn.cli.main import main
+from ekorn.common import WatermarkStrategy
+from ekorn.errors import JobCancelledError, UntrustedFileError
+from ekorn.testing.scripted import Script, ScriptedSource, run_scripted
 from tests.live_jobs import environment, expected_tally, tallied
 from tests.reliability.forged_savepoints import first_file, hostile_keys, replace_state, rewrite
 
@@ -19,7 +19,7 @@ KEYS, RECORDS = 5, 40
 def job(backend, key=None, directory=None, inline=0):
     keys = {"state__backend__type": backend, "execution__checkpointing__data_inline_threshold": inline}
     if key is not None:
-        keys["tamias__checkpoint__signing_key_file"] = key
+        keys["ekorn__checkpoint__signing_key_file"] = key
     source = ScriptedSource([list(range(RECORDS))], [4])
     env = environment(directory, **keys)
     return tallied(env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers"), KEYS)
@@ -45,7 +45,7 @@ def copy(unsigned, tmp_path):
 
 @pytest.fixture(autouse=True)
 def no_configuration(monkeypatch):
-    monkeypatch.delenv("TAMIAS_CONF_DIR", raising=False)
+    monkeypatch.delenv("EKORN_CONF_DIR", raising=False)
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def contents(folder):
 def test_a_savepoint_is_signed_verified_and_restored_by_a_job_with_the_key(copy, key, capsys):
     backend, folder = copy
     savepoint = folder / "savepoint"
-    with pytest.raises(UntrustedFileError, match="tamias savepoint sign"):
+    with pytest.raises(UntrustedFileError, match="ekorn savepoint sign"):
         restored(backend, key, savepoint)
     assert command("verify", savepoint, "--key-file", key) == 1
     assert "no signature" in capsys.readouterr().err
@@ -122,11 +122,11 @@ def test_the_key_of_the_configuration_is_used_and_without_any_the_command_says_s
     for verb in ("sign", "verify"):
         assert command(verb, folder / "savepoint") == 1
         said = capsys.readouterr().err
-        assert "--key-file" in said and "tamias.checkpoint.signing-key-file" in said
+        assert "--key-file" in said and "ekorn.checkpoint.signing-key-file" in said
     assert contents(folder) == before
     (tmp_path / "conf").mkdir()
-    (tmp_path / "conf" / "config.yaml").write_text(f"tamias.checkpoint.signing-key-file: {key}\n")
-    monkeypatch.setenv("TAMIAS_CONF_DIR", str(tmp_path / "conf"))
+    (tmp_path / "conf" / "config.yaml").write_text(f"ekorn.checkpoint.signing-key-file: {key}\n")
+    monkeypatch.setenv("EKORN_CONF_DIR", str(tmp_path / "conf"))
     assert command("sign", folder / "savepoint") == 0
     assert command("verify", folder / "savepoint") == 0
 
@@ -202,4 +202,4 @@ def test_help_names_the_key_file(capsys, monkeypatch):
         with pytest.raises(SystemExit):
             command(verb, "--help")
         said = " ".join(capsys.readouterr().out.split())
-        assert "--key-file FILE" in said and "tamias.checkpoint.signing-key-file" in said
+        assert "--key-file FILE" in said and "ekorn.checkpoint.signing-key-file" in said

@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
-from tamias.common import Types
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.functions import (
+from ekorn.common import Types
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.functions import (
     FilterFunction,
     FlatMapFunction,
     KeyedProcessFunction,
@@ -14,10 +14,10 @@ from tamias.datastream.functions import (
     ProcessFunction,
     ReduceFunction,
 )
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.datastream.window import Trigger, TriggerResult
-from tamias.errors import JobExecutionError
-from tamias.testing.local_run import collect_locally
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.datastream.window import Trigger, TriggerResult
+from ekorn.errors import JobExecutionError
+from ekorn.testing.local_run import collect_locally
 
 
 def boom(value):
@@ -92,7 +92,7 @@ def test_the_operator_and_the_record_are_named(call, behind):
     assert error.record_preview == "(2, 'two')"
     assert error.message == "LookupError: no two"
     assert 'raise LookupError(f"no {value[1]}")' in error.user_traceback
-    assert "src/tamias" not in error.user_traceback
+    assert "src/ekorn" not in error.user_traceback
 
 
 def test_a_key_selector_is_blamed_with_the_record_it_was_given():
@@ -189,7 +189,7 @@ def test_state_used_in_open_says_that_there_is_no_key_yet():
     assert "NoCurrentKey" in failure(env.from_collection([1]).key_by(lambda v: v).map(Early())).message
 
 
-def test_an_error_that_says_what_is_wrong_shows_no_line_of_tamias():
+def test_an_error_that_says_what_is_wrong_shows_no_line_of_ekorn():
     env = StreamExecutionEnvironment.get_execution_environment()
     assert failure(env.from_collection(RECORDS).flat_map(lambda v: v[1])).user_traceback == ""
     assert failure(env.from_collection(["x"]).map(int)).user_traceback == ""  # the message has it all
@@ -216,12 +216,12 @@ class Undecided(Trigger):
         return None
 
 
-def test_an_error_inside_tamias_that_nobody_foresaw_shows_where_it_was_raised():
+def test_an_error_inside_ekorn_that_nobody_foresaw_shows_where_it_was_raised():
     env = StreamExecutionEnvironment.get_execution_environment()
     windows = env.from_collection(RECORDS).count_window_all(2).trigger(Undecided())
     error = failure(windows.reduce(lambda one, other: one))
     assert error.message.startswith("AttributeError: 'NoneType'")
-    assert "tamias/operators/windows/" in error.user_traceback
+    assert "ekorn/operators/windows/" in error.user_traceback
 
 
 def test_a_failing_reduce_of_a_result_is_shown():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 LISTING = Path(__file__).parent / "pyflink_api.txt"
 
-_MODULE = re.compile(r"(tamias[\w.]*)$")
+_MODULE = re.compile(r"(ekorn[\w.]*)$")
 _REEXPORT = re.compile(r"  (\w+): re-export of ")
 _CLASS = re.compile(r"  class (\w+)\(")
 _FUNCTION = re.compile(r"  def (\w+)(\(.*)$")

@@ -17,39 +17,39 @@ from tests.compat.listing import Parameter, read_listing
 MODULES = read_listing()
 
 CACHED_STREAMS = """
-tamias.datastream.data_stream:DataStream.cache
+ekorn.datastream.data_stream:DataStream.cache
 """
 NOT_YET = frozenset(CACHED_STREAMS.split())
 
 BRIDGE = "hands out or takes a Java object; there is no JVM behind these classes"
 NOT_OFFERED = {
-    "tamias.common.typeinfo:TypeInformation.get_java_type_info": BRIDGE,
-    "tamias.common.types:RowKind.to_j_row_kind": BRIDGE,
-    "tamias.datastream.formats.avro:GenericRecordAvroTypeInfo.get_java_type_info": BRIDGE,
-    "tamias.datastream.output_tag:OutputTag.get_java_output_tag": BRIDGE,
-    "tamias.datastream.slot_sharing_group:MemorySize.get_java_memory_size": BRIDGE,
-    "tamias.datastream.slot_sharing_group:SlotSharingGroup.get_java_slot_sharing_group": BRIDGE,
-    "tamias.datastream.utils:convert_to_python_obj": BRIDGE,
-    "tamias.datastream.utils:pickled_bytes_to_python_obj": BRIDGE,
-    "tamias.datastream.utils:create_hadoop_configuration": BRIDGE,
-    "tamias.datastream.utils:create_java_properties": BRIDGE,
-    "tamias.datastream:CustomCheckpointStorage": BRIDGE,
-    "tamias.datastream:CustomStateBackend": BRIDGE,
-    "tamias.datastream.checkpoint_storage:CustomCheckpointStorage": BRIDGE,
-    "tamias.datastream.state_backend:CustomStateBackend": BRIDGE,
-    "tamias.datastream.functions:AsyncFunctionDescriptor": "how PyFlink hands an async function to its own operator",
-    "tamias.util.exceptions": "translates Java exceptions; ours are in tamias.errors",
+    "ekorn.common.typeinfo:TypeInformation.get_java_type_info": BRIDGE,
+    "ekorn.common.types:RowKind.to_j_row_kind": BRIDGE,
+    "ekorn.datastream.formats.avro:GenericRecordAvroTypeInfo.get_java_type_info": BRIDGE,
+    "ekorn.datastream.output_tag:OutputTag.get_java_output_tag": BRIDGE,
+    "ekorn.datastream.slot_sharing_group:MemorySize.get_java_memory_size": BRIDGE,
+    "ekorn.datastream.slot_sharing_group:SlotSharingGroup.get_java_slot_sharing_group": BRIDGE,
+    "ekorn.datastream.utils:convert_to_python_obj": BRIDGE,
+    "ekorn.datastream.utils:pickled_bytes_to_python_obj": BRIDGE,
+    "ekorn.datastream.utils:create_hadoop_configuration": BRIDGE,
+    "ekorn.datastream.utils:create_java_properties": BRIDGE,
+    "ekorn.datastream:CustomCheckpointStorage": BRIDGE,
+    "ekorn.datastream:CustomStateBackend": BRIDGE,
+    "ekorn.datastream.checkpoint_storage:CustomCheckpointStorage": BRIDGE,
+    "ekorn.datastream.state_backend:CustomStateBackend": BRIDGE,
+    "ekorn.datastream.functions:AsyncFunctionDescriptor": "how PyFlink hands an async function to its own operator",
+    "ekorn.util.exceptions": "translates Java exceptions; ours are in ekorn.errors",
 }
 
 DIFFERENT_SIGNATURES = {
-    "tamias.datastream.stream_execution_environment:StreamExecutionEnvironment.execute_async": (
+    "ekorn.datastream.stream_execution_environment:StreamExecutionEnvironment.execute_async": (
         "a job without a name is not called after Flink"
     ),
-    "tamias.datastream.slot_sharing_group:MemorySize.__init__": "a size without a number has no meaning",
-    "tamias.datastream.functions:SinkFunction.__init__": "names a Java class there; a class to extend here",
-    "tamias.datastream.functions:SourceFunction.__init__": "names a Java class there; a class to extend here",
-    "tamias.datastream.connectors.base:Sink.__init__": "names a Java class there; a class to extend here",
-    "tamias.datastream.connectors.base:Source.__init__": "names a Java class there; a class to extend here",
+    "ekorn.datastream.slot_sharing_group:MemorySize.__init__": "a size without a number has no meaning",
+    "ekorn.datastream.functions:SinkFunction.__init__": "names a Java class there; a class to extend here",
+    "ekorn.datastream.functions:SourceFunction.__init__": "names a Java class there; a class to extend here",
+    "ekorn.datastream.connectors.base:Sink.__init__": "names a Java class there; a class to extend here",
+    "ekorn.datastream.connectors.base:Source.__init__": "names a Java class there; a class to extend here",
 }
 
 ENTRIES = [(module, entry) for module, entries in MODULES.items() for entry in entries.values()]

@@ -4,16 +4,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tamias.config import rocksdb_options
-from tamias.config.option import ConfigOption
-from tamias.config.options.listing import MODULES, SERVICE_MODULES
-from tamias.config.value_text import value_text
+from ekorn.config import rocksdb_options
+from ekorn.config.option import ConfigOption
+from ekorn.config.options.listing import MODULES, SERVICE_MODULES
+from ekorn.config.value_text import value_text
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "options.md"
 HEAD = """# Options
 
-Every key that Tamias reads, with its default. `python -m tests.config.options_page` writes this page from the
-declarations in `src/tamias/config/options/`. [Configuration](guides/programs.md#configuration) says where keys are set
+Every key that Ekorn reads, with its default. `python -m tests.config.options_page` writes this page from the
+declarations in `src/ekorn/config/options/`. [Configuration](guides/programs.md#configuration) says where keys are set
 and which setting overrides which. Durations are written `500 ms`, `10 s`, `5 min`; sizes `64 kb`, `8 mb`, `1 gb`. Every
 `spark.` key goes to Spark. [State backends](state_backends.md) has RocksDB's keys (`state.backend.rocksdb.`).
 """

@@ -5,8 +5,8 @@ import warnings
 
 import pytest
 
-from tamias.common import Configuration, Duration
-from tamias.datastream import (
+from ekorn.common import Configuration, Duration
+from ekorn.datastream import (
     CheckpointConfig,
     CheckpointingMode,
     ExternalizedCheckpointRetention,
@@ -14,7 +14,7 @@ from tamias.datastream import (
     JobManagerCheckpointStorage,
     StreamExecutionEnvironment,
 )
-from tamias.errors import ConfigurationError, ProgramWarning
+from ekorn.errors import ConfigurationError, ProgramWarning
 
 RETAIN = ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
 

@@ -2,13 +2,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.common import ConfigOptions, Configuration, ExecutionConfig, RuntimeExecutionMode, load_configuration
-from tamias.config import options
-from tamias.config.option import ConfigOption
-from tamias.config.options.listing import all_options
-from tamias.config.value_text import parse_duration_ms, parse_list, parse_map, parse_memory_bytes, value_text
-from tamias.config.yaml_text import parse_configuration
-from tamias.errors import ConfigurationError
+from ekorn.common import ConfigOptions, Configuration, ExecutionConfig, RuntimeExecutionMode, load_configuration
+from ekorn.config import options
+from ekorn.config.option import ConfigOption
+from ekorn.config.options.listing import all_options
+from ekorn.config.value_text import parse_duration_ms, parse_list, parse_map, parse_memory_bytes, value_text
+from ekorn.config.yaml_text import parse_configuration
+from ekorn.errors import ConfigurationError
 from tests.config.options_page import PAGE, page
 
 

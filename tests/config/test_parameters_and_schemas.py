@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.common import ByteArraySchema, Encoder, ExecutionConfig, ParameterTool, Row, SimpleStringSchema, Types
-from tamias.common.serialization import RowFieldExtractorSchema
-from tamias.errors import ConfigurationError, RecordTypeError
-from tamias.types.serializer import VoidNamespaceSerializer
+from ekorn.common import ByteArraySchema, Encoder, ExecutionConfig, ParameterTool, Row, SimpleStringSchema, Types
+from ekorn.common.serialization import RowFieldExtractorSchema
+from ekorn.errors import ConfigurationError, RecordTypeError
+from ekorn.types.serializer import VoidNamespaceSerializer
 
 
 def test_arguments_are_keys_with_values_or_flags():
@@ -66,8 +66,8 @@ def test_parameters_come_from_a_properties_file_or_the_environment(tmp_path, mon
     }
     with pytest.raises(ConfigurationError, match="nope"):
         ParameterTool.from_properties_file(tmp_path / "nope")
-    monkeypatch.setenv("TAMIAS_TEST", "5")
-    assert ParameterTool.from_system_properties().get_int("TAMIAS_TEST") == 5
+    monkeypatch.setenv("EKORN_TEST", "5")
+    assert ParameterTool.from_system_properties().get_int("EKORN_TEST") == 5
 
 
 def test_properties_are_read_as_java_reads_them(tmp_path):

@@ -1,15 +1,15 @@
 import pytest
 
-from tamias.common import Configuration, Duration, RestartStrategies
-from tamias.common.restart_strategy import (
+from ekorn.common import Configuration, Duration, RestartStrategies
+from ekorn.common.restart_strategy import (
     ExponentialDelayRestartStrategyConfiguration,
     FailureRateRestartStrategyConfiguration,
     FixedDelayRestartStrategyConfiguration,
     NoRestartStrategyConfiguration,
     RestartStrategyConfiguration,
 )
-from tamias.config.restart_strategy import from_configuration, resolve
-from tamias.errors import ConfigurationError
+from ekorn.config.restart_strategy import from_configuration, resolve
+from ekorn.errors import ConfigurationError
 
 
 def configured(**values):

@@ -4,10 +4,10 @@ import importlib.util
 
 import pytest
 
-from tamias.common import Configuration
-from tamias.config.rocksdb_options import PREFIX
-from tamias.config.rocksdb_settings import MEBIBYTE, RocksDBSettings
-from tamias.datastream import (
+from ekorn.common import Configuration
+from ekorn.config.rocksdb_options import PREFIX
+from ekorn.config.rocksdb_settings import MEBIBYTE, RocksDBSettings
+from ekorn.datastream import (
     EmbeddedRocksDBStateBackend,
     FsStateBackend,
     HashMapStateBackend,
@@ -16,8 +16,8 @@ from tamias.datastream import (
     RocksDBStateBackend,
     StreamExecutionEnvironment,
 )
-from tamias.errors import ConfigurationError
-from tamias.testing.local_run import collect_locally
+from ekorn.errors import ConfigurationError
+from ekorn.testing.local_run import collect_locally
 
 
 @pytest.fixture
@@ -245,7 +245,7 @@ def test_a_missing_package_is_named_before_anything_runs(env, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     env.set_state_backend(EmbeddedRocksDBStateBackend())
     stream = env.from_collection([1]).key_by(lambda v: v).reduce(lambda a, b: a + b)
-    with pytest.raises(ConfigurationError, match=r"pip install tamias\[rocksdb\]"):
+    with pytest.raises(ConfigurationError, match=r"pip install ekorn\[rocksdb\]"):
         collect_locally(stream)
 
 
@@ -286,15 +286,15 @@ def test_a_folder_that_cannot_be_made_is_named(env, tmp_path):
 
 def test_a_factory_that_is_none_is_named(env):
     backend = EmbeddedRocksDBStateBackend()
-    backend.set_options("tamias.nothing.Here")
+    backend.set_options("ekorn.nothing.Here")
     env.set_state_backend(backend)
     stream = env.from_collection([1]).key_by(lambda v: v).reduce(lambda a, b: a + b)
-    with pytest.raises(Exception, match=r"options-factory is 'tamias.nothing.Here'"):
+    with pytest.raises(Exception, match=r"options-factory is 'ekorn.nothing.Here'"):
         collect_locally(stream)
 
 
 def test_batch_jobs_have_one_key_at_a_time_and_need_no_disk(env, tmp_path):
-    from tamias.datastream import RuntimeExecutionMode
+    from ekorn.datastream import RuntimeExecutionMode
 
     backend = EmbeddedRocksDBStateBackend()
     backend.set_db_storage_paths(str(tmp_path / "unused"))

@@ -4,11 +4,11 @@ import logging
 
 import pytest
 
-from tamias.common import Configuration
-from tamias.config.starting_configuration import starting_configuration
-from tamias.config.unread_keys import refuse_unread_keys
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.errors import ConfigurationError
+from ekorn.common import Configuration
+from ekorn.config.starting_configuration import starting_configuration
+from ekorn.config.unread_keys import refuse_unread_keys
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.errors import ConfigurationError
 
 
 def configured(key):
@@ -19,7 +19,7 @@ def configured(key):
 
 REFUSED = {
     "execution.checkpointing.intervall": "did you mean 'execution.checkpointing.interval'?",
-    "tamias.epoch.target": "did you mean 'tamias.epoch.target-ms'?",
+    "ekorn.epoch.target": "did you mean 'ekorn.epoch.target-ms'?",
     "paralelism.default": "did you mean 'parallelism.default'?",
     "state.backend.rocksd.block.blocksize": "did you mean 'state.backend.rocksdb.block.blocksize'?",
     "execution.nonsense": "docs/options.md lists the options",
@@ -27,8 +27,8 @@ REFUSED = {
     "taskmanager.memory.process.size": "set spark.executor.memory",
     "taskmanager.numberOfTaskSlots": "set parallelism.default",
     "high-availability.type": "continued by the next driver",
-    "rest.port": "a driver of its own has tamias.web",
-    "jobmanager.rpc.address": "Tamias runs on Spark and starts no Flink processes",
+    "rest.port": "a driver of its own has ekorn.web",
+    "jobmanager.rpc.address": "Ekorn runs on Spark and starts no Flink processes",
     "pipeline.jars": "call env.add_jars()",
     "metrics.scope.jm.job": "docs/options.md lists the options",
 }
@@ -71,15 +71,15 @@ def test_keys_of_the_program_of_spark_and_of_earlier_versions_are_accepted(key):
 
 
 def test_tuning_of_pyflink_is_accepted_with_a_line_in_the_log(caplog):
-    with caplog.at_level(logging.WARNING, "tamias"):
+    with caplog.at_level(logging.WARNING, "ekorn"):
         refuse_unread_keys(configured("python.fn-execution.bundle.size"))
     assert "'python.fn-execution.bundle.size' tunes PyFlink's connection to the JVM" in caplog.text
 
 
 def test_a_file_of_a_flink_cluster_can_be_used(tmp_path, monkeypatch, caplog):
     (tmp_path / "config.yaml").write_text("parallelism.default: 3\njobmanager:\n  rpc.address: here\nshop.tax: 7\n")
-    monkeypatch.setenv("TAMIAS_CONF_DIR", str(tmp_path))
-    with caplog.at_level(logging.WARNING, "tamias"):
+    monkeypatch.setenv("EKORN_CONF_DIR", str(tmp_path))
+    with caplog.at_level(logging.WARNING, "ekorn"):
         found = starting_configuration().to_dict()
     assert found == {"parallelism.default": "3", "shop.tax": "7"}
     assert "that nothing reads: jobmanager.rpc.address" in caplog.text

@@ -10,7 +10,7 @@ from tests.recorded import outcome
 
 @pytest.fixture
 def silent_restarts(caplog):
-    caplog.set_level(logging.CRITICAL, logger="tamias")
+    caplog.set_level(logging.CRITICAL, logger="ekorn")
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from typing import get_args
 
 from hypothesis import strategies as st
 
-from tamias.common import Configuration, RestartStrategies, Time, Types, WatermarkStrategy
-from tamias.datastream import AsyncDataStream, ExternalizedCheckpointRetention, StreamExecutionEnvironment
-from tamias.datastream.functions import (
+from ekorn.common import Configuration, RestartStrategies, Time, Types, WatermarkStrategy
+from ekorn.datastream import AsyncDataStream, ExternalizedCheckpointRetention, StreamExecutionEnvironment
+from ekorn.datastream.functions import (
     AggregateFunction,
     AsyncBatchFunction,
     AsyncFunction,
@@ -25,14 +25,14 @@ from tamias.datastream.functions import (
     KeyedProcessFunction,
     MapFunction,
 )
-from tamias.datastream.state import (
+from ekorn.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from tamias.testing.scripted import Crash, Point, Script, ScriptedSource, run_scripted, split_evenly
+from ekorn.testing.scripted import Crash, Point, Script, ScriptedSource, run_scripted, split_evenly
 from tests.conformance.external_system import TransactionalSink
 
 KEYS = ("a", "b", 7, ("t", 1), 1.5, -1, "", 0.0, True, ("t", 2.0), b"k")
@@ -173,7 +173,7 @@ UNORDERED = {"a stream united with itself", "requests unordered"}
 
 @contextmanager
 def folder():
-    path = tempfile.mkdtemp(prefix="tamias-test-")
+    path = tempfile.mkdtemp(prefix="ekorn-test-")
     try:
         yield path
     finally:
@@ -185,7 +185,7 @@ def environment(directory=None, parallelism=1, restarts=50, incremental=True, nu
     configuration.set_string("execution.checkpointing.incremental", str(incremental).lower())
     configuration.set_string("execution.checkpointing.num-retained", str(num_retained))
     configuration.set_string("execution.checkpointing.data-inline-threshold", "0")
-    configuration.set_string("tamias.async-io.linger", "0 ms")  # epochs leave requests in flight
+    configuration.set_string("ekorn.async-io.linger", "0 ms")  # epochs leave requests in flight
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(parallelism)
     env.enable_checkpointing(10)

@@ -2,7 +2,7 @@
 
 import itertools
 
-from tamias.functions.sink_contract import TwoPhaseCommitSinkFunction
+from ekorn.functions.sink_contract import TwoPhaseCommitSinkFunction
 
 SYSTEMS = {}
 _numbers = itertools.count(1)

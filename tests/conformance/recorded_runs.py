@@ -1,10 +1,10 @@
-"""Runs a recorded program on Tamias and compares the outcome with PyFlink's, for every test of recorded programs."""
+"""Runs a recorded program on Ekorn and compares the outcome with PyFlink's, for every test of recorded programs."""
 
 import json
 
-from tamias.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
-from tamias.errors import JobExecutionError
-from tamias.testing.local_run import on_local_engine
+from ekorn.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from ekorn.errors import JobExecutionError
+from ekorn.testing.local_run import on_local_engine
 from tests.recorded import outcome
 from tests.recorded import program as programs
 
@@ -74,11 +74,11 @@ def failure_of_user_code(phase, problem):
 
 def like_pyflink():
     """Return the names of the programs whose results are to be PyFlink's."""
-    return [name for name in programs.names() if not programs.load(name, "tamias").quirk and name not in DELIBERATE]
+    return [name for name in programs.names() if not programs.load(name, "ekorn").quirk and name not in DELIBERATE]
 
 
 def differences(recording, found, ordered):
-    """Return the differences of an outcome to a recording; an error class of Tamias may stand for PyFlink's."""
+    """Return the differences of an outcome to a recording; an error class of Ekorn may stand for PyFlink's."""
     both_failed = found["outcome"] == recording["outcome"] == "failure"
     if both_failed and recording["error"] in STANDS_FOR.get(found["error"], ()):
         found = found | {"error": recording["error"]}

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.common import Configuration
-from tamias.common.job_status import JobStatus
-from tamias.datastream import CheckpointingMode
-from tamias.testing.scripted import ContinuousScriptedEngine, Crash, DriverDied, Script, run_scripted
+from ekorn.common import Configuration
+from ekorn.common.job_status import JobStatus
+from ekorn.datastream import CheckpointingMode
+from ekorn.testing.scripted import ContinuousScriptedEngine, Crash, DriverDied, Script, run_scripted
 from tests.conformance.disturbed_jobs import (
     INPUT,
     PROGRAMS,
@@ -104,7 +104,7 @@ def test_at_least_once_counts_records_twice_in_state_after_a_failure():
 @pytest.mark.parametrize("turns", range(4))
 def test_output_that_leaves_in_parts_behind_a_mark_comes_with_the_next_epoch(turns):
     env, configuration = environment(parallelism=3), Configuration()
-    configuration.set_string("tamias.exchange.blob-size", "1 kb")
+    configuration.set_string("ekorn.exchange.blob-size", "1 kb")
     env.configure(configuration)
     wide = source(env, [1], splits=3).map(lambda v: (*v, "x" * 2_000))
     run = run_scripted(wide, Script(crashes=[Crash("after-epoch", 4)], turns=turns))

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.common import WatermarkStrategy
-from tamias.common.job_status import JobStatus
-from tamias.datastream.functions import FlatMapFunction
-from tamias.datastream.state import ListStateDescriptor
-from tamias.errors import JobExecutionError
-from tamias.functions.checkpointed import CheckpointedFunction, ListCheckpointed
-from tamias.functions.source_contract import SourceFunction
-from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
+from ekorn.common import WatermarkStrategy
+from ekorn.common.job_status import JobStatus
+from ekorn.datastream.functions import FlatMapFunction
+from ekorn.datastream.state import ListStateDescriptor
+from ekorn.errors import JobExecutionError
+from ekorn.functions.checkpointed import CheckpointedFunction, ListCheckpointed
+from ekorn.functions.source_contract import SourceFunction
+from ekorn.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
 from tests.conformance.disturbed_jobs import (
     INPUT,
     POINTS,

@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from tamias.common import Time, WatermarkStrategy
-from tamias.datastream import (
+from ekorn.common import Time, WatermarkStrategy
+from ekorn.datastream import (
     AsyncDataStream,
     AsyncFunction,
     KeyedProcessFunction,
@@ -13,11 +13,11 @@ from tamias.datastream import (
     ProcessFunction,
     StreamExecutionEnvironment,
 )
-from tamias.datastream.functions import JoinFunction, ProcessJoinFunction
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.datastream.window import TumblingEventTimeWindows
-from tamias.slot.host import SlotHost
-from tamias.testing.scripted import ScriptedSource, run_scripted
+from ekorn.datastream.functions import JoinFunction, ProcessJoinFunction
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.datastream.window import TumblingEventTimeWindows
+from ekorn.slot.host import SlotHost
+from ekorn.testing.scripted import ScriptedSource, run_scripted
 
 
 @pytest.fixture(autouse=True)

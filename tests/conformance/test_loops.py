@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.common import Types, WatermarkStrategy
-from tamias.common.job_status import JobStatus
-from tamias.common.watermark_strategy import TimestampAssigner
-from tamias.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
-from tamias.datastream.functions import CoMapFunction, KeyedProcessFunction, ProcessFunction
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.errors import InvalidProgramError, UnsupportedOperationError
-from tamias.testing.local_run import collect_locally, on_local_engine
-from tamias.testing.scripted import Crash, DriverDied, Script, run_scripted
+from ekorn.common import Types, WatermarkStrategy
+from ekorn.common.job_status import JobStatus
+from ekorn.common.watermark_strategy import TimestampAssigner
+from ekorn.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from ekorn.datastream.functions import CoMapFunction, KeyedProcessFunction, ProcessFunction
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.errors import InvalidProgramError, UnsupportedOperationError
+from ekorn.testing.local_run import collect_locally, on_local_engine
+from ekorn.testing.scripted import Crash, DriverDied, Script, run_scripted
 from tests.conformance.disturbed_jobs import (
     POINTS,
     checkpoints,

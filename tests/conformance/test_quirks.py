@@ -1,4 +1,4 @@
-"""Where PyFlink's result is an accident, Tamias gives the result of the reference, computed by hand in this file."""
+"""Where PyFlink's result is an accident, Ekorn gives the result of the reference, computed by hand in this file."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ GIVES: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("name", GIVES)
 def test_an_accident_of_pyflinks_is_not_repeated(name, capsys):
-    program = programs.load(name, "tamias")
+    program = programs.load(name, "ekorn")
     assert program.quirk
     found = run(program, capsys)["values"]
     expected = [repr(record) for record in GIVES[name]]
@@ -48,6 +48,6 @@ def test_an_accident_of_pyflinks_is_not_repeated(name, capsys):
 
 
 def test_the_data_side_cannot_clear_a_broadcast_state(capsys):
-    found = run(programs.load("broadcast_read_only_clear", "tamias"), capsys)
+    found = run(programs.load("broadcast_read_only_clear", "ekorn"), capsys)
     assert found["outcome"] == "failure"
     assert "broadcast state 'rules' can only be read here" in found["message"]

@@ -1,4 +1,4 @@
-"""Every program recorded on PyFlink has the same outcome on Tamias: values, printed lines, files, plans, failures."""
+"""Every program recorded on PyFlink has the same outcome on Ekorn: values, printed lines, files, plans, failures."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ def continuously():
 @pytest.mark.usefixtures("job_failures_as_what_user_code_raised")
 @pytest.mark.parametrize(("name", "continuous"), [*((n, False) for n in programs.names()), *continuously()])
 def test_a_program_gives_what_pyflink_gave(name, continuous, capsys):
-    recording, program = recording_of(name), programs.load(name, "tamias")
+    recording, program = recording_of(name), programs.load(name, "ekorn")
     assert recording["sha256"] == programs.sha256(name), "the program was changed after it was recorded"
     found = run(program, capsys, continuous=continuous)
     different = differences(recording, found, program.ordered)
@@ -40,7 +40,7 @@ def same_at_any_parallelism(name):
     alike = ("workload", "key", "state", "rolling", "connect_map", "connect_keyed", "diamond", "union", "deep", "wide")
     if not recorded or not name.startswith(alike):
         return False
-    program = programs.load(name, "tamias")
+    program = programs.load(name, "ekorn")
     return (
         program.parallelism == 1
         and recording_of(name)["outcome"] == "values"
@@ -52,6 +52,6 @@ def same_at_any_parallelism(name):
 @pytest.mark.parametrize("parallelism", [2, 3])
 @pytest.mark.parametrize("name", list(filter(same_at_any_parallelism, programs.names())))
 def test_more_subtasks_give_the_same_records_in_some_order(name, parallelism, capsys):
-    program = replace(programs.load(name, "tamias"), parallelism=parallelism)
+    program = replace(programs.load(name, "ekorn"), parallelism=parallelism)
     found = run(program, capsys)
     assert not differences(recording_of(name), found, ordered=False)

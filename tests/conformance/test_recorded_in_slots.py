@@ -10,22 +10,22 @@ from typing import Any
 
 import pytest
 
-from tamias.config.job_settings import JobSettings
-from tamias.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
-from tamias.driver.submit import jobs_submitted_by, submit
-from tamias.engine.execution import reason_for_epochs
-from tamias.engine.local_engine import LocalEngine
-from tamias.engine.protocol import Engine
-from tamias.graph.job_graph import JobGraph
-from tamias.testing.continuous_process_engine import ContinuousProcessEngine
-from tamias.testing.local_slots import InProcessSlots
+from ekorn.config.job_settings import JobSettings
+from ekorn.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from ekorn.driver.submit import jobs_submitted_by, submit
+from ekorn.engine.execution import reason_for_epochs
+from ekorn.engine.local_engine import LocalEngine
+from ekorn.engine.protocol import Engine
+from ekorn.graph.job_graph import JobGraph
+from ekorn.testing.continuous_process_engine import ContinuousProcessEngine
+from ekorn.testing.local_slots import InProcessSlots
 from tests.conformance.recorded_runs import differences, like_pyflink, recording_of
 from tests.recorded import outcome
 from tests.recorded import program as programs
 
 
 def in_slots(settings: JobSettings) -> Callable[[JobGraph], Engine]:
-    """Run jobs as `tamias.execution: auto` does: continuously, except for those that need epochs."""
+    """Run jobs as `ekorn.execution: auto` does: continuously, except for those that need epochs."""
 
     def make(graph: JobGraph) -> Engine:
         if reason_for_epochs(graph) is not None:
@@ -45,7 +45,7 @@ def some() -> list[Any]:
 @pytest.mark.usefixtures("job_failures_as_what_user_code_raised")
 @pytest.mark.parametrize("name", some())
 def test_a_program_gives_what_pyflink_gave(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    recording, program = recording_of(name), programs.load(name, "tamias")
+    recording, program = recording_of(name), programs.load(name, "ekorn")
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(program.parallelism)
     env.set_runtime_mode(RuntimeExecutionMode[program.mode])

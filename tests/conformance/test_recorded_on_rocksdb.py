@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tamias.config.environment_variables import CONF_DIR
+from ekorn.config.environment_variables import CONF_DIR
 from tests.conformance.recorded_runs import DELIBERATE, differences, recording_of, run
 from tests.recorded import program as programs
 
@@ -20,20 +20,20 @@ def rocksdb(monkeypatch, tmp_path):
         "state.backend.type: rocksdb\n"
         f"state.backend.rocksdb.localdir: {where}\n"
         "state.backend.rocksdb.writebuffer.size: 256kb\n"
-        "tamias.state.rocksdb.cache-size: 64kb\n"
+        "ekorn.state.rocksdb.cache-size: 64kb\n"
     )
     monkeypatch.setenv(CONF_DIR, str(tmp_path))
 
 
 def chosen():
     names = [n for n in programs.names() if n.startswith(STATEFUL) and n not in DELIBERATE and n not in UNSPECIFIED]
-    loaded = {name: programs.load(name, "tamias") for name in names}
+    loaded = {name: programs.load(name, "ekorn") for name in names}
     return [name for name, program in loaded.items() if program.mode == "STREAMING" and not program.quirk]
 
 
 @pytest.mark.parametrize("name", chosen())
 def test_a_program_gives_what_pyflink_gave(name, capsys):
-    recording, program = recording_of(name), programs.load(name, "tamias")
+    recording, program = recording_of(name), programs.load(name, "ekorn")
     found = run(program, capsys)
     if recording["outcome"] == "failure":  # the test on the heap compares the error
         assert found["outcome"] == "failure"

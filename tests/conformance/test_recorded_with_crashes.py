@@ -10,13 +10,13 @@ import logging
 
 import pytest
 
-from tamias.common import RestartStrategies, WatermarkStrategy
-from tamias.common.job_status import JobStatus
-from tamias.common.watermark_strategy import Watermark, WatermarkGenerator
-from tamias.connectors.collection_source import CollectionSource
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.functions.source_contract import Batch, SplitReader
-from tamias.testing.scripted import Crash, Script, run_scripted
+from ekorn.common import RestartStrategies, WatermarkStrategy
+from ekorn.common.job_status import JobStatus
+from ekorn.common.watermark_strategy import Watermark, WatermarkGenerator
+from ekorn.connectors.collection_source import CollectionSource
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.functions.source_contract import Batch, SplitReader
+from ekorn.testing.scripted import Crash, Script, run_scripted
 from tests.conformance.recorded_runs import DELIBERATE, recording_of
 from tests.recorded import outcome
 from tests.recorded import program as programs
@@ -64,11 +64,11 @@ def left_out(name):
     """Return the reason why a program is not run here; empty if it is run."""
     if not (programs.OUTPUTS / f"{name}.json").exists():
         return "it is not recorded, for which test_recorded.py fails"
-    recording, program = recording_of(name), programs.load(name, "tamias")
+    recording, program = recording_of(name), programs.load(name, "ekorn")
     if recording["outcome"] != "values":
         return f"its outcome is {recording['outcome']}: there are no records to compare"
     if program.quirk or name in DELIBERATE:
-        return "Tamias differs from the recording without crashes, too"
+        return "Ekorn differs from the recording without crashes, too"
     if program.mode != "STREAMING":
         return "a batch job takes no checkpoints"
     if name in SHORT:
@@ -100,7 +100,7 @@ class OneRecordAnEpoch(SplitReader):
 @pytest.fixture(autouse=True)
 def opened(monkeypatch, caplog):
     """Make every epoch one record long; return the positions at which the readers of collections began."""
-    caplog.set_level(logging.CRITICAL, logger="tamias")
+    caplog.set_level(logging.CRITICAL, logger="ekorn")
     whole = CollectionSource.create_reader
     begins = []
 
@@ -113,7 +113,7 @@ def opened(monkeypatch, caplog):
 
 
 def run(name, crash, turns=None):
-    program = programs.load(name, "tamias")
+    program = programs.load(name, "ekorn")
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(program.parallelism)
     env.enable_checkpointing(10)

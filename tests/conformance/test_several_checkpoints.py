@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.common.job_status import JobStatus
-from tamias.datastream import CheckpointingMode
-from tamias.testing.scripted import ContinuousScriptedEngine, Crash, Script, run_scripted
+from ekorn.common.job_status import JobStatus
+from ekorn.datastream import CheckpointingMode
+from ekorn.testing.scripted import ContinuousScriptedEngine, Crash, Script, run_scripted
 from tests.conformance.disturbed_jobs import INPUT, PROGRAMS, counted, environment, runs, scripts, source, undisturbed
 from tests.conformance.external_system import ExternalSystem, TransactionalSink
 from tests.examples_by_profile import examples

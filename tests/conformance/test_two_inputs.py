@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.common import Types
-from tamias.common.job_status import JobStatus
-from tamias.datastream import BroadcastProcessFunction, KeyedBroadcastProcessFunction, KeyedCoProcessFunction
-from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from tamias.testing.by_epoch import by_epoch
-from tamias.testing.scripted import Crash, DriverDied, Script, run_scripted
+from ekorn.common import Types
+from ekorn.common.job_status import JobStatus
+from ekorn.datastream import BroadcastProcessFunction, KeyedBroadcastProcessFunction, KeyedCoProcessFunction
+from ekorn.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from ekorn.testing.by_epoch import by_epoch
+from ekorn.testing.scripted import Crash, DriverDied, Script, run_scripted
 from tests.conformance.disturbed_jobs import (
     POINTS,
     checkpoints,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.common.job_status import JobStatus
-from tamias.testing.scripted import ContinuousScriptedEngine, Crash, DriverDied, Script, run_scripted
+from ekorn.common.job_status import JobStatus
+from ekorn.testing.scripted import ContinuousScriptedEngine, Crash, DriverDied, Script, run_scripted
 from tests.conformance.disturbed_jobs import (
     PROGRAMS,
     counted,

@@ -1,8 +1,8 @@
 """File sinks of the tests: by policy, bucket and clock."""
 
-from tamias.clock import ManualClock
-from tamias.common.serialization import Encoder
-from tamias.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
+from ekorn.clock import ManualClock
+from ekorn.common.serialization import Encoder
+from ekorn.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
 
 
 class ByFirstLetter(BucketAssigner):

@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Iterable
 from typing import Any
 
-from tamias.functions.source_contract import Source, Split, SplitReader
+from ekorn.functions.source_contract import Source, Split, SplitReader
 
 
 class SourceJob:

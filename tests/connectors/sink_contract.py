@@ -20,8 +20,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tamias import faults
-from tamias.functions.sink_contract import Sink
+from ekorn import faults
+from ekorn.functions.sink_contract import Sink
 from tests.connectors.writing import SinkJob
 
 # Two checkpoints, one of them completed only after more records were written, and one that is aborted.
@@ -53,7 +53,7 @@ class SinkContract:
 
     comparable: ClassVar[Callable[[Any], Any]] = staticmethod(repr)
     parallelisms: ClassVar[tuple[int, ...]] = (1, 3)
-    # Fault points inside the sink (`tamias.faults`); the contract kills it there too.
+    # Fault points inside the sink (`ekorn.faults`); the contract kills it there too.
     fault_points: ClassVar[tuple[str, ...]] = ()
 
     def check(self, case: SinkCase, job: SinkJob) -> None:
@@ -139,7 +139,7 @@ class SinkContract:
             for count in range(1, 100):
                 case = make_case()
                 faults.reset_counts()
-                monkeypatch.setenv("TAMIAS_FAULT", f"{point}:*:{count}:error")
+                monkeypatch.setenv("EKORN_FAULT", f"{point}:*:{count}:error")
                 job = SinkJob(case.sink(), 2)
                 try:
                     self.play(job, case, _STORY)
@@ -147,13 +147,13 @@ class SinkContract:
                 except OSError as error:
                     assert "was set" in str(error)
                     met += 1
-                    monkeypatch.delenv("TAMIAS_FAULT")
+                    monkeypatch.delenv("EKORN_FAULT")
                     job.crash(3)
                     self.play(job, case, _STORY)
                     job.finish()
                     self.check(case, job)
                 else:
-                    monkeypatch.delenv("TAMIAS_FAULT")
+                    monkeypatch.delenv("EKORN_FAULT")
                     break
             assert met, f"the sink never passes the point {point!r}"
 

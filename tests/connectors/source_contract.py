@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import cloudpickle
 import pytest
 
-from tamias.functions.source_contract import Boundedness, Source
+from ekorn.functions.source_contract import Boundedness, Source
 from tests.connectors.reading import SourceJob
 
 _PLAIN = (int, float, str, bytes, bool, type(None))

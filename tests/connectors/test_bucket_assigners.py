@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tamias.datastream.connectors.bucket_assigners import BucketAssigner, BucketContext
+from ekorn.datastream.connectors.bucket_assigners import BucketAssigner, BucketContext
 
 MOMENT_MS = int(datetime(2024, 3, 5, 22, 7, 9, 45_000, tzinfo=UTC).timestamp() * 1000)
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tamias.clock import ManualClock
-from tamias.common import Row
-from tamias.common.serialization import BulkWriterFactory, Encoder
-from tamias.connectors.multipart_parts import MultipartParts
-from tamias.datastream.connectors.file_system import (
+from ekorn.clock import ManualClock
+from ekorn.common import Row
+from ekorn.common.serialization import BulkWriterFactory, Encoder
+from ekorn.connectors.multipart_parts import MultipartParts
+from ekorn.datastream.connectors.file_system import (
     BucketAssigner,
     CheckpointRollingPolicy,
     FileCompactor,
@@ -23,12 +23,12 @@ from tamias.datastream.connectors.file_system import (
     StreamFormat,
     StreamingFileSink,
 )
-from tamias.datastream.formats.avro import AvroBulkWriters, AvroReaderFormat, AvroSchema
-from tamias.datastream.formats.csv import CsvBulkWriters, CsvReaderFormat, CsvSchema
-from tamias.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
-from tamias.errors import CheckpointError, ConfigurationError, RecordFormatError
-from tamias.storage.file_store import open_files
-from tamias.table import DataTypes
+from ekorn.datastream.formats.avro import AvroBulkWriters, AvroReaderFormat, AvroSchema
+from ekorn.datastream.formats.csv import CsvBulkWriters, CsvReaderFormat, CsvSchema
+from ekorn.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
+from ekorn.errors import CheckpointError, ConfigurationError, RecordFormatError
+from ekorn.storage.file_store import open_files
+from ekorn.table import DataTypes
 from tests.connectors.formats.files import read_source
 from tests.connectors.sink_contract import RefusesBadRecords, SinkCase, SinkContract
 from tests.connectors.writing import SinkJob, hidden_files, visible_files, visible_lines

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tamias.testing import on_local_engine
+from ekorn.testing import on_local_engine
 
 PAGES = Path(__file__).parents[2] / "docs" / "connectors"
 

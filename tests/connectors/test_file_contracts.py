@@ -4,10 +4,10 @@ import uuid
 
 import pytest
 
-from tamias.datastream.connectors.datagen import DataGeneratorSource
-from tamias.datastream.connectors.file_system import FileEnumeratorProvider, FileSource, StreamFormat
-from tamias.datastream.connectors.number_seq import NumberSequenceSource
-from tamias.errors import ConfigurationError
+from ekorn.datastream.connectors.datagen import DataGeneratorSource
+from ekorn.datastream.connectors.file_system import FileEnumeratorProvider, FileSource, StreamFormat
+from ekorn.datastream.connectors.number_seq import NumberSequenceSource
+from ekorn.errors import ConfigurationError
 from tests.connectors.file_sinks import BY_SIZE, EACH_CHECKPOINT, ByFirstLetter, sink_to
 from tests.connectors.sink_contract import SinkCase, SinkContract
 from tests.connectors.source_contract import FindsNewInput, RefusesBadInput, SourceCase, SourceContract

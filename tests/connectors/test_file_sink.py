@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.clock import ManualClock
-from tamias.common import Row
-from tamias.common.serialization import Encoder
-from tamias.common.typeinfo import Types
-from tamias.connectors import part_files
-from tamias.datastream.connectors.file_system import (
+from ekorn.clock import ManualClock
+from ekorn.common import Row
+from ekorn.common.serialization import Encoder
+from ekorn.common.typeinfo import Types
+from ekorn.connectors import part_files
+from ekorn.datastream.connectors.file_system import (
     BucketAssigner,
     CheckpointRollingPolicy,
     FileCompactor,
@@ -29,9 +29,9 @@ from tamias.datastream.connectors.file_system import (
     RollingPolicy,
     StreamingFileSink,
 )
-from tamias.datastream.formats.csv import CsvBulkWriters, CsvSchema
-from tamias.errors import CheckpointError, InvalidProgramError, RestoreError
-from tamias.functions.sink_contract import WriterContext
+from ekorn.datastream.formats.csv import CsvBulkWriters, CsvSchema
+from ekorn.errors import CheckpointError, InvalidProgramError, RestoreError
+from ekorn.functions.sink_contract import WriterContext
 from tests.connectors.file_sinks import BY_SIZE, EACH_CHECKPOINT, ByFirstLetter, sink_to
 from tests.connectors.writing import SinkJob, hidden_files, visible_files, visible_lines
 from tests.examples_by_profile import examples

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.clock import ManualClock
-from tamias.common.serialization import Encoder
-from tamias.connectors import part_files
-from tamias.datastream.connectors.file_system import BucketAssigner, FileSink
+from ekorn.clock import ManualClock
+from ekorn.common.serialization import Encoder
+from ekorn.connectors import part_files
+from ekorn.datastream.connectors.file_system import BucketAssigner, FileSink
 from tests.connectors.file_sinks import BY_SIZE, EACH_CHECKPOINT, ByFirstLetter, sink_to
 from tests.connectors.writing import SinkJob, hidden_files, visible_lines
 from tests.examples_by_profile import examples

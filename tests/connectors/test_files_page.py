@@ -3,7 +3,7 @@
 import doctest
 from pathlib import Path
 
-from tamias.testing.local_run import on_local_engine
+from ekorn.testing.local_run import on_local_engine
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "connectors" / "files.md"
 

@@ -9,12 +9,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tamias.clock import ManualClock
-from tamias.common import Configuration, Time, Types
-from tamias.datastream import AsyncDataStream, StreamExecutionEnvironment
-from tamias.datastream.connectors.http import HttpLookup, HttpRequest
-from tamias.errors import JobExecutionError
-from tamias.testing import collect_locally
+from ekorn.clock import ManualClock
+from ekorn.common import Configuration, Time, Types
+from ekorn.datastream import AsyncDataStream, StreamExecutionEnvironment
+from ekorn.datastream.connectors.http import HttpLookup, HttpRequest
+from ekorn.errors import JobExecutionError
+from ekorn.testing import collect_locally
 
 KEY = "canary-http-key"
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from tamias.common import Configuration, RestartStrategies, WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource
-from tamias.datastream.connectors.file_system import FileSource, StreamFormat
-from tamias.datastream.connectors.hybrid_source import HybridSource
-from tamias.datastream.connectors.number_seq import NumberSequenceSource
-from tamias.errors import ConfigurationError
-from tamias.functions.source_contract import Boundedness
-from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
+from ekorn.common import Configuration, RestartStrategies, WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource
+from ekorn.datastream.connectors.file_system import FileSource, StreamFormat
+from ekorn.datastream.connectors.hybrid_source import HybridSource
+from ekorn.datastream.connectors.number_seq import NumberSequenceSource
+from ekorn.errors import ConfigurationError
+from ekorn.functions.source_contract import Boundedness
+from ekorn.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 from tests.connectors.source_contract import RefusesBadInput, SourceCase, SourceContract
 
 FIRST = [[f"a{n}" for n in range(9)], [f"b{n}" for n in range(2)], ["c0"]]

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.clock import ManualClock
-from tamias.common.typeinfo import Types
-from tamias.datastream.connectors.datagen import DataGeneratorSource, GeneratorFunction, RateLimiterStrategy
-from tamias.datastream.connectors.number_seq import NumberSequenceSource
-from tamias.functions.source_contract import Boundedness
+from ekorn.clock import ManualClock
+from ekorn.common.typeinfo import Types
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, GeneratorFunction, RateLimiterStrategy
+from ekorn.datastream.connectors.number_seq import NumberSequenceSource
+from ekorn.functions.source_contract import Boundedness
 from tests.connectors.reading import SourceJob
 
 

@@ -5,10 +5,10 @@ from collections import Counter
 
 import pytest
 
-from tamias.common import Configuration, Row, Types, WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, Fields, RowGenerator
-from tamias.testing import collect_locally
+from ekorn.common import Configuration, Row, Types, WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, Fields, RowGenerator
+from ekorn.testing import collect_locally
 from tests.connectors.source_contract import SourceCase, SourceContract
 
 NEW_YEAR = datetime.datetime(2024, 1, 1)

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from tamias.common import Configuration
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.errors import JobExecutionError
-from tamias.testing import collect_locally, on_local_engine
+from ekorn.common import Configuration
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.errors import JobExecutionError
+from ekorn.testing import collect_locally, on_local_engine
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tamias.functions.sink_contract import Sink, WriterContext
+from ekorn.functions.sink_contract import Sink, WriterContext
 
 
 @dataclass

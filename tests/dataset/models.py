@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from tamias.dataset import (
+from ekorn.dataset import (
     Aggregations,
     DataSet,
     FlatJoinFunction,

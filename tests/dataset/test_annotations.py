@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from tamias.batch.planner.plan_runner import run_on
-from tamias.batch.program.runner import plans_run_by
-from tamias.common import Types
-from tamias.dataset import (
+from ekorn.batch.planner.plan_runner import run_on
+from ekorn.batch.program.runner import plans_run_by
+from ekorn.common import Types
+from ekorn.dataset import (
     ExecutionEnvironment,
     GroupReduceFunction,
     forwarded_fields,
@@ -16,10 +16,10 @@ from tamias.dataset import (
     non_forwarded_fields,
     read_fields,
 )
-from tamias.datastream.functions import JoinFunction, MapFunction
-from tamias.errors import InvalidProgramError, JobExecutionError
-from tamias.testing import check_annotations
-from tamias.testing.local_partitions import LocalPlace, LocalRdds
+from ekorn.datastream.functions import JoinFunction, MapFunction
+from ekorn.errors import InvalidProgramError, JobExecutionError
+from ekorn.testing import check_annotations
+from ekorn.testing.local_partitions import LocalPlace, LocalRdds
 
 PAIRS = [("a", 1), ("b", 2), ("a", 3), ("c", 4)]
 

@@ -4,12 +4,12 @@ import weakref
 
 import pytest
 
-from tamias.batch.tasks.broadcast_variables import BroadcastVariables, shared_name
-from tamias.dataset import BroadcastVariableInitializer, ExecutionEnvironment
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.functions import MapFunction, ReduceFunction
-from tamias.errors import InvalidProgramError, JobExecutionError
-from tamias.testing import collect_locally
+from ekorn.batch.tasks.broadcast_variables import BroadcastVariables, shared_name
+from ekorn.dataset import BroadcastVariableInitializer, ExecutionEnvironment
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.functions import MapFunction, ReduceFunction
+from ekorn.errors import InvalidProgramError, JobExecutionError
+from ekorn.testing import collect_locally
 
 
 class Adding(MapFunction):

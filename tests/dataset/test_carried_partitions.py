@@ -2,11 +2,11 @@
 
 import pytest
 
-from tamias.batch.planner.plan_runner import run_on
-from tamias.batch.program.runner import plans_run_by
-from tamias.dataset import ExecutionEnvironment
-from tamias.datastream.functions import MapFunction
-from tamias.testing.local_partitions import LocalPlace, LocalRdds
+from ekorn.batch.planner.plan_runner import run_on
+from ekorn.batch.program.runner import plans_run_by
+from ekorn.dataset import ExecutionEnvironment
+from ekorn.datastream.functions import MapFunction
+from ekorn.testing.local_partitions import LocalPlace, LocalRdds
 
 
 class CountedRdds(LocalRdds):

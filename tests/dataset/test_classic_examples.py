@@ -9,8 +9,8 @@ from itertools import combinations
 
 import pytest
 
-from tamias.dataset import ExecutionEnvironment
-from tamias.testing import on_local_engine
+from ekorn.dataset import ExecutionEnvironment
+from ekorn.testing import on_local_engine
 from tests.dataset.example_programs import example
 
 

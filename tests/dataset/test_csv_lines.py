@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.batch.inputs.csv_lines import CsvColumn, CsvLines
-from tamias.batch.inputs.file_input import FileInput
-from tamias.batch.inputs.lines import LineFormat
-from tamias.connectors.stream_formats import StreamFormat
-from tamias.dataset import ExecutionEnvironment
-from tamias.errors import ConfigurationError, InvalidProgramError, MalformedRecordError
+from ekorn.batch.inputs.csv_lines import CsvColumn, CsvLines
+from ekorn.batch.inputs.file_input import FileInput
+from ekorn.batch.inputs.lines import LineFormat
+from ekorn.connectors.stream_formats import StreamFormat
+from ekorn.dataset import ExecutionEnvironment
+from ekorn.errors import ConfigurationError, InvalidProgramError, MalformedRecordError
 
 
 def texts(count, **how):

@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from tamias.common import JobStatus, RestartStrategies
-from tamias.dataset import ExecutionEnvironment, OutputFormat
-from tamias.errors import JobExecutionError, OutputsPartlyVisibleError
-from tamias.testing import on_local_engine
+from ekorn.common import JobStatus, RestartStrategies
+from ekorn.dataset import ExecutionEnvironment, OutputFormat
+from ekorn.errors import JobExecutionError, OutputsPartlyVisibleError
+from ekorn.testing import on_local_engine
 
 STARTED, GO_ON = threading.Event(), threading.Event()
 
@@ -112,8 +112,8 @@ def test_a_cancel_does_not_hide_that_some_sinks_are_visible(env, tmp_path):
 
 ENDS_OVER_ITS_JOB = """
 import sys, time
-from tamias.dataset import ExecutionEnvironment
-from tamias.testing import on_local_engine
+from ekorn.dataset import ExecutionEnvironment
+from ekorn.testing import on_local_engine
 
 def slow(value):
     time.sleep(1)
@@ -129,14 +129,14 @@ with on_local_engine():
 def test_a_program_that_ends_over_its_job_says_so(tmp_path):
     command = [sys.executable, "-c", ENDS_OVER_ITS_JOB, str(tmp_path / "out")]
     ended = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
-    assert ended.stderr.startswith("tamias: the program ended while job 'slow one' was running, so the job ends too")
+    assert ended.stderr.startswith("ekorn: the program ended while job 'slow one' was running, so the job ends too")
     assert (tmp_path / "out").read_text() == "1\n"  # the program waits; in process nothing cancels the job
 
 
 CANCELS_BEFORE_SPARK_RUNS = """
 import sys
 sys.modules["pyspark"] = None  # a start of Spark fails
-from tamias.batch.planner.plan_runner import RunSettings, cancel
+from ekorn.batch.planner.plan_runner import RunSettings, cancel
 cancel(RunSettings("not started", {}, {}))
 """
 

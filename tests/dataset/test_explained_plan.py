@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tamias.dataset import ExecutionEnvironment
-from tamias.errors import InvalidProgramError
+from ekorn.dataset import ExecutionEnvironment
+from ekorn.errors import InvalidProgramError
 
 
 @pytest.fixture

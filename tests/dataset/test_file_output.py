@@ -2,13 +2,13 @@
 
 import pytest
 
-from tamias.batch.outputs.file_output import FileOutput, WriteMode
-from tamias.batch.outputs.output import SinkSubtask, WriteResult
-from tamias.batch.outputs.text_formats import CsvLinesFormat, TextLinesFormat
-from tamias.common import Row, Types
-from tamias.dataset import ExecutionEnvironment
-from tamias.errors import ConfigurationError, InvalidProgramError, OutputExistsError, RecordTypeError
-from tamias.testing import on_local_engine
+from ekorn.batch.outputs.file_output import FileOutput, WriteMode
+from ekorn.batch.outputs.output import SinkSubtask, WriteResult
+from ekorn.batch.outputs.text_formats import CsvLinesFormat, TextLinesFormat
+from ekorn.common import Row, Types
+from ekorn.dataset import ExecutionEnvironment
+from ekorn.errors import ConfigurationError, InvalidProgramError, OutputExistsError, RecordTypeError
+from ekorn.testing import on_local_engine
 from tests.s3_server import running_server, url_of
 
 JOB = "0" * 32
@@ -132,7 +132,7 @@ def test_files_on_an_object_store():
     with running_server() as endpoint:
         address = url_of(endpoint, "out")
         committed(texts(address), ["a"], ["b"])
-        from tamias.storage.input_files import list_files, open_input
+        from ekorn.storage.input_files import list_files, open_input
 
         assert [open_input(file.address).read() for file in list_files(address)] == [b"a\n", b"b\n"]
         with pytest.raises(OutputExistsError):

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.batch.plan.record_keys import FieldKeys
-from tamias.batch.tasks.folds import Fold, fold_of
-from tamias.batch.tasks.group_operators import CombineBeforeShuffle, GroupReduce
-from tamias.dataset import ExecutionEnvironment, GroupCombineFunction, GroupReduceFunction
-from tamias.errors import JobExecutionError
-from tamias.functions.data_set_aggregates import SumField
-from tamias.testing import on_local_engine
+from ekorn.batch.plan.record_keys import FieldKeys
+from ekorn.batch.tasks.folds import Fold, fold_of
+from ekorn.batch.tasks.group_operators import CombineBeforeShuffle, GroupReduce
+from ekorn.dataset import ExecutionEnvironment, GroupCombineFunction, GroupReduceFunction
+from ekorn.errors import JobExecutionError
+from ekorn.functions.data_set_aggregates import SumField
+from ekorn.testing import on_local_engine
 
 NUMBERS = st.integers(-5, 5) | st.floats(-1.0, 1.0)
 PAIRS = st.tuples(st.sampled_from("abc"), NUMBERS)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tamias.dataset import ExecutionEnvironment
-from tamias.errors import JobExecutionError
-from tamias.testing import on_local_engine
+from ekorn.dataset import ExecutionEnvironment
+from ekorn.errors import JobExecutionError
+from ekorn.testing import on_local_engine
 
 
 @pytest.fixture

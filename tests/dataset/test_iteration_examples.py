@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tamias.testing.local_run import on_local_engine
+from ekorn.testing.local_run import on_local_engine
 from tests.dataset.example_programs import example
 
 

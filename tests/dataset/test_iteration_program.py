@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from tamias.batch.plan.iteration_specs import BulkIterationSpec, DeltaIterationSpec
-from tamias.dataset import DataSet, ExecutionEnvironment, LongSumAggregator, LongZeroConvergence
-from tamias.errors import InvalidProgramError
+from ekorn.batch.plan.iteration_specs import BulkIterationSpec, DeltaIterationSpec
+from ekorn.dataset import DataSet, ExecutionEnvironment, LongSumAggregator, LongZeroConvergence
+from ekorn.errors import InvalidProgramError
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.dataset import DataSet, ExecutionEnvironment, JoinHint, LongSumAggregator
-from tamias.datastream.functions import MapFunction, RuntimeContext
-from tamias.errors import InvalidProgramError, JobExecutionError
-from tamias.testing.local_run import collect_locally
+from ekorn.dataset import DataSet, ExecutionEnvironment, JoinHint, LongSumAggregator
+from ekorn.datastream.functions import MapFunction, RuntimeContext
+from ekorn.errors import InvalidProgramError, JobExecutionError
+from ekorn.testing.local_run import collect_locally
 from tests.examples_by_profile import examples
 
 Pair = tuple[int, int]

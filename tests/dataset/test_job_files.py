@@ -4,12 +4,12 @@ import os
 
 import pytest
 
-from tamias.batch.tasks.job_files import WorkerCache, packed_files
-from tamias.dataset import ExecutionEnvironment
-from tamias.datastream.functions import MapFunction
-from tamias.errors import JobExecutionError
-from tamias.graph.job_graph import CachedFile
-from tamias.testing import collect_locally
+from ekorn.batch.tasks.job_files import WorkerCache, packed_files
+from ekorn.dataset import ExecutionEnvironment
+from ekorn.datastream.functions import MapFunction
+from ekorn.errors import JobExecutionError
+from ekorn.graph.job_graph import CachedFile
+from ekorn.testing import collect_locally
 
 
 class Sent:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tamias.batch.plan.record_keys import FieldKeys
-from tamias.batch.tasks.exits import KeyedExit
+from ekorn.batch.plan.record_keys import FieldKeys
+from ekorn.batch.tasks.exits import KeyedExit
 
 
 def test_a_key_keeps_its_partition_when_the_keys_become_too_many_to_be_remembered():

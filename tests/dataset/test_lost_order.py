@@ -2,12 +2,12 @@
 
 import pytest
 
-from tamias.batch.planner.plan_runner import run_on
-from tamias.batch.program.runner import plans_run_by
-from tamias.dataset import ExecutionEnvironment
-from tamias.datastream.functions import MapFunction
-from tamias.testing.local_partitions import LocalPlace, LocalRdds
-from tamias.types.factory import Types
+from ekorn.batch.planner.plan_runner import run_on
+from ekorn.batch.program.runner import plans_run_by
+from ekorn.dataset import ExecutionEnvironment
+from ekorn.datastream.functions import MapFunction
+from ekorn.testing.local_partitions import LocalPlace, LocalRdds
+from ekorn.types.factory import Types
 
 NOT_ROLLED_BACK = [  # as the scheduler of Spark 4.3 says it
     "A shuffle map stage with indeterminate output was failed and retried. However, Spark cannot rollback the Result"

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.batch.planner.plan_runner import run_on
-from tamias.batch.program.runner import plans_run_by
-from tamias.dataset import ExecutionEnvironment
-from tamias.testing.local_partitions import LocalPlace, LocalRdds
+from ekorn.batch.planner.plan_runner import run_on
+from ekorn.batch.program.runner import plans_run_by
+from ekorn.dataset import ExecutionEnvironment
+from ekorn.testing.local_partitions import LocalPlace, LocalRdds
 from tests.dataset.generated_records import RECORDS
 from tests.dataset.models import CASES, same
 from tests.examples_by_profile import examples

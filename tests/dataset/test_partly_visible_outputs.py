@@ -2,9 +2,9 @@
 
 import pytest
 
-from tamias.dataset import ExecutionEnvironment, OutputFormat
-from tamias.errors import OutputsPartlyVisibleError
-from tamias.testing import on_local_engine
+from ekorn.dataset import ExecutionEnvironment, OutputFormat
+from ekorn.errors import OutputsPartlyVisibleError
+from ekorn.testing import on_local_engine
 
 
 class Failing(OutputFormat):

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from tamias.batch.planner.plan_runner import run_on
-from tamias.batch.program.runner import plans_run_by
-from tamias.common import Row, Types
-from tamias.dataset import Aggregations, ExecutionEnvironment, InputFormat, JoinHint, MapFunction, Order
-from tamias.errors import InvalidProgramError, JobExecutionError
-from tamias.testing import collect_locally, on_local_engine
-from tamias.testing.local_partitions import LocalPlace, LocalRdds
+from ekorn.batch.planner.plan_runner import run_on
+from ekorn.batch.program.runner import plans_run_by
+from ekorn.common import Row, Types
+from ekorn.dataset import Aggregations, ExecutionEnvironment, InputFormat, JoinHint, MapFunction, Order
+from ekorn.errors import InvalidProgramError, JobExecutionError
+from ekorn.testing import collect_locally, on_local_engine
+from ekorn.testing.local_partitions import LocalPlace, LocalRdds
 from tests.imports import SOURCE
 
 
@@ -24,7 +24,7 @@ def env():
 def test_programs_are_drawn_without_spark():
     program = (
         "import sys; sys.modules['pyspark'] = None\n"
-        "from tamias.dataset import ExecutionEnvironment\n"
+        "from ekorn.dataset import ExecutionEnvironment\n"
         "env = ExecutionEnvironment.get_execution_environment()\n"
         "env.from_elements(1, 2).map(lambda x: (x, 1)).group_by(0).sum(1)"
     )

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tamias.common import Configuration, RestartStrategies
-from tamias.dataset import ExecutionEnvironment
-from tamias.errors import InvalidProgramError, JobExecutionError
-from tamias.testing import collect_locally
+from ekorn.common import Configuration, RestartStrategies
+from ekorn.dataset import ExecutionEnvironment
+from ekorn.errors import InvalidProgramError, JobExecutionError
+from ekorn.testing import collect_locally
 
 
 class FailsAtFirst:

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.batch.plan.data_set_specs import Order, SortField
-from tamias.batch.plan.record_keys import FieldKeys
-from tamias.batch.tasks.sorting import SortedBy, Sorter, merged
+from ekorn.batch.plan.data_set_specs import Order, SortField
+from ekorn.batch.plan.record_keys import FieldKeys
+from ekorn.batch.tasks.sorting import SortedBy, Sorter, merged
 
 FIELDS = st.tuples(st.integers(0, 3), st.sampled_from("abc"))
 ORDERS = st.lists(

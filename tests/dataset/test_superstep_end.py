@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tamias.batch.iterations.superstep_end import SuperstepEnd, is_last, merged_aggregates
-from tamias.batch.plan.iteration_specs import Convergence, IterationLimits
-from tamias.dataset import (
+from ekorn.batch.iterations.superstep_end import SuperstepEnd, is_last, merged_aggregates
+from ekorn.batch.plan.iteration_specs import Convergence, IterationLimits
+from ekorn.dataset import (
     Aggregator,
     ConvergenceCriterion,
     DoubleSumAggregator,

@@ -8,15 +8,15 @@ from typing import Any
 import cloudpickle
 import pytest
 
-from tamias.batch.tasks.blobs import OperatorSubtask
-from tamias.batch.tasks.fused_loop import fused
-from tamias.batch.tasks.record_operators import MapRecords
-from tamias.batch.tasks.superstep import FunctionFields, Superstep, SuperstepContext, task_context
-from tamias.batch.tasks.task_context import TaskJobInfo, TaskRuntimeContext
-from tamias.datastream.functions import MapFunction
-from tamias.errors import InvalidProgramError
-from tamias.functions.iteration_context import LongSumAggregator
-from tamias.functions.runtime_context import RuntimeContext
+from ekorn.batch.tasks.blobs import OperatorSubtask
+from ekorn.batch.tasks.fused_loop import fused
+from ekorn.batch.tasks.record_operators import MapRecords
+from ekorn.batch.tasks.superstep import FunctionFields, Superstep, SuperstepContext, task_context
+from ekorn.batch.tasks.task_context import TaskJobInfo, TaskRuntimeContext
+from ekorn.datastream.functions import MapFunction
+from ekorn.errors import InvalidProgramError
+from ekorn.functions.iteration_context import LongSumAggregator
+from ekorn.functions.runtime_context import RuntimeContext
 
 
 class Keeping(MapFunction):

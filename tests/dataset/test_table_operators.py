@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tamias.batch.plan.data_set_specs import Order, SortField
-from tamias.batch.plan.iteration_specs import WriteTarget
-from tamias.batch.plan.record_keys import FieldKeys
-from tamias.batch.tasks.table_operators import (
+from ekorn.batch.plan.data_set_specs import Order, SortField
+from ekorn.batch.plan.iteration_specs import WriteTarget
+from ekorn.batch.plan.record_keys import FieldKeys
+from ekorn.batch.tasks.table_operators import (
     SearchedTable,
     TableCoGroup,
     TableJoin,
@@ -23,15 +23,15 @@ from tamias.batch.tasks.table_operators import (
     WriteTables,
     Written,
 )
-from tamias.batch.tasks.task_context import TaskJobInfo, TaskRuntimeContext
-from tamias.batch.tasks.task_operator import TaskOperator
-from tamias.engine.spark.task_side.table_access import TableAccess
-from tamias.slot.link import Link, connect
-from tamias.slot.messages import Done
-from tamias.slot.slot_config import SlotConfig
-from tamias.slot.slot_server import SlotServer
-from tamias.slot.tables.table_messages import BeginTables, CommitTables, Fence, TableKind, TablePartition
-from tamias.types.by_value import dumps
+from ekorn.batch.tasks.task_context import TaskJobInfo, TaskRuntimeContext
+from ekorn.batch.tasks.task_operator import TaskOperator
+from ekorn.engine.spark.task_side.table_access import TableAccess
+from ekorn.slot.link import Link, connect
+from ekorn.slot.messages import Done
+from ekorn.slot.slot_config import SlotConfig
+from ekorn.slot.slot_server import SlotServer
+from ekorn.slot.tables.table_messages import BeginTables, CommitTables, Fence, TableKind, TablePartition
+from ekorn.types.by_value import dumps
 
 SECRET = b"s" * 32
 SOLUTION, INDEX, BAG = range(3)

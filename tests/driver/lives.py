@@ -13,17 +13,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from tamias.checkpoint.savepoint_files import dispose_savepoint
-from tamias.common import Encoder, JobStatus, WatermarkStrategy
-from tamias.common.job_id import JobID
-from tamias.datastream import ExternalizedCheckpointRetention
-from tamias.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
-from tamias.datastream.functions import MapFunction
-from tamias.datastream.state import ListStateDescriptor
-from tamias.driver.job_handle import JobHandle
-from tamias.functions.checkpointed import CheckpointedFunction
-from tamias.functions.sink_contract import TwoPhaseCommitSinkFunction
-from tamias.testing.scripted import Crash, DriverDied, Point, Script, ScriptedSource, split_evenly, start_scripted
+from ekorn.checkpoint.savepoint_files import dispose_savepoint
+from ekorn.common import Encoder, JobStatus, WatermarkStrategy
+from ekorn.common.job_id import JobID
+from ekorn.datastream import ExternalizedCheckpointRetention
+from ekorn.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
+from ekorn.datastream.functions import MapFunction
+from ekorn.datastream.state import ListStateDescriptor
+from ekorn.driver.job_handle import JobHandle
+from ekorn.functions.checkpointed import CheckpointedFunction
+from ekorn.functions.sink_contract import TwoPhaseCommitSinkFunction
+from ekorn.testing.scripted import Crash, DriverDied, Point, Script, ScriptedSource, split_evenly, start_scripted
 from tests.driver.savepoint_programs import Ask, counting, environment
 
 LONG, SHORT, APART = list(range(40)), list(range(100, 105)), list(range(200, 230))

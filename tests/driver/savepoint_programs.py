@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from tamias.common import Configuration, RestartStrategies, WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.functions import KeyedProcessFunction
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.functions.sink_contract import TwoPhaseCommitSinkFunction
-from tamias.testing.scripted import ScriptedSource, split_evenly
+from ekorn.common import Configuration, RestartStrategies, WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.functions import KeyedProcessFunction
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.functions.sink_contract import TwoPhaseCommitSinkFunction
+from ekorn.testing.scripted import ScriptedSource, split_evenly
 
 COUNT = 20
 EXPECTED = [(n % 2, n // 2 + 1) for n in range(COUNT)]

@@ -2,8 +2,8 @@
 
 from contextlib import contextmanager
 
-from tamias.driver.submit import jobs_submitted_by, submit
-from tamias.engine.local_engine import LocalEngine
+from ekorn.driver.submit import jobs_submitted_by, submit
+from ekorn.engine.local_engine import LocalEngine
 
 
 def start_locally(env, name="job"):

@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from tamias.clock import ManualClock, SteadyClock
-from tamias.common import RuntimeExecutionMode
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.driver.between_epochs import BetweenEpochs
-from tamias.driver.interrupts import AttemptFailed, Cancelled
-from tamias.driver.job import Job
-from tamias.driver.job_handle import JobHandle
-from tamias.driver.rescaling import Rescaling
-from tamias.driver.savepoint_requests import SavepointRequest
-from tamias.engine.protocol import Failure
-from tamias.operators.collected_run import CollectedRun
-from tamias.operators.epoch import Ack
-from tamias.testing.drawn_job import drawn_job
+from ekorn.clock import ManualClock, SteadyClock
+from ekorn.common import RuntimeExecutionMode
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.driver.between_epochs import BetweenEpochs
+from ekorn.driver.interrupts import AttemptFailed, Cancelled
+from ekorn.driver.job import Job
+from ekorn.driver.job_handle import JobHandle
+from ekorn.driver.rescaling import Rescaling
+from ekorn.driver.savepoint_requests import SavepointRequest
+from ekorn.engine.protocol import Failure
+from ekorn.operators.collected_run import CollectedRun
+from ekorn.operators.epoch import Ack
+from ekorn.testing.drawn_job import drawn_job
 
 PENDING = 7
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tamias.checkpoint.ownership import claim
-from tamias.common import JobStatus
-from tamias.errors import JobWasCancelled
-from tamias.storage.local import LocalFiles
-from tamias.testing.scripted import Crash, DriverDied, Script, run_scripted, start_scripted
+from ekorn.checkpoint.ownership import claim
+from ekorn.common import JobStatus
+from ekorn.errors import JobWasCancelled
+from ekorn.storage.local import LocalFiles
+from ekorn.testing.scripted import Crash, DriverDied, Script, run_scripted, start_scripted
 from tests.checkpoint.checkpoint_values import driver
 from tests.driver.savepoint_programs import EXPECTED, Ask, Ledger, counting, environment, numbers
 
@@ -35,7 +35,7 @@ def test_a_driver_with_the_id_of_a_cancelled_job_is_refused(tmp_path):
     committed = Ledger.committed("refused")
     assert 0 < len(committed) < len(EXPECTED)
     directory = tmp_path / str(first.settings.job_id)
-    with pytest.raises(JobWasCancelled, match=r"was cancelled.*tamias run -s PATH") as refused:
+    with pytest.raises(JobWasCancelled, match=r"was cancelled.*ekorn run -s PATH") as refused:
         run_scripted(program(tmp_path, sink), job_id=first.settings.job_id)
     assert (refused.value.job_id, refused.value.directory) == (str(first.settings.job_id), str(directory))
     assert Ledger.committed("refused") == committed

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common import Configuration, RestartStrategies, Types, WatermarkStrategy
-from tamias.datastream import CheckpointedFunction, ExternalizedCheckpointRetention, StreamExecutionEnvironment
-from tamias.datastream.functions import KeyedProcessFunction, MapFunction
-from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
-from tamias.errors import RestoreError
-from tamias.graph.operator_ids import id_of_uid
-from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
+from ekorn.common import Configuration, RestartStrategies, Types, WatermarkStrategy
+from ekorn.datastream import CheckpointedFunction, ExternalizedCheckpointRetention, StreamExecutionEnvironment
+from ekorn.datastream.functions import KeyedProcessFunction, MapFunction
+from ekorn.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from ekorn.errors import RestoreError
+from ekorn.graph.operator_ids import id_of_uid
+from ekorn.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
 
 LOG = []
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tamias.checkpoint.coordinator import CheckpointStats
-from tamias.checkpoint.restore_point import resolve
-from tamias.common import Configuration, JobStatus, WatermarkStrategy
-from tamias.datastream import (
+from ekorn.checkpoint.coordinator import CheckpointStats
+from ekorn.checkpoint.restore_point import resolve
+from ekorn.common import Configuration, JobStatus, WatermarkStrategy
+from ekorn.datastream import (
     CheckpointingMode,
     ExternalizedCheckpointRetention,
     JobManagerCheckpointStorage,
@@ -18,12 +18,12 @@ from tamias.datastream import (
     RuntimeExecutionMode,
     StreamExecutionEnvironment,
 )
-from tamias.datastream.functions import KeyedProcessFunction, MapFunction
-from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
-from tamias.driver.job_checkpoints import patience_of
-from tamias.errors import ConfigurationError, JobExecutionError
-from tamias.functions.checkpointed import CheckpointedFunction, CheckpointListener
-from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted, start_scripted
+from ekorn.datastream.functions import KeyedProcessFunction, MapFunction
+from ekorn.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from ekorn.driver.job_checkpoints import patience_of
+from ekorn.errors import ConfigurationError, JobExecutionError
+from ekorn.functions.checkpointed import CheckpointedFunction, CheckpointListener
+from ekorn.testing.scripted import Crash, Script, ScriptedSource, run_scripted, start_scripted
 from tests.driver.savepoint_programs import EXPECTED, Ask, Ledger, counting, environment, numbers
 
 RETAIN = ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
@@ -155,7 +155,7 @@ def test_a_running_job_shows_that_its_driver_is_alive(tmp_path):
         signs.append(json.loads(alive.read_text())["now_ms"])
 
     env = environment(tmp_path)
-    env.configure(Configuration().set_string("tamias.checkpoint.owner-lease", "60 ms"))
+    env.configure(Configuration().set_string("ekorn.checkpoint.owner-lease", "60 ms"))
     run_scripted(numbers(env, runs=(1,)), Script(deeds={6: look, 12: look}))
     assert signs[0] < signs[1]
 
@@ -627,7 +627,7 @@ restart-strategy:
     delay: 0 ms
 """
     )
-    monkeypatch.setenv("TAMIAS_CONF_DIR", str(tmp_path))
+    monkeypatch.setenv("EKORN_CONF_DIR", str(tmp_path))
     env = StreamExecutionEnvironment.get_execution_environment()
     script = Script(deeds={30: lambda handle: handle.cancel()}, crashes=[Crash("after-epoch", 9)])
     run = start_scripted(counting(numbers(env, count=MANY, runs=(1,))), script)
@@ -641,13 +641,13 @@ restart-strategy:
 
 
 def test_the_restart_strategy_of_the_configuration_file_is_what_a_job_falls_back_to(tmp_path, monkeypatch):
-    from tamias.common import RestartStrategies
+    from ekorn.common import RestartStrategies
 
     (tmp_path / "config.yaml").write_text(
         "restart-strategy.type: fixed-delay\nrestart-strategy.fixed-delay.attempts: 2\n"
         "restart-strategy.fixed-delay.delay: 0 ms\n"
     )
-    monkeypatch.setenv("TAMIAS_CONF_DIR", str(tmp_path))
+    monkeypatch.setenv("EKORN_CONF_DIR", str(tmp_path))
     crashes = Script(crashes=[Crash("after-epoch", n) for n in (1, 2, 3)])
     for wish, restarts in (
         (None, 2),

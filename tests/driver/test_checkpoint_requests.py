@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tamias.testing.scripted import Crash, Script, run_scripted
+from ekorn.testing.scripted import Crash, Script, run_scripted
 from tests.driver.savepoint_programs import EXPECTED, counting, environment, numbers
 
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from tamias.checkpoint.metadata_file import decode_metadata
-from tamias.checkpoint.restore_point import resolve
-from tamias.checkpoint.savepoint_files import dispose_savepoint
-from tamias.common import JobStatus
-from tamias.common.job_id import JobID
-from tamias.datastream import ExternalizedCheckpointRetention
-from tamias.errors import CheckpointError, RestoreError
-from tamias.testing.scripted import Crash, DriverDied, Script, run_scripted, start_scripted
+from ekorn.checkpoint.metadata_file import decode_metadata
+from ekorn.checkpoint.restore_point import resolve
+from ekorn.checkpoint.savepoint_files import dispose_savepoint
+from ekorn.common import JobStatus
+from ekorn.common.job_id import JobID
+from ekorn.datastream import ExternalizedCheckpointRetention
+from ekorn.errors import CheckpointError, RestoreError
+from ekorn.testing.scripted import Crash, DriverDied, Script, run_scripted, start_scripted
 from tests.driver.savepoint_programs import EXPECTED, Ask, counting, environment, numbers
 
 RETAIN = ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common import Configuration, RestartStrategies, WatermarkStrategy
-from tamias.common.job_status import JobStatus
-from tamias.datastream import ExternalizedCheckpointRetention, StreamExecutionEnvironment
-from tamias.storage.local import LocalFiles
-from tamias.testing.scripted import Crash, Script, ScriptedSource, start_scripted
+from ekorn.common import Configuration, RestartStrategies, WatermarkStrategy
+from ekorn.common.job_status import JobStatus
+from ekorn.datastream import ExternalizedCheckpointRetention, StreamExecutionEnvironment
+from ekorn.storage.local import LocalFiles
+from ekorn.testing.scripted import Crash, Script, ScriptedSource, start_scripted
 from tests.campaign.damage import orphans
 
 KEYS = 50

@@ -10,14 +10,14 @@ from functools import partial
 
 import pytest
 
-from tamias.clock import SystemClock
-from tamias.common import Configuration, RestartStrategies, Time, Types, WatermarkStrategy
-from tamias.common.watermark_strategy import TimestampAssigner
-from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource
-from tamias.datastream.window import TumblingEventTimeWindows
-from tamias.driver.submit import jobs_submitted_by, submit
-from tamias.engine.local_engine import LocalEngine
+from ekorn.clock import SystemClock
+from ekorn.common import Configuration, RestartStrategies, Time, Types, WatermarkStrategy
+from ekorn.common.watermark_strategy import TimestampAssigner
+from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource
+from ekorn.datastream.window import TumblingEventTimeWindows
+from ekorn.driver.submit import jobs_submitted_by, submit
+from ekorn.engine.local_engine import LocalEngine
 from tests.driver.submitted_jobs import noted_handles
 from tests.live_jobs import Held, until
 

@@ -12,19 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from tamias.config.job_id import JobID
-from tamias.driver.collect_queue import CollectQueue
-from tamias.driver.collected import CollectedRecords
-from tamias.driver.job_handle import JobHandle
-from tamias.driver.submit import jobs_submitted_by, submit
-from tamias.engine.local_engine import LocalEngine
-from tamias.engine.protocol import EpochResult
-from tamias.errors import CollectSpillError
-from tamias.functions.job_status import JobStatus
-from tamias.graph.addresses import SubtaskId
-from tamias.graph.job_graph import JobGraph
-from tamias.operators.collected_run import CollectedRun, collected_runs
-from tamias.operators.epoch import EpochOrder
+from ekorn.config.job_id import JobID
+from ekorn.driver.collect_queue import CollectQueue
+from ekorn.driver.collected import CollectedRecords
+from ekorn.driver.job_handle import JobHandle
+from ekorn.driver.submit import jobs_submitted_by, submit
+from ekorn.engine.local_engine import LocalEngine
+from ekorn.engine.protocol import EpochResult
+from ekorn.errors import CollectSpillError
+from ekorn.functions.job_status import JobStatus
+from ekorn.graph.addresses import SubtaskId
+from ekorn.graph.job_graph import JobGraph
+from ekorn.operators.collected_run import CollectedRun, collected_runs
+from ekorn.operators.epoch import EpochOrder
 from tests.live_jobs import environment, generated, open_files, until
 
 LIMIT = 20_000
@@ -71,7 +71,7 @@ def watched():
 
 
 def endless(tmp_path: Path | None, **keys):
-    return generated(environment(tmp_path, tamias__collect__buffer_size=f"{LIMIT} b", **keys), None)
+    return generated(environment(tmp_path, ekorn__collect__buffer_size=f"{LIMIT} b", **keys), None)
 
 
 def wait_for_the_wait(engine: Watched) -> None:
@@ -219,5 +219,5 @@ def test_a_disk_that_cannot_take_collected_records_is_named(tmp_path, monkeypatc
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
     collected = CollectedRecords(handle(), most_bytes=10)
-    with pytest.raises(CollectSpillError, match=r"missing.*tamias\.collect\.buffer-size, now 10 bytes"):
+    with pytest.raises(CollectSpillError, match=r"missing.*ekorn\.collect\.buffer-size, now 10 bytes"):
         collected.hold(0, FIRST, list(collected_runs(["x" * 100])))

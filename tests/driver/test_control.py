@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from tamias.checkpoint.restore_point import resolve
-from tamias.common import Configuration, JobID, JobStatus, WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.driver.control import ControlDesk, JobGone, ask, desks, peer_uid, runtime_folder
-from tamias.driver.job_handle import JobHandle
-from tamias.errors import ConfigurationError, JobCancelledError, TamiasError
-from tamias.slot.listener import MAX_NEWCOMERS
-from tamias.testing.local_run import on_local_engine
+from ekorn.checkpoint.restore_point import resolve
+from ekorn.common import Configuration, JobID, JobStatus, WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.driver.control import ControlDesk, JobGone, ask, desks, peer_uid, runtime_folder
+from ekorn.driver.job_handle import JobHandle
+from ekorn.errors import ConfigurationError, EkornError, JobCancelledError
+from ekorn.slot.listener import MAX_NEWCOMERS
+from ekorn.testing.local_run import on_local_engine
 from tests.live_jobs import until
 
 
@@ -32,7 +32,7 @@ def folder(desk_folder):
 def client():
     """The client of a job that does not end by itself."""
     configuration = Configuration()
-    configuration.set_string("tamias.control.enabled", "true")
+    configuration.set_string("ekorn.control.enabled", "true")
     with on_local_engine():
         env = StreamExecutionEnvironment.get_execution_environment(configuration)
         endless = DataGeneratorSource(lambda n: n, None, RateLimiterStrategy.per_second(1000))
@@ -80,7 +80,7 @@ def test_a_job_is_cancelled(client):
 
 
 def test_what_cannot_be_done_is_answered_with_the_reason(client):
-    with pytest.raises(TamiasError, match="no directory for the savepoint"):
+    with pytest.raises(EkornError, match="no directory for the savepoint"):
         savepoint()
     until(lambda: client.get_job_status().result() is JobStatus.RUNNING)
 
@@ -193,7 +193,7 @@ def test_a_crowd_that_says_nothing_holds_nobody_up():
 
 
 def _control_threads():
-    return {thread for thread in threading.enumerate() if thread.name == "tamias-control"}
+    return {thread for thread in threading.enumerate() if thread.name == "ekorn-control"}
 
 
 def test_a_desk_that_is_closed_listens_no_longer():
@@ -218,9 +218,9 @@ def test_several_may_ask_at_once(client, tmp_path):
 
 ENDING = """
 import sys, threading, time
-from tamias.common import JobID, JobStatus
-from tamias.driver.control import ControlDesk
-from tamias.driver.job_handle import JobHandle
+from ekorn.common import JobID, JobStatus
+from ekorn.driver.control import ControlDesk
+from ekorn.driver.job_handle import JobHandle
 
 handle, asked = JobHandle(JobID.generate(), "job"), threading.Event()
 
@@ -274,7 +274,7 @@ def test_a_job_runs_without_a_desk_where_there_is_no_safe_place_for_it(folder, c
     folder.mkdir()
     folder.chmod(0o755)
     configuration = Configuration()
-    configuration.set_string("tamias.control.enabled", "true")
+    configuration.set_string("ekorn.control.enabled", "true")
     with on_local_engine():
         env = StreamExecutionEnvironment.get_execution_environment(configuration)
         env.from_collection([1]).print()
@@ -283,8 +283,8 @@ def test_a_job_runs_without_a_desk_where_there_is_no_safe_place_for_it(folder, c
 
 
 def test_a_path_that_is_too_long_for_a_socket_is_said(monkeypatch, tmp_path):
-    monkeypatch.setenv("TAMIAS_RUNTIME_DIR", str(tmp_path / ("x" * 100)))
-    with pytest.raises(ConfigurationError, match="too long for a socket: name a short path in TAMIAS_RUNTIME_DIR"):
+    monkeypatch.setenv("EKORN_RUNTIME_DIR", str(tmp_path / ("x" * 100)))
+    with pytest.raises(ConfigurationError, match="too long for a socket: name a short path in EKORN_RUNTIME_DIR"):
         ControlDesk(JobHandle(JobID.generate(), "job"))
 
 
@@ -297,9 +297,9 @@ def test_in_tests_there_is_no_desk_unless_asked_for(folder):
 
 
 def test_without_a_session_folder_it_is_in_the_temporary_directory(monkeypatch, tmp_path):
-    monkeypatch.delenv("TAMIAS_RUNTIME_DIR")
+    monkeypatch.delenv("EKORN_RUNTIME_DIR")
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "session"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    assert runtime_folder() == tmp_path / f"tamias-{os.getuid()}"
+    assert runtime_folder() == tmp_path / f"ekorn-{os.getuid()}"
     (tmp_path / "session").mkdir()
-    assert runtime_folder() == tmp_path / "session" / "tamias"
+    assert runtime_folder() == tmp_path / "session" / "ekorn"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tamias.driver.cuts import Cut, Cuts
-from tamias.graph.addresses import SubtaskId
+from ekorn.driver.cuts import Cut, Cuts
+from ekorn.graph.addresses import SubtaskId
 
 SOURCE = SubtaskId(0, 0)
 BEFORE, AFTER = Cut(1, {SOURCE: 10}), Cut(2, {SOURCE: 20})

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tamias.datastream.functions import MapFunction
-from tamias.engine.protocol import Failure
-from tamias.errors import JobExecutionError, SlotLostError
-from tamias.testing.scripted import Crash, Script, ScriptedEngine, run_scripted, start_scripted
+from ekorn.datastream.functions import MapFunction
+from ekorn.engine.protocol import Failure
+from ekorn.errors import JobExecutionError, SlotLostError
+from ekorn.testing.scripted import Crash, Script, ScriptedEngine, run_scripted, start_scripted
 from tests.driver.savepoint_programs import EXPECTED, counting, environment, numbers
 
 

@@ -6,26 +6,26 @@ from typing import Any, cast
 
 import pytest
 
-from tamias.clock import ManualClock, SteadyClock
-from tamias.common import Configuration
-from tamias.config.elasticity_settings import (
+from ekorn.clock import ManualClock, SteadyClock
+from ekorn.common import Configuration
+from ekorn.config.elasticity_settings import (
     AutoscalerSettings,
     ElasticitySettings,
     ReactiveSettings,
     elasticity_settings,
 )
-from tamias.datastream.functions import MapFunction
-from tamias.driver.elasticity import Elasticity
-from tamias.driver.job import Job
-from tamias.driver.job_handle import JobHandle
-from tamias.driver.reactive_mode import ReactiveMode
-from tamias.driver.rescaling import Rescaling
-from tamias.driver.submit import jobs_submitted_by, submit
-from tamias.engine.continuous_local_engine import ContinuousLocalEngine
-from tamias.engine.local_engine import LocalEngine
-from tamias.errors import ConfigurationError
-from tamias.operators.epoch import Ack
-from tamias.testing.drawn_job import drawn_job
+from ekorn.datastream.functions import MapFunction
+from ekorn.driver.elasticity import Elasticity
+from ekorn.driver.job import Job
+from ekorn.driver.job_handle import JobHandle
+from ekorn.driver.reactive_mode import ReactiveMode
+from ekorn.driver.rescaling import Rescaling
+from ekorn.driver.submit import jobs_submitted_by, submit
+from ekorn.engine.continuous_local_engine import ContinuousLocalEngine
+from ekorn.engine.local_engine import LocalEngine
+from ekorn.errors import ConfigurationError
+from ekorn.operators.epoch import Ack
+from ekorn.testing.drawn_job import drawn_job
 from tests.live_jobs import environment, expected_tally, generated, tallied, until
 
 
@@ -171,7 +171,7 @@ AUTOSCALER = {
 def test_busy_job_gets_the_highest_parallelism_that_it_can_have():
     assert asked_by(1.0, **AUTOSCALER) == [10]
     assert asked_by(1.0, maximum=5, **AUTOSCALER) == [5]
-    assert asked_by(1.0, **AUTOSCALER, **{"tamias.slots.max": "4"}) == [4]
+    assert asked_by(1.0, **AUTOSCALER, **{"ekorn.slots.max": "4"}) == [4]
     assert asked_by(1.0, places=3, **AUTOSCALER) == [3]
     assert asked_by(1.0, places=2, **AUTOSCALER) == [], "it has that already"
     assert asked_by(1.0, places=1, **AUTOSCALER) == [], "a busy job keeps what it has"
@@ -181,7 +181,7 @@ def test_places_beyond_the_slots_of_the_job_are_not_asked_for():
     stabilization = "jobmanager.adaptive-scheduler.executing.resource-stabilization-timeout"
     keys = {"scheduler-mode": "reactive", stabilization: "0 s"}
     assert asked_by(0.0, places=9, **keys) == [9]
-    assert asked_by(0.0, places=9, **keys, **{"tamias.slots.max": "4"}) == [4]
+    assert asked_by(0.0, places=9, **keys, **{"ekorn.slots.max": "4"}) == [4]
 
 
 def test_job_in_batch_mode_keeps_its_parallelism_and_says_so(caplog):

@@ -2,15 +2,15 @@
 
 import pytest
 
-from tamias.common import WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.driver.epoch_runner import CROWDED_BYTES, least_by_group
-from tamias.driver.submit import jobs_submitted_by, submit
-from tamias.engine.local_engine import LocalEngine
-from tamias.engine.protocol import EpochResult
-from tamias.graph.job_graph import JobGraph
-from tamias.operators.epoch import Ack, EpochOrder
-from tamias.testing.scripted import ScriptedSource, run_scripted
+from ekorn.common import WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.driver.epoch_runner import CROWDED_BYTES, least_by_group
+from ekorn.driver.submit import jobs_submitted_by, submit
+from ekorn.engine.local_engine import LocalEngine
+from ekorn.engine.protocol import EpochResult
+from ekorn.graph.job_graph import JobGraph
+from ekorn.operators.epoch import Ack, EpochOrder
+from ekorn.testing.scripted import ScriptedSource, run_scripted
 from tests.driver.savepoint_programs import environment, numbers
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import linecache
 
-from tamias.driver.failures import job_error
-from tamias.errors import UserFunctionError
+from ekorn.driver.failures import job_error
+from ekorn.errors import UserFunctionError
 
 TRACEBACK = """Traceback (most recent call last):
   File "<cell 1>", line 2, in price

@@ -1,8 +1,8 @@
 """What is called at the end of a job."""
 
-from tamias.config.job_id import JobID
-from tamias.driver.job_handle import JobHandle
-from tamias.functions.job_status import JobStatus
+from ekorn.config.job_id import JobID
+from ekorn.driver.job_handle import JobHandle
+from ekorn.functions.job_status import JobStatus
 
 
 def ended(handle):

@@ -2,18 +2,18 @@
 
 import pytest
 
-from tamias.clock import ManualClock
-from tamias.common import Configuration, RestartStrategies, WatermarkStrategy
-from tamias.common.job_client import JobClient
-from tamias.common.job_status import JobStatus
-from tamias.common.watermark_strategy import TimestampAssigner
-from tamias.datastream import KeyedProcessFunction, MapFunction, ProcessFunction, StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource
-from tamias.driver.job_metrics import JobMetrics, Rates, Totals
-from tamias.metrics.reports import Report, combined
-from tamias.operators.epoch import Ack
-from tamias.testing.local_run import on_local_engine
-from tamias.testing.scripted import Crash, Script, ScriptedSource, start_scripted
+from ekorn.clock import ManualClock
+from ekorn.common import Configuration, RestartStrategies, WatermarkStrategy
+from ekorn.common.job_client import JobClient
+from ekorn.common.job_status import JobStatus
+from ekorn.common.watermark_strategy import TimestampAssigner
+from ekorn.datastream import KeyedProcessFunction, MapFunction, ProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource
+from ekorn.driver.job_metrics import JobMetrics, Rates, Totals
+from ekorn.metrics.reports import Report, combined
+from ekorn.operators.epoch import Ack
+from ekorn.testing.local_run import on_local_engine
+from ekorn.testing.scripted import Crash, Script, ScriptedSource, start_scripted
 from tests.slot.small_job import SOURCE, SUM, graph, summing
 
 

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from tamias.common import JobStatus
-from tamias.driver.job_outcome import note_outcomes_with
+from ekorn.common import JobStatus
+from ekorn.driver.job_outcome import note_outcomes_with
 from tests.driver.submitted_jobs import start_locally
 from tests.live_jobs import Held, environment, generated, tallied, until
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from tamias.common.accumulators import IntCounter, LongCounter
-from tamias.common.job_id import JobID
-from tamias.driver.accumulator_merge import merge_accumulators
-from tamias.driver.cuts import Cut
-from tamias.driver.job_handle import JobHandle
-from tamias.driver.job_metrics import JobMetrics
-from tamias.driver.job_output import JobOutput
-from tamias.errors import AccumulatorError, TamiasError
-from tamias.operators.epoch import Ack
+from ekorn.common.accumulators import IntCounter, LongCounter
+from ekorn.common.job_id import JobID
+from ekorn.driver.accumulator_merge import merge_accumulators
+from ekorn.driver.cuts import Cut
+from ekorn.driver.job_handle import JobHandle
+from ekorn.driver.job_metrics import JobMetrics
+from ekorn.driver.job_output import JobOutput
+from ekorn.errors import AccumulatorError, EkornError
+from ekorn.operators.epoch import Ack
 from tests.slot.small_job import SOURCE, SUM, graph, summing
 
 GRAPH = graph(summing)
@@ -104,6 +104,6 @@ def test_a_merge_that_fails_names_the_accumulator() -> None:
     failing = Unmergeable(ValueError("no sum"))
     with pytest.raises(AccumulatorError, match="accumulator 'a' could not be merged: no sum"):
         merge_accumulators([{"a": failing}, {"a": failing}])
-    refused = Unmergeable(TamiasError("tamias says why"))
-    with pytest.raises(TamiasError, match=r"^tamias says why$"):
+    refused = Unmergeable(EkornError("ekorn says why"))
+    with pytest.raises(EkornError, match=r"^ekorn says why$"):
         merge_accumulators([{"a": refused}, {"a": refused}])

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from tamias.common import JobStatus
-from tamias.driver.job_lines import end_line, progress_line
-from tamias.driver.job_progress import JobProgress
-from tamias.driver.notebook_output import NotebookOutput
-from tamias.driver.progress_display import TerminalLines
+from ekorn.common import JobStatus
+from ekorn.driver.job_lines import end_line, progress_line
+from ekorn.driver.job_progress import JobProgress
+from ekorn.driver.notebook_output import NotebookOutput
+from ekorn.driver.progress_display import TerminalLines
 
 NOON = 1_800_000_000_000
 DAY_MS = 86_400_000

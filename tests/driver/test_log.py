@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common import Configuration, RestartStrategies, WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.testing.local_run import on_local_engine
-from tamias.testing.scripted import run_scripted
+from ekorn.common import Configuration, RestartStrategies, WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.testing.local_run import on_local_engine
+from ekorn.testing.scripted import run_scripted
 
 
 def test_the_log_tells_the_story_of_a_job(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -30,7 +30,7 @@ def test_the_log_tells_the_story_of_a_job(tmp_path: Path, caplog: pytest.LogCapt
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(1, 1))
     endless = DataGeneratorSource(lambda number: number, None, RateLimiterStrategy.per_second(1000))
     env.from_source(endless, WatermarkStrategy.no_watermarks(), "endless").map(once).name("once")
-    with on_local_engine(), caplog.at_level(logging.INFO, "tamias.driver"):
+    with on_local_engine(), caplog.at_level(logging.INFO, "ekorn.driver"):
         client = env.execute_async("story")
         while client.get_progress().restarts == 0:
             time.sleep(0.01)
@@ -53,7 +53,7 @@ def test_the_log_tells_the_story_of_a_job(tmp_path: Path, caplog: pytest.LogCapt
 
 def test_the_job_loop_tells_how_long_the_job_has_run(caplog: pytest.LogCaptureFixture) -> None:
     env = StreamExecutionEnvironment.get_execution_environment(Configuration()).set_parallelism(1)
-    with caplog.at_level(logging.INFO, "tamias.driver"):
+    with caplog.at_level(logging.INFO, "ekorn.driver"):
         run = run_scripted(env.from_collection([1, 2, 3]).map(lambda number: number))
     runtime_ms = run.handle.wait(0).get_net_runtime()
     assert 0 <= runtime_ms < 1_000, "on a clock that begins at a thousand seconds"

@@ -8,24 +8,24 @@ from random import Random
 
 import pytest
 
-from tamias import faults
-from tamias.checkpoint.file_names import created_for
-from tamias.clock import SystemClock
-from tamias.common import Configuration, JobStatus, RestartStrategies, WatermarkStrategy
-from tamias.common.accumulators import Accumulator, IntCounter
-from tamias.common.job_id import JobID
-from tamias.datastream import ExternalizedCheckpointRetention, RuntimeExecutionMode, StreamExecutionEnvironment
-from tamias.datastream.functions import KeyedProcessFunction, MapFunction
-from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
-from tamias.driver.job_handle import JobHandle
-from tamias.driver.job_loop import JobLoop
-from tamias.driver.job_outcome import note_outcomes_with
-from tamias.engine.local_engine import LocalEngine
-from tamias.errors import CheckpointError, JobCancelledError, JobExecutionError, RestoreError, TamiasError
-from tamias.functions.checkpointed import CheckpointedFunction, CheckpointListener
-from tamias.functions.source_contract import SourceFunction
-from tamias.testing.drawn_job import drawn_job
-from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
+from ekorn import faults
+from ekorn.checkpoint.file_names import created_for
+from ekorn.clock import SystemClock
+from ekorn.common import Configuration, JobStatus, RestartStrategies, WatermarkStrategy
+from ekorn.common.accumulators import Accumulator, IntCounter
+from ekorn.common.job_id import JobID
+from ekorn.datastream import ExternalizedCheckpointRetention, RuntimeExecutionMode, StreamExecutionEnvironment
+from ekorn.datastream.functions import KeyedProcessFunction, MapFunction
+from ekorn.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from ekorn.driver.job_handle import JobHandle
+from ekorn.driver.job_loop import JobLoop
+from ekorn.driver.job_outcome import note_outcomes_with
+from ekorn.engine.local_engine import LocalEngine
+from ekorn.errors import CheckpointError, EkornError, JobCancelledError, JobExecutionError, RestoreError
+from ekorn.functions.checkpointed import CheckpointedFunction, CheckpointListener
+from ekorn.functions.source_contract import SourceFunction
+from ekorn.testing.drawn_job import drawn_job
+from ekorn.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
 from tests.driver.submitted_jobs import start_locally
 
 RETENTION = ExternalizedCheckpointRetention
@@ -104,7 +104,7 @@ def test_when_restarts_are_used_up_the_error_tells_who_where_on_what_and_why(tmp
     assert error.message == "ValueError: no 13 in attempt 2"
     assert error.restarts == 2
     assert 'raise ValueError(f"no {value} in attempt {self.attempt}")' in str(error.user_traceback)
-    assert "chain" not in str(error.user_traceback) and "src/tamias" not in str(error.user_traceback)
+    assert "chain" not in str(error.user_traceback) and "src/ekorn" not in str(error.user_traceback)
     assert "picky" in str(error) and "13" in str(error)
 
 
@@ -636,7 +636,7 @@ def test_checkpoints_go_on_when_some_subtasks_of_a_source_have_ended(tmp_path):
 
 @pytest.mark.parametrize(("tolerable", "status"), [(0, JobStatus.FAILED), (1, JobStatus.FINISHED)])
 def test_a_checkpoint_that_cannot_be_written_is_borne_as_often_as_configured(tmp_path, monkeypatch, tolerable, status):
-    monkeypatch.setenv("TAMIAS_FAULT", "before-metadata:*:2:full")
+    monkeypatch.setenv("EKORN_FAULT", "before-metadata:*:2:full")
     faults.reset_counts()
     env = environment(tmp_path)
     env.get_checkpoint_config().set_tolerable_checkpoint_failure_number(tolerable)
@@ -662,5 +662,5 @@ def test_state_too_large_for_the_driver_s_memory_says_what_to_set():
 def test_a_checkpoint_directory_that_cannot_be_written_to_is_refused_at_once(tmp_path):
     file = tmp_path / "file"
     file.write_text("in the way")
-    with pytest.raises(TamiasError, match="cannot write checkpoints"):
+    with pytest.raises(EkornError, match="cannot write checkpoints"):
         start_scripted(numbers(environment(file)))

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from tamias.clock import ManualClock
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.driver.statistics.job_statistics import JobStatistics
-from tamias.driver.statistics.metric_history import MetricHistory
-from tamias.functions.job_status import JobStatus
-from tamias.operators.epoch import Ack
-from tamias.testing.drawn_job import drawn_job
+from ekorn.clock import ManualClock
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.driver.statistics.job_statistics import JobStatistics
+from ekorn.driver.statistics.metric_history import MetricHistory
+from ekorn.functions.job_status import JobStatus
+from ekorn.operators.epoch import Ack
+from ekorn.testing.drawn_job import drawn_job
 
 
 def figures(**given: Any) -> dict[str, Any]:

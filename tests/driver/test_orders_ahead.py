@@ -6,18 +6,18 @@ from random import Random
 
 import pytest
 
-from tamias.clock import ManualClock
-from tamias.common import Configuration, JobStatus, RestartStrategies, WatermarkStrategy
-from tamias.datastream import DataStream, StreamExecutionEnvironment
-from tamias.driver.job_handle import JobHandle
-from tamias.driver.job_loop import JobLoop
-from tamias.engine.local_engine import LocalEngine
-from tamias.engine.protocol import EpochResult, Failure
-from tamias.errors import SlotLostError
-from tamias.graph.job_graph import JobGraph
-from tamias.operators.epoch import EpochOrder
-from tamias.testing.drawn_job import drawn_job
-from tamias.testing.scripted import ScriptedSource
+from ekorn.clock import ManualClock
+from ekorn.common import Configuration, JobStatus, RestartStrategies, WatermarkStrategy
+from ekorn.datastream import DataStream, StreamExecutionEnvironment
+from ekorn.driver.job_handle import JobHandle
+from ekorn.driver.job_loop import JobLoop
+from ekorn.engine.local_engine import LocalEngine
+from ekorn.engine.protocol import EpochResult, Failure
+from ekorn.errors import SlotLostError
+from ekorn.graph.job_graph import JobGraph
+from ekorn.operators.epoch import EpochOrder
+from ekorn.testing.drawn_job import drawn_job
+from ekorn.testing.scripted import ScriptedSource
 
 INTERVAL_MS = 10
 RECORDS = list(range(20))

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.common import Configuration
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.driver.pacing import EpochPacer, EpochReport, PacingSettings
-from tamias.driver.submit import jobs_submitted_by, submit
-from tamias.engine.local_engine import LocalEngine
-from tamias.errors import ConfigurationError
+from ekorn.common import Configuration
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.driver.pacing import EpochPacer, EpochReport, PacingSettings
+from ekorn.driver.submit import jobs_submitted_by, submit
+from ekorn.engine.local_engine import LocalEngine
+from ekorn.errors import ConfigurationError
 
 
 class SimulatedJob:
@@ -193,7 +193,7 @@ class EpochsSeen(LocalEngine):
 def test_a_job_with_large_records_keeps_its_epochs_within_the_bytes():
     EpochsSeen.seen.clear()
     configuration = Configuration()
-    configuration.set_string("tamias.epoch.source-bytes", "1mb")
+    configuration.set_string("ekorn.epoch.source-bytes", "1mb")
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(1)
     large = env.from_collection(range(3000)).map(lambda n: f"{n:010d}" * 1000).rebalance().map(len)
@@ -211,7 +211,7 @@ def test_a_job_with_large_records_keeps_its_epochs_within_the_bytes():
 def test_a_job_that_collects_much_keeps_its_epochs_within_the_bytes():
     EpochsSeen.seen.clear()
     configuration = Configuration()
-    configuration.set_string("tamias.epoch.source-bytes", "1mb")
+    configuration.set_string("ekorn.epoch.source-bytes", "1mb")
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(1)
     large = env.from_collection(range(3000)).map(lambda n: f"{n:010d}" * 1000)

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.clock import ManualClock
-from tamias.common import Configuration
-from tamias.driver.job_handle import JobHandle
-from tamias.driver.job_loop import JobLoop
-from tamias.state.restored_tables import read_tables
-from tamias.testing.drawn_job import drawn_job
-from tamias.testing.scripted import Crash, Script, ScriptedEngine, run_scripted
+from ekorn.clock import ManualClock
+from ekorn.common import Configuration
+from ekorn.driver.job_handle import JobHandle
+from ekorn.driver.job_loop import JobLoop
+from ekorn.state.restored_tables import read_tables
+from ekorn.testing.drawn_job import drawn_job
+from ekorn.testing.scripted import Crash, Script, ScriptedEngine, run_scripted
 from tests.driver.lives import POINTS
 from tests.driver.savepoint_programs import Ledger, Rescale, counting, environment, numbers
 from tests.examples_by_profile import examples
@@ -101,7 +101,7 @@ def run_preloading(stream, script, **more):
     handle.wait(0)
     engine.go_on.set()
     for thread in threading.enumerate():
-        if thread.name == "tamias-rescale":
+        if thread.name == "ekorn-rescale":
             thread.join(30)
     assert Counter(handle.collected()) == EXPECTED
     return engine
@@ -137,7 +137,7 @@ def test_refused_rescale_leaves_no_state_behind(tmp_path):
 def unprepared(tmp_path, backend="hashmap", preload="true"):
     env = environment(tmp_path)
     env.configure(
-        Configuration().set_string("state.backend.type", backend).set_string("tamias.rescale.preload", preload)
+        Configuration().set_string("state.backend.type", backend).set_string("ekorn.rescale.preload", preload)
     )
     return env
 

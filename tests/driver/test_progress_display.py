@@ -11,15 +11,15 @@ import termios
 
 import pytest
 
-from tamias.clock import ManualClock
-from tamias.common import Configuration, JobID
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.driver.job_handle import JobHandle
-from tamias.driver.job_lines import JobFacts, end_line, progress_line, start_line
-from tamias.driver.job_progress import JobProgress
-from tamias.driver.progress_display import ProgressDisplay, TerminalLines, is_watched
-from tamias.functions.job_status import JobStatus
-from tamias.testing.local_run import on_local_engine
+from ekorn.clock import ManualClock
+from ekorn.common import Configuration, JobID
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.driver.job_handle import JobHandle
+from ekorn.driver.job_lines import JobFacts, end_line, progress_line, start_line
+from ekorn.driver.job_progress import JobProgress
+from ekorn.driver.progress_display import ProgressDisplay, TerminalLines, is_watched
+from ekorn.functions.job_status import JobStatus
+from ekorn.testing.local_run import on_local_engine
 
 FACTS = JobFacts("orders", "0ab1", "embedded Spark local[2]", 2)
 NOON = 1_800_000_000_000
@@ -111,7 +111,7 @@ def test_the_end_says_how():
 def test_the_log_tells_of_the_start_and_the_end(caplog):
     env = StreamExecutionEnvironment.get_execution_environment(Configuration())
     env.from_collection([1, 2]).map(lambda value: value)
-    with on_local_engine(), caplog.at_level(logging.INFO, "tamias"):
+    with on_local_engine(), caplog.at_level(logging.INFO, "ekorn"):
         env.execute("story")
     lines = [each.getMessage() for each in caplog.records if "'story'" in each.getMessage()]
     assert "starts on this process, without Spark, parallelism 1 (nobody set it: parallelism.default)" in lines[0]
@@ -119,8 +119,8 @@ def test_the_log_tells_of_the_start_and_the_end(caplog):
 
 
 def test_the_start_names_the_engine_s_log():
-    facts = JobFacts("a", "0", "embedded Spark local[2]", 2, log_path="/tmp/tamias-spark-1/spark.log")
-    assert start_line(facts).endswith(", parallelism 2, log /tmp/tamias-spark-1/spark.log")
+    facts = JobFacts("a", "0", "embedded Spark local[2]", 2, log_path="/tmp/ekorn-spark-1/spark.log")
+    assert start_line(facts).endswith(", parallelism 2, log /tmp/ekorn-spark-1/spark.log")
 
 
 def test_beside_a_program_that_does_not_wait_no_line_is_written_over():

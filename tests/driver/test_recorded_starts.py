@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from tamias.common.job_id import JobID
-from tamias.datastream import ExternalizedCheckpointRetention
-from tamias.testing.scripted import Crash, DriverDied, Script, run_scripted, start_scripted
+from ekorn.common.job_id import JobID
+from ekorn.datastream import ExternalizedCheckpointRetention
+from ekorn.testing.scripted import Crash, DriverDied, Script, run_scripted, start_scripted
 from tests.driver.savepoint_programs import EXPECTED, counting, environment, numbers
 
 

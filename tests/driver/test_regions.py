@@ -5,16 +5,16 @@ from collections import Counter
 
 import pytest
 
-from tamias.common import Configuration, RestartStrategies, Types, WatermarkStrategy
-from tamias.connectors.data_frames.offset_batches_source import OffsetBatchesSource
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.functions import KeyedProcessFunction, MapFunction
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.errors import JobExecutionError
-from tamias.functions.sink_contract import SinkFunction
-from tamias.graph.regions import in_regions_of, regions
-from tamias.table.types import DataTypes
-from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
+from ekorn.common import Configuration, RestartStrategies, Types, WatermarkStrategy
+from ekorn.connectors.data_frames.offset_batches_source import OffsetBatchesSource
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.functions import KeyedProcessFunction, MapFunction
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.errors import JobExecutionError
+from ekorn.functions.sink_contract import SinkFunction
+from ekorn.graph.regions import in_regions_of, regions
+from ekorn.table.types import DataTypes
+from ekorn.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 
 SEEN: Counter = Counter()  # the records that sinks without transactions were given, over all attempts
 FAILED: set = set()
@@ -22,7 +22,7 @@ FAILED: set = set()
 
 @pytest.fixture(autouse=True)
 def a_new_world(caplog):
-    caplog.set_level(logging.CRITICAL, logger="tamias")
+    caplog.set_level(logging.CRITICAL, logger="ekorn")
     SEEN.clear()
     FAILED.clear()
 

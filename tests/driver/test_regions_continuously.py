@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from tamias.common import Configuration, RestartStrategies, WatermarkStrategy
-from tamias.datastream import DataStream, StreamExecutionEnvironment
-from tamias.datastream.functions import MapFunction
-from tamias.engine.protocol import EpochResult
-from tamias.functions.checkpointed import CheckpointListener
-from tamias.functions.sink_contract import SinkFunction, TwoPhaseCommitSinkFunction
-from tamias.graph.addresses import SubtaskId
-from tamias.graph.regions import regions
-from tamias.operators.epoch import EpochOrder
-from tamias.testing.scripted import (
+from ekorn.common import Configuration, RestartStrategies, WatermarkStrategy
+from ekorn.datastream import DataStream, StreamExecutionEnvironment
+from ekorn.datastream.functions import MapFunction
+from ekorn.engine.protocol import EpochResult
+from ekorn.functions.checkpointed import CheckpointListener
+from ekorn.functions.sink_contract import SinkFunction, TwoPhaseCommitSinkFunction
+from ekorn.graph.addresses import SubtaskId
+from ekorn.graph.regions import regions
+from ekorn.operators.epoch import EpochOrder
+from ekorn.testing.scripted import (
     ContinuousScriptedEngine,
     Crash,
     Run,
@@ -43,7 +43,7 @@ NUMBERS = itertools.count()
 
 @pytest.fixture(autouse=True)
 def a_new_world(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.CRITICAL, logger="tamias")
+    caplog.set_level(logging.CRITICAL, logger="ekorn")
     SEEN.clear()
     COMMITTED.clear()
     AHEAD.clear()

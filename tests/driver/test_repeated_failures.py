@@ -2,11 +2,11 @@
 
 import logging
 
-from tamias.common import RestartStrategies
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.driver.repeated_failures import RepeatedFailures
-from tamias.errors import JobExecutionError, UserFunctionError
-from tamias.testing.local_run import collect_locally
+from ekorn.common import RestartStrategies
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.driver.repeated_failures import RepeatedFailures
+from ekorn.errors import JobExecutionError, UserFunctionError
+from ekorn.testing.local_run import collect_locally
 
 
 def failed(operator, message):
@@ -30,7 +30,7 @@ def test_the_log_of_a_restarting_job_says_that_restarts_do_not_help(caplog):
 
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(2, 0))
-    with caplog.at_level(logging.WARNING, "tamias"):
+    with caplog.at_level(logging.WARNING, "ekorn"):
         try:
             collect_locally(env.from_collection([1]).map(raising))
         except JobExecutionError as error:

@@ -13,20 +13,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.clock import ManualClock, SteadyClock
-from tamias.common import JobStatus
-from tamias.common.job_id import JobID
-from tamias.config.metric_settings import LatencySettings
-from tamias.datastream import ExternalizedCheckpointRetention
-from tamias.datastream.functions import MapFunction
-from tamias.driver.job import Job
-from tamias.driver.job_handle import JobHandle
-from tamias.driver.job_loop import JobLoop
-from tamias.driver.rescale_requests import RescaleRequest
-from tamias.driver.rescaling import Rescaling
-from tamias.engine.local_engine import LocalEngine
-from tamias.testing.drawn_job import drawn_job
-from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedEngine, run_scripted, start_scripted
+from ekorn.clock import ManualClock, SteadyClock
+from ekorn.common import JobStatus
+from ekorn.common.job_id import JobID
+from ekorn.config.metric_settings import LatencySettings
+from ekorn.datastream import ExternalizedCheckpointRetention
+from ekorn.datastream.functions import MapFunction
+from ekorn.driver.job import Job
+from ekorn.driver.job_handle import JobHandle
+from ekorn.driver.job_loop import JobLoop
+from ekorn.driver.rescale_requests import RescaleRequest
+from ekorn.driver.rescaling import Rescaling
+from ekorn.engine.local_engine import LocalEngine
+from ekorn.testing.drawn_job import drawn_job
+from ekorn.testing.scripted import Crash, DriverDied, Script, ScriptedEngine, run_scripted, start_scripted
 from tests.driver.lives import POINTS
 from tests.driver.savepoint_programs import Ask, Ledger, Rescale, counting, environment, numbers
 from tests.examples_by_profile import examples
@@ -215,7 +215,7 @@ def test_maximum_is_that_of_the_running_job(tmp_path):
 def test_more_slots_than_the_job_may_take_are_refused(tmp_path):
     rescale, granted = Rescale(3), Rescale(4, most_slots=4)
     run = run_scripted(counted(environment(tmp_path)), Script(deeds={2: rescale, 4: granted}), most_slots=2)
-    assert "needs 3 slots, and may take 2 (tamias.slots.max)" in rescale.error
+    assert "needs 3 slots, and may take 2 (ekorn.slots.max)" in rescale.error
     assert granted.path
     assert 4 in parallelisms(run).values()
 
@@ -357,7 +357,7 @@ def run_preparing(stream, script, *, held=False):
     handle.wait(0)
     engine.go_on.set()
     for thread in threading.enumerate():
-        if thread.name == "tamias-rescale":
+        if thread.name == "ekorn-rescale":
             thread.join(30)
     assert Counter(handle.collected()) == EXPECTED
     return engine

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.common.restart_strategy import RestartStrategies
-from tamias.driver.restarts import restart_strategy
-from tamias.errors import ConfigurationError
+from ekorn.common.restart_strategy import RestartStrategies
+from ekorn.driver.restarts import restart_strategy
+from ekorn.errors import ConfigurationError
 
 SECOND, MINUTE = 1_000, 60_000
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from tamias.checkpoint.restore_point import resolve
-from tamias.common import Time
-from tamias.datastream.functions import KeyedProcessFunction, MapFunction
-from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
-from tamias.errors import JobExecutionError, RestoreError
-from tamias.functions.checkpointed import CheckpointedFunction
-from tamias.testing.scripted import Script, run_scripted, start_scripted
+from ekorn.checkpoint.restore_point import resolve
+from ekorn.common import Time
+from ekorn.datastream.functions import KeyedProcessFunction, MapFunction
+from ekorn.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
+from ekorn.errors import JobExecutionError, RestoreError
+from ekorn.functions.checkpointed import CheckpointedFunction
+from ekorn.testing.scripted import Script, run_scripted, start_scripted
 from tests.driver.savepoint_programs import EXPECTED, Ask, Count, counting, environment, numbers
 
 REST = EXPECTED[12:]

@@ -5,16 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from tamias.checkpoint.driver_process import Driver
-from tamias.checkpoint.metadata import CheckpointMetadata
-from tamias.checkpoint.metadata_file import encode_metadata
-from tamias.checkpoint.ownership import claim
-from tamias.clock import SystemClock
-from tamias.config.job_id import JobID
-from tamias.config.options import JOB_ID
-from tamias.driver.resume import resumed
-from tamias.errors import ConfigurationError
-from tamias.storage.file_store import open_files
+from ekorn.checkpoint.driver_process import Driver
+from ekorn.checkpoint.metadata import CheckpointMetadata
+from ekorn.checkpoint.metadata_file import encode_metadata
+from ekorn.checkpoint.ownership import claim
+from ekorn.clock import SystemClock
+from ekorn.config.job_id import JobID
+from ekorn.config.options import JOB_ID
+from ekorn.driver.resume import resumed
+from ekorn.errors import ConfigurationError
+from ekorn.storage.file_store import open_files
 from tests.driver.savepoint_programs import environment
 
 A, B, C = (letter * 32 for letter in "abc")

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tamias.checkpoint.file_names import created_for
-from tamias.checkpoint.metadata_file import decode_metadata
-from tamias.common import Configuration, RestartStrategies, WatermarkStrategy
-from tamias.datastream import EmbeddedRocksDBStateBackend, ExternalizedCheckpointRetention, StreamExecutionEnvironment
-from tamias.errors import JobCancelledError
-from tamias.functions.process_functions import KeyedProcessFunction
-from tamias.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
+from ekorn.checkpoint.file_names import created_for
+from ekorn.checkpoint.metadata_file import decode_metadata
+from ekorn.common import Configuration, RestartStrategies, WatermarkStrategy
+from ekorn.datastream import EmbeddedRocksDBStateBackend, ExternalizedCheckpointRetention, StreamExecutionEnvironment
+from ekorn.errors import JobCancelledError
+from ekorn.functions.process_functions import KeyedProcessFunction
+from ekorn.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from ekorn.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 
 RECORDS = [(f"key-{(n * 7919) % 400}", n) for n in range(6000)]
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # a file system in memory, if the machine has one
@@ -57,7 +57,7 @@ def scratch():
 def environment(scratch, checkpoints, *, cramped, incremental=True):
     configuration = Configuration()
     configuration.set_string("state.backend.rocksdb.writebuffer.size", "256kb")
-    configuration.set_string("tamias.state.rocksdb.cache-size", "64kb" if cramped else "64mb")
+    configuration.set_string("ekorn.state.rocksdb.cache-size", "64kb" if cramped else "64mb")
     configuration.set_string("execution.checkpointing.data-inline-threshold", "0")
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(2)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tamias.common import Configuration
-from tamias.testing.scripted import Script, run_scripted
+from ekorn.common import Configuration
+from ekorn.testing.scripted import Script, run_scripted
 from tests.driver.savepoint_programs import EXPECTED, Ask, counting, environment, numbers
 
 BACKENDS = ["hashmap", "rocksdb"]

@@ -7,9 +7,9 @@ from typing import get_args
 
 import pytest
 
-from tamias.driver.savepoint_requests import SavepointRequest, SavepointRequests, Then
-from tamias.errors import CheckpointError
-from tamias.functions.job_status import JobStatus
+from ekorn.driver.savepoint_requests import SavepointRequest, SavepointRequests, Then
+from ekorn.errors import CheckpointError
+from ekorn.functions.job_status import JobStatus
 
 JOB = "ab" * 16
 

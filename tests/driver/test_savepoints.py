@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from tamias.checkpoint.restore_point import resolve
-from tamias.common import Encoder, JobStatus, Time, WatermarkStrategy
-from tamias.common.job_id import JobID
-from tamias.datastream import ExternalizedCheckpointRetention, RuntimeExecutionMode
-from tamias.datastream.connectors.file_system import FileSink
-from tamias.datastream.functions import MapFunction
-from tamias.datastream.window import TumblingEventTimeWindows
-from tamias.driver.job_handle import JobHandle
-from tamias.errors import CheckpointError, ConfigurationError, JobExecutionError
-from tamias.functions.checkpointed import CheckpointListener, ListCheckpointed
-from tamias.functions.source_contract import SourceFunction
-from tamias.storage.file_store import open_files
-from tamias.testing.local_run import on_local_engine
-from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
+from ekorn.checkpoint.restore_point import resolve
+from ekorn.common import Encoder, JobStatus, Time, WatermarkStrategy
+from ekorn.common.job_id import JobID
+from ekorn.datastream import ExternalizedCheckpointRetention, RuntimeExecutionMode
+from ekorn.datastream.connectors.file_system import FileSink
+from ekorn.datastream.functions import MapFunction
+from ekorn.datastream.window import TumblingEventTimeWindows
+from ekorn.driver.job_handle import JobHandle
+from ekorn.errors import CheckpointError, ConfigurationError, JobExecutionError
+from ekorn.functions.checkpointed import CheckpointListener, ListCheckpointed
+from ekorn.functions.source_contract import SourceFunction
+from ekorn.storage.file_store import open_files
+from ekorn.testing.local_run import on_local_engine
+from ekorn.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
 from tests.driver.savepoint_programs import COUNT, EXPECTED, Ask, Ledger, counting, environment, numbers
 
 WAIT_S = 60
@@ -419,7 +419,7 @@ def test_stopping_where_no_savepoint_can_be_written_leaves_the_job_alone(places,
 
 
 def test_a_directory_that_slots_see_otherwise_than_the_driver_is_found_out(places, monkeypatch, tmp_path):
-    from tamias.slot import snapshot_writer
+    from ekorn.slot import snapshot_writer
 
     def elsewhere(address, **more):
         return open_files(address.replace("savepoints", "savepoints of another machine"), **more)

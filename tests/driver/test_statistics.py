@@ -7,23 +7,23 @@ from typing import Any
 
 import pytest
 
-from tamias.clock import ManualClock
-from tamias.common import JobID
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.driver.job_handle import JobHandle
-from tamias.driver.statistics.checkpoint_statistics import CheckpointStatistics, RestoredRecord, SnapshotRecord
-from tamias.driver.statistics.failure_history import FailureHistory
-from tamias.driver.statistics.job_statistics import JobStatistics, StatusChange
-from tamias.driver.statistics.subtask_lives import SubtaskLives
-from tamias.engine.protocol import Failure
-from tamias.errors import UserFunctionError
-from tamias.functions.job_status import JobStatus
-from tamias.graph.addresses import SubtaskId
-from tamias.operators.epoch import Ack
-from tamias.slot.thread_stacks import ThreadStack
-from tamias.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, SubtaskSnapshot
-from tamias.testing.drawn_job import drawn_job
-from tamias.testing.scripted import Crash, Script, run_scripted
+from ekorn.clock import ManualClock
+from ekorn.common import JobID
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.driver.job_handle import JobHandle
+from ekorn.driver.statistics.checkpoint_statistics import CheckpointStatistics, RestoredRecord, SnapshotRecord
+from ekorn.driver.statistics.failure_history import FailureHistory
+from ekorn.driver.statistics.job_statistics import JobStatistics, StatusChange
+from ekorn.driver.statistics.subtask_lives import SubtaskLives
+from ekorn.engine.protocol import Failure
+from ekorn.errors import UserFunctionError
+from ekorn.functions.job_status import JobStatus
+from ekorn.graph.addresses import SubtaskId
+from ekorn.operators.epoch import Ack
+from ekorn.slot.thread_stacks import ThreadStack
+from ekorn.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, SubtaskSnapshot
+from ekorn.testing.drawn_job import drawn_job
+from ekorn.testing.scripted import Crash, Script, run_scripted
 from tests.driver.savepoint_programs import Ask, counting, environment, numbers
 
 FIRST, SECOND = SubtaskId(0, 0), SubtaskId(0, 1)

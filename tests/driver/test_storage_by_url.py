@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from tamias.checkpoint.ownership import LEASE_MS
-from tamias.common import Configuration, RestartStrategies, Types, WatermarkStrategy
-from tamias.common.job_status import JobStatus
-from tamias.datastream import ExternalizedCheckpointRetention, StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.datastream.functions import MapFunction
-from tamias.errors import CheckpointError, ConfigurationError, TamiasError
-from tamias.storage.file_store import open_files
-from tamias.testing.local_run import on_local_engine
-from tamias.testing.process_engine import on_process_engine
+from ekorn.checkpoint.ownership import LEASE_MS
+from ekorn.common import Configuration, RestartStrategies, Types, WatermarkStrategy
+from ekorn.common.job_status import JobStatus
+from ekorn.datastream import ExternalizedCheckpointRetention, StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.functions import MapFunction
+from ekorn.errors import CheckpointError, ConfigurationError, EkornError
+from ekorn.storage.file_store import open_files
+from ekorn.testing.local_run import on_local_engine
+from ekorn.testing.process_engine import on_process_engine
 from tests.driver.submitted_jobs import noted_handles
 from tests.s3_server import ACCESS_KEY, BUCKET, SECRET_KEY
 
@@ -166,6 +166,6 @@ def test_the_error_of_a_job_and_what_slots_are_told_keep_the_secret(s3_url, tmp_
     env = environment(s3_url("job"))
     env.set_restart_strategy(RestartStrategies.no_restart())
     env.from_collection([1]).map(Fails()).print()
-    with on_process_engine(), pytest.raises(TamiasError, match="on purpose") as raised:
+    with on_process_engine(), pytest.raises(EkornError, match="on purpose") as raised:
         env.execute()
     assert SECRET_KEY.encode() not in pickle.dumps(raised.value)

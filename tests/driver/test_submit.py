@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.driver.job_handle import JobHandle
-from tamias.driver.submit import heartbeat_of, jobs_submitted_by, submit_from_program
-from tamias.testing.drawn_job import drawn_job
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.driver.job_handle import JobHandle
+from ekorn.driver.submit import heartbeat_of, jobs_submitted_by, submit_from_program
+from ekorn.testing.drawn_job import drawn_job
 
 
 def drawn():

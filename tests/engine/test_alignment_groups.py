@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from tamias.common import Duration, WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.driver.epoch_runner import least_by_group
-from tamias.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
-from tamias.operators.epoch import Ack, EpochOrder
-from tamias.testing.continuous_process_engine import ContinuousProcessEngine
-from tamias.testing.local_slots import InProcessSlots
+from ekorn.common import Duration, WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.driver.epoch_runner import least_by_group
+from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
+from ekorn.operators.epoch import Ack, EpochOrder
+from ekorn.testing.continuous_process_engine import ContinuousProcessEngine
+from ekorn.testing.local_slots import InProcessSlots
 from tests.slot.small_job import deployment, graph
 
 DRIFT_MS = 1_000

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from tamias.engine.protocol import Failure
-from tamias.engine.slots.slot_handle import Heartbeat
-from tamias.engine.spark.driver_side.conduit_layout import ConduitShuffle
-from tamias.engine.spark.driver_side.continuous_spark_engine import ContinuousSparkEngine
-from tamias.engine.spark.driver_side.task_places import reserve_places, task_count
-from tamias.engine.spark.task_side.conduit_tasks import OutletTask
-from tamias.errors import DeploymentError
-from tamias.graph.addresses import SubtaskId
-from tamias.testing.local_slots import InProcessSlots
+from ekorn.engine.protocol import Failure
+from ekorn.engine.slots.slot_handle import Heartbeat
+from ekorn.engine.spark.driver_side.conduit_layout import ConduitShuffle
+from ekorn.engine.spark.driver_side.continuous_spark_engine import ContinuousSparkEngine
+from ekorn.engine.spark.driver_side.task_places import reserve_places, task_count
+from ekorn.engine.spark.task_side.conduit_tasks import OutletTask
+from ekorn.errors import DeploymentError
+from ekorn.graph.addresses import SubtaskId
+from ekorn.testing.local_slots import InProcessSlots
 from tests.live_jobs import until
 from tests.slot.small_job import deployment, graph, summing
 
@@ -149,7 +149,7 @@ Begin = Callable[..., Attempts]
 @pytest.fixture
 def begin(caplog: pytest.LogCaptureFixture) -> Iterator[Begin]:
     """Begin a job, with its first attempt."""
-    caplog.set_level(logging.WARNING, logger="tamias")
+    caplog.set_level(logging.WARNING, logger="ekorn")
     begun: list[Attempts] = []
 
     def start(places_s: float = 300.0) -> Attempts:

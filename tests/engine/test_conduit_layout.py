@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from tamias.common import Configuration, Types
-from tamias.engine.spark.driver_side.conduit_layout import ConduitShuffle, conduit_shuffles
-from tamias.engine.spark.driver_side.task_places import task_count
-from tamias.engine.spark.task_side.level_task import HostedSubtask
-from tamias.graph.addresses import SubtaskId
-from tamias.graph.job_graph import JobGraph, Vertex
-from tamias.graph.regions import regions
+from ekorn.common import Configuration, Types
+from ekorn.engine.spark.driver_side.conduit_layout import ConduitShuffle, conduit_shuffles
+from ekorn.engine.spark.driver_side.task_places import task_count
+from ekorn.engine.spark.task_side.level_task import HostedSubtask
+from ekorn.graph.addresses import SubtaskId
+from ekorn.graph.job_graph import JobGraph, Vertex
+from ekorn.graph.regions import regions
 from tests.slot.small_job import graph
 
 

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 import pytest
 
-from tamias.engine.spark.task_side.conduit_tasks import (
+from ekorn.engine.spark.task_side.conduit_tasks import (
     CarriedBlob,
     InletRows,
     InletTask,
@@ -23,13 +23,13 @@ from tamias.engine.spark.task_side.conduit_tasks import (
     OutletRows,
     OutletTask,
 )
-from tamias.engine.spark.task_side.level_task import HostedSubtask
-from tamias.errors import SlotLostError
-from tamias.graph.addresses import SubtaskId
-from tamias.slot.link import Link, accept, listen
-from tamias.slot.task_messages import FAILED, Attach, Carries
-from tamias.subtask.wire.frames import Blob, Destination
-from tamias.types.by_value import dumps
+from ekorn.engine.spark.task_side.level_task import HostedSubtask
+from ekorn.errors import SlotLostError
+from ekorn.graph.addresses import SubtaskId
+from ekorn.slot.link import Link, accept, listen
+from ekorn.slot.task_messages import FAILED, Attach, Carries
+from ekorn.subtask.wire.frames import Blob, Destination
+from ekorn.types.by_value import dumps
 
 HOSTED = HostedSubtask(SubtaskId(1, 0), 0, "nowhere", 0)
 OUTLET = OutletTask((HOSTED,), {Destination(5, 0): 3, Destination(5, 1): 4}, b"", attempt=0)

@@ -6,17 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
-from tamias.engine.slots.continuous_engine import ContinuousSlotEngine
-from tamias.engine.slots.event_queue import EventQueue
-from tamias.engine.slots.slot_handle import SlotHandle
-from tamias.errors import DeploymentError
-from tamias.graph.addresses import SubtaskId
-from tamias.operators.epoch import EpochOrder
-from tamias.slot.link import Link
-from tamias.slot.slot_events import SlotActivity
-from tamias.testing import continuous_process_engine
-from tamias.testing.continuous_process_engine import ContinuousProcessEngine
-from tamias.testing.local_slots import InProcessSlots
+from ekorn.engine.slots.continuous_engine import ContinuousSlotEngine
+from ekorn.engine.slots.event_queue import EventQueue
+from ekorn.engine.slots.slot_handle import SlotHandle
+from ekorn.errors import DeploymentError
+from ekorn.graph.addresses import SubtaskId
+from ekorn.operators.epoch import EpochOrder
+from ekorn.slot.link import Link
+from ekorn.slot.slot_events import SlotActivity
+from ekorn.testing import continuous_process_engine
+from ekorn.testing.continuous_process_engine import ContinuousProcessEngine
+from ekorn.testing.local_slots import InProcessSlots
 from tests.slot.small_job import deployment, graph, summing
 
 

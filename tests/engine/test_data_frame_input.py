@@ -6,20 +6,20 @@ from pathlib import Path
 import pytest
 from pyspark.sql import types as st
 
-from tamias.config.checkpoint_settings import CheckpointSettings
-from tamias.config.checkpointing import ExternalizedCheckpointRetention
-from tamias.config.job_settings import JobSettings
-from tamias.connectors.data_frames.written_rows import MANIFEST
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.driver.submit import submit
-from tamias.engine.beside_job import StartingJob
-from tamias.engine.local_engine import LocalEngine
-from tamias.engine.spark.data_frames.data_frame_input import DataFrameInput
-from tamias.errors import ConfigurationError, DeploymentError
-from tamias.functions.job_status import JobStatus
-from tamias.functions.source_contract import Boundedness
-from tamias.program.deferred_inputs import DeferredInputs
-from tamias.types.data_type_info import row_type_info
+from ekorn.config.checkpoint_settings import CheckpointSettings
+from ekorn.config.checkpointing import ExternalizedCheckpointRetention
+from ekorn.config.job_settings import JobSettings
+from ekorn.connectors.data_frames.written_rows import MANIFEST
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.driver.submit import submit
+from ekorn.engine.beside_job import StartingJob
+from ekorn.engine.local_engine import LocalEngine
+from ekorn.engine.spark.data_frames.data_frame_input import DataFrameInput
+from ekorn.errors import ConfigurationError, DeploymentError
+from ekorn.functions.job_status import JobStatus
+from ekorn.functions.source_contract import Boundedness
+from ekorn.program.deferred_inputs import DeferredInputs
+from ekorn.types.data_type_info import row_type_info
 from tests.connectors.data_frames.row_files import rows, write_part
 from tests.connectors.reading import SourceJob
 
@@ -102,7 +102,7 @@ def test_the_rows_are_kept_as_long_as_a_checkpoint_refers_to_them(tmp_path, stat
 
 
 def test_a_cluster_needs_a_directory_that_every_machine_sees():
-    with pytest.raises(ConfigurationError, match=r"tamias\.data-frames\.dir and execution\.checkpointing\.dir"):
+    with pytest.raises(ConfigurationError, match=r"ekorn\.data-frames\.dir and execution\.checkpointing\.dir"):
         DataFrameInput(Frame(master="yarn")).start(StartingJob(JobSettings("job"), "op"))
 
 

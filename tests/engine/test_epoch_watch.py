@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tamias.engine.slots.epoch_watch import EpochWatch
-from tamias.graph.addresses import SubtaskId
-from tamias.slot.slot_events import SlotActivity
+from ekorn.engine.slots.epoch_watch import EpochWatch
+from ekorn.graph.addresses import SubtaskId
+from ekorn.slot.slot_events import SlotActivity
 
 
 def activity(messages: int, *, in_user_code: bool = False, epoch: int = 1, answered: tuple[SubtaskId, ...] = ()):

@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-from tamias.config.link_settings import LinkSettings
-from tamias.config.python_dependencies import PythonDependencies
-from tamias.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
-from tamias.engine.execution import reason_for_epochs
-from tamias.engine.slots.slot_handle import Heartbeat
-from tamias.engine.spark.driver_side import engine_choice
-from tamias.engine.spark.driver_side.engine_choice import engine_on_spark
-from tamias.engine.spark.driver_side.pipelined_job import (
+from ekorn.config.link_settings import LinkSettings
+from ekorn.config.python_dependencies import PythonDependencies
+from ekorn.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from ekorn.engine.execution import reason_for_epochs
+from ekorn.engine.slots.slot_handle import Heartbeat
+from ekorn.engine.spark.driver_side import engine_choice
+from ekorn.engine.spark.driver_side.engine_choice import engine_on_spark
+from ekorn.engine.spark.driver_side.pipelined_job import (
     SESSION_SETTINGS,
     blob_bytes_for,
     check_session,
     rows_in_flight,
 )
-from tamias.engine.spark.driver_side.task_places import UnfitSession, reserve_places
+from ekorn.engine.spark.driver_side.task_places import UnfitSession, reserve_places
 from tests.live_jobs import is_running, parent_of, until
 
 
@@ -200,7 +200,7 @@ def children() -> set[int]:
 def test_auto_says_in_one_line_why_a_job_runs_in_epochs_and_what_would_change_it(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    caplog.set_level(logging.INFO, logger="tamias")
+    caplog.set_level(logging.INFO, logger="ekorn")
     old, in_epochs = Session("4.2.9", Settings(SESSION_SETTINGS), 8), object()
     monkeypatch.setattr(engine_choice, "start_with_slots", lambda count, **settings: (settings["session"], None))
     monkeypatch.setattr(engine_choice, "SparkEngine", lambda *arguments, **settings: in_epochs)

@@ -12,15 +12,15 @@ from typing import cast
 
 import pytest
 
-from tamias.config.python_dependencies import PythonDependencies
-from tamias.engine.slots.idle_pools import IdlePools, PoolKind, ReusedSlotPool
-from tamias.engine.slots.resident_tables import ResidentTables
-from tamias.engine.slots.slot_handle import Heartbeat, SlotHandle
-from tamias.engine.spark.task_side.table_access import TableAccess
-from tamias.errors import SlotLostError
-from tamias.slot.messages import Request
-from tamias.slot.tables.table_messages import TableKind, TablePartition
-from tamias.types.by_value import dumps
+from ekorn.config.python_dependencies import PythonDependencies
+from ekorn.engine.slots.idle_pools import IdlePools, PoolKind, ReusedSlotPool
+from ekorn.engine.slots.resident_tables import ResidentTables
+from ekorn.engine.slots.slot_handle import Heartbeat, SlotHandle
+from ekorn.engine.spark.task_side.table_access import TableAccess
+from ekorn.errors import SlotLostError
+from ekorn.slot.messages import Request
+from ekorn.slot.tables.table_messages import TableKind, TablePartition
+from ekorn.types.by_value import dumps
 
 pytestmark = pytest.mark.long
 

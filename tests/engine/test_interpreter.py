@@ -7,9 +7,9 @@ import zipfile
 
 import pytest
 
-from tamias.config.python_dependencies import PythonArchive, PythonDependencies
-from tamias.engine.slots.interpreter import prepare_interpreter
-from tamias.errors import DeploymentError
+from ekorn.config.python_dependencies import PythonArchive, PythonDependencies
+from ekorn.engine.slots.interpreter import prepare_interpreter
+from ekorn.errors import DeploymentError
 
 
 def unpack(path, tmp_path):

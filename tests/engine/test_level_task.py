@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tamias.engine.spark.task_side.level_task import ExchangeTarget, HostedSubtask, LevelTask
-from tamias.engine.spark.task_side.rows import DRIVER, POISON, ShuffleRow, decode, shuffle_pairs
-from tamias.graph.addresses import SubtaskId
-from tamias.operators.epoch import EpochOrder
-from tamias.slot.link import Link, accept, listen
-from tamias.slot.task_messages import ACK, RunEpoch
-from tamias.subtask.wire.frames import Blob
-from tamias.types.by_value import dumps
+from ekorn.engine.spark.task_side.level_task import ExchangeTarget, HostedSubtask, LevelTask
+from ekorn.engine.spark.task_side.rows import DRIVER, POISON, ShuffleRow, decode, shuffle_pairs
+from ekorn.graph.addresses import SubtaskId
+from ekorn.operators.epoch import EpochOrder
+from ekorn.slot.link import Link, accept, listen
+from ekorn.slot.task_messages import ACK, RunEpoch
+from ekorn.subtask.wire.frames import Blob
+from ekorn.types.by_value import dumps
 
 SECRET = b"s" * 32
 REGION = 7

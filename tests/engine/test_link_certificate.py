@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common import Configuration
-from tamias.config.link_settings import LinkSettings, link_settings
-from tamias.engine.slots.link_certificate import certificate_for, made_by_command, made_by_package
-from tamias.engine.slots.registering_pool import RegisteringSlotPool
-from tamias.engine.spark.driver_side.cluster import encrypts_its_own
-from tamias.errors import ConfigurationError, DeploymentError
-from tamias.graph.job_graph import JobGraph
-from tamias.slot.encryption import CalledSide, EncryptedAddress
-from tamias.testing.process_engine import ProcessEngine, on_process_engine
-from tamias.testing.slot_processes import slot_processes
+from ekorn.common import Configuration
+from ekorn.config.link_settings import LinkSettings, link_settings
+from ekorn.engine.slots.link_certificate import certificate_for, made_by_command, made_by_package
+from ekorn.engine.slots.registering_pool import RegisteringSlotPool
+from ekorn.engine.spark.driver_side.cluster import encrypts_its_own
+from ekorn.errors import ConfigurationError, DeploymentError
+from ekorn.graph.job_graph import JobGraph
+from ekorn.slot.encryption import CalledSide, EncryptedAddress
+from ekorn.testing.process_engine import ProcessEngine, on_process_engine
+from ekorn.testing.slot_processes import slot_processes
 from tests.live_jobs import Held, engines, environment, expected_tally, generated, tallied
 
 ELSEWHERE = "192.0.2.7"
@@ -26,7 +26,7 @@ ELSEWHERE = "192.0.2.7"
 def certificate_file(folder: Path, mode: int = 0o600) -> str:
     made = made_by_package()
     assert made is not None
-    path = folder / "tamias.pem"
+    path = folder / "ekorn.pem"
     path.write_bytes(made.pem)
     os.chmod(path, mode)
     return str(path)
@@ -60,10 +60,10 @@ def test_without_a_certificate_the_job_is_refused_and_the_message_says_what_to_d
     with pytest.raises(DeploymentError) as raised:
         certificate_for(LinkSettings(wish), host, makers=(lambda: None, lambda: None))
     for said in (
-        "tamias[tls]",
+        "ekorn[tls]",
         "openssl req -x509",
-        "tamias.links.certificate-file",
-        "tamias.links.encryption: off",
+        "ekorn.links.certificate-file",
+        "ekorn.links.encryption: off",
         host,
     ):
         assert said in str(raised.value)
@@ -77,7 +77,7 @@ def test_the_users_certificate_is_used_where_links_are_encrypted(tmp_path: Path)
 
 
 def test_a_certificate_file_that_others_can_read_or_that_holds_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"tamias.links.certificate-file.*chmod 600"):
+    with pytest.raises(ConfigurationError, match=r"ekorn.links.certificate-file.*chmod 600"):
         certificate_for(LinkSettings("required", certificate_file(tmp_path, 0o644)), ELSEWHERE)
     with pytest.raises(ConfigurationError, match="cannot be read"):
         certificate_for(LinkSettings("required", str(tmp_path / "missing")), ELSEWHERE)
@@ -90,11 +90,11 @@ def test_a_certificate_file_that_others_can_read_or_that_holds_none_is_refused(t
 def test_the_options_are_read_and_a_wrong_wish_is_refused() -> None:
     configuration = Configuration()
     assert link_settings(configuration) == LinkSettings("auto", None)
-    configuration.set_string("tamias.links.encryption", "required")
-    configuration.set_string("tamias.links.certificate-file", "/a.pem")
+    configuration.set_string("ekorn.links.encryption", "required")
+    configuration.set_string("ekorn.links.certificate-file", "/a.pem")
     assert link_settings(configuration) == LinkSettings("required", "/a.pem")
-    configuration.set_string("tamias.links.encryption", "sometimes")
-    with pytest.raises(ConfigurationError, match=r"tamias\.links\.encryption"):
+    configuration.set_string("ekorn.links.encryption", "sometimes")
+    with pytest.raises(ConfigurationError, match=r"ekorn\.links\.encryption"):
         link_settings(configuration)
 
 
@@ -132,7 +132,7 @@ def test_the_wish_of_a_program_reaches_its_links(tmp_path: Path) -> None:
     path = tmp_path / "open.pem"
     path.write_text("nothing")
     os.chmod(path, 0o644)
-    refused = environment(tmp_path, tamias__links__encryption="required", tamias__links__certificate_file=str(path))
+    refused = environment(tmp_path, ekorn__links__encryption="required", ekorn__links__certificate_file=str(path))
     refused.from_collection([1]).print()
     with on_process_engine(registering=True), pytest.raises(ConfigurationError, match="chmod 600"):
         refused.execute()

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tamias.datastream.functions import MapFunction
-from tamias.engine.local_engine import LocalEngine
-from tamias.operators.epoch import EpochOrder
+from ekorn.datastream.functions import MapFunction
+from ekorn.engine.local_engine import LocalEngine
+from ekorn.operators.epoch import EpochOrder
 from tests.slot.small_job import deployment, graph, summing
 
 

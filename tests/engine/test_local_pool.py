@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tamias.config.python_dependencies import PythonDependencies
-from tamias.engine.slots import local_pool
-from tamias.engine.slots.local_pool import LocalSlotPool
-from tamias.errors import DeploymentError
+from ekorn.config.python_dependencies import PythonDependencies
+from ekorn.engine.slots import local_pool
+from ekorn.engine.slots.local_pool import LocalSlotPool
+from ekorn.errors import DeploymentError
 
 
 class Process:

@@ -2,14 +2,14 @@
 
 import pytest
 
-from tamias.engine.continuous_local_engine import ContinuousLocalEngine
-from tamias.engine.local_engine import LocalEngine
-from tamias.engine.protocol import Engine
-from tamias.engine.spark.driver_side.continuous_spark_engine import ContinuousSparkEngine
-from tamias.engine.spark.driver_side.spark_engine import SparkEngine
-from tamias.testing.continuous_process_engine import ContinuousProcessEngine
-from tamias.testing.process_engine import ProcessEngine
-from tamias.testing.scripted import ScriptedEngine
+from ekorn.engine.continuous_local_engine import ContinuousLocalEngine
+from ekorn.engine.local_engine import LocalEngine
+from ekorn.engine.protocol import Engine
+from ekorn.engine.spark.driver_side.continuous_spark_engine import ContinuousSparkEngine
+from ekorn.engine.spark.driver_side.spark_engine import SparkEngine
+from ekorn.testing.continuous_process_engine import ContinuousProcessEngine
+from ekorn.testing.process_engine import ProcessEngine
+from ekorn.testing.scripted import ScriptedEngine
 
 
 @pytest.mark.parametrize(

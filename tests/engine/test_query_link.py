@@ -6,12 +6,12 @@ import pickle
 
 import pytest
 
-from tamias.engine.slots.query_link import QueryLink
-from tamias.graph.addresses import SubtaskId
-from tamias.slot.link import Link
-from tamias.slot.listener import Listener
-from tamias.slot.state_look_ups import StateQuery
-from tamias.slot.task_messages import ACK
+from ekorn.engine.slots.query_link import QueryLink
+from ekorn.graph.addresses import SubtaskId
+from ekorn.slot.link import Link
+from ekorn.slot.listener import Listener
+from ekorn.slot.state_look_ups import StateQuery
+from ekorn.slot.task_messages import ACK
 
 SECRET = b"a secret of this test"
 QUERY = StateQuery(SubtaskId(0, 0), 0, "value", [1], timeout_s=30.0)

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-import tamias
-from tamias.engine.slots.registering_pool import RegisteringSlotPool
-from tamias.engine.slots.slot_handle import Heartbeat
-from tamias.engine.spark.task_side.launch_slots import launch_slots
-from tamias.errors import DeploymentError
-from tamias.slot.link import connect
-from tamias.slot.slot_config import Registration, Welcome
-from tamias.types.by_value import dumps
+import ekorn
+from ekorn.engine.slots.registering_pool import RegisteringSlotPool
+from ekorn.engine.slots.slot_handle import Heartbeat
+from ekorn.engine.spark.task_side.launch_slots import launch_slots
+from ekorn.errors import DeploymentError
+from ekorn.slot.link import connect
+from ekorn.slot.slot_config import Registration, Welcome
+from ekorn.types.by_value import dumps
 from tests.live_jobs import is_running, until
 from tests.spark.processes import listening_sockets
 
@@ -34,7 +34,7 @@ def pids(monkeypatch):
         started.append(process)
         return process
 
-    monkeypatch.setattr("tamias.engine.spark.task_side.launch_slots.subprocess.Popen", popen)
+    monkeypatch.setattr("ekorn.engine.spark.task_side.launch_slots.subprocess.Popen", popen)
     yield started
     for process in started:
         with contextlib.suppress(ProcessLookupError):
@@ -79,7 +79,7 @@ def test_the_log_of_a_slot_is_readable_for_this_user_alone(pids, monkeypatch, tm
     pool = pool_of(1)
     try:
         pool.ensure()
-        (log,) = tmp_path.glob("tamias-*/slot.log")
+        (log,) = tmp_path.glob("ekorn-*/slot.log")
         assert [path.stat().st_mode & 0o777 for path in (log.parent, log)] == [0o700, 0o600]
     finally:
         pool.shutdown()
@@ -132,15 +132,15 @@ def test_the_folder_of_a_killed_slot_is_removed_by_the_next_slot_on_the_machine(
     pool = pool_of(2)
     try:
         pool.ensure()
-        before = set(tmp_path.glob("tamias-slot-*/"))
+        before = set(tmp_path.glob("ekorn-slot-*/"))
         assert len(before) == 2
         (victim,) = (process for process in pids if process.pid == pool.slots[0].process.pid)
         victim.kill()
         victim.wait()
-        assert set(tmp_path.glob("tamias-slot-*/")) == before, "a killed slot leaves its folder"
+        assert set(tmp_path.glob("ekorn-slot-*/")) == before, "a killed slot leaves its folder"
         until(lambda: not pool.slots[0].process.alive)
         pool.ensure()
-        after = set(tmp_path.glob("tamias-slot-*/"))
+        after = set(tmp_path.glob("ekorn-slot-*/"))
         assert len(after) == 2 and len(after & before) == 1
     finally:
         pool.shutdown()
@@ -166,7 +166,7 @@ def test_a_slot_ends_with_the_executor_beside_which_it_runs():
 
 def test_a_slot_ends_when_it_hears_nothing_of_its_driver():
     """A stopped driver keeps its connections open and says nothing, as a host that vanished does."""
-    source = Path(tamias.__file__).parents[1]
+    source = Path(ekorn.__file__).parents[1]
     driver = subprocess.Popen(
         [sys.executable, "-c", DRIVER], stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(source)}
     )
@@ -184,9 +184,9 @@ def test_a_slot_ends_when_it_hears_nothing_of_its_driver():
 
 DRIVER = """
 import time
-from tamias.engine.slots.registering_pool import RegisteringSlotPool
-from tamias.engine.slots.slot_handle import Heartbeat
-from tamias.engine.spark.task_side.launch_slots import launch_slots
+from ekorn.engine.slots.registering_pool import RegisteringSlotPool
+from ekorn.engine.slots.slot_handle import Heartbeat
+from ekorn.engine.spark.task_side.launch_slots import launch_slots
 pool = RegisteringSlotPool(1, "127.0.0.1", lambda d, n: list(launch_slots(d, n)), Heartbeat(0.2, 3.0))
 pool.ensure()
 time.sleep(4)  # longer than the timeout: heartbeats keep the slot alive

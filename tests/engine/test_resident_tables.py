@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from tamias.config.python_dependencies import PythonDependencies
-from tamias.engine.slots.local_pool import LocalSlotPool
-from tamias.engine.slots.resident_tables import ResidentTables
-from tamias.engine.spark.task_side.table_access import TableAccess
-from tamias.errors import SlotLostError
-from tamias.slot.tables.table_messages import TableKind, TablePartition
-from tamias.types.by_value import dumps
+from ekorn.config.python_dependencies import PythonDependencies
+from ekorn.engine.slots.local_pool import LocalSlotPool
+from ekorn.engine.slots.resident_tables import ResidentTables
+from ekorn.engine.spark.task_side.table_access import TableAccess
+from ekorn.errors import SlotLostError
+from ekorn.slot.tables.table_messages import TableKind, TablePartition
+from ekorn.types.by_value import dumps
 
 
 @pytest.fixture

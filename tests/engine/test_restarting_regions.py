@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.functions import MapFunction
-from tamias.engine.protocol import EpochResult
-from tamias.errors import DeploymentError, SlotLostError, UserFunctionError
-from tamias.graph.addresses import SubtaskId
-from tamias.graph.job_graph import JobGraph
-from tamias.graph.regions import regions
-from tamias.operators.epoch import Ack, EpochOrder, SavepointOrder
-from tamias.slot.messages import BeginSavepoint, Discard, OrderEpoch
-from tamias.slot.slot_events import UnreadableEvent
-from tamias.testing.continuous_process_engine import ContinuousProcessEngine
-from tamias.testing.local_slots import InProcessSlots
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.functions import MapFunction
+from ekorn.engine.protocol import EpochResult
+from ekorn.errors import DeploymentError, SlotLostError, UserFunctionError
+from ekorn.graph.addresses import SubtaskId
+from ekorn.graph.job_graph import JobGraph
+from ekorn.graph.regions import regions
+from ekorn.operators.epoch import Ack, EpochOrder, SavepointOrder
+from ekorn.slot.messages import BeginSavepoint, Discard, OrderEpoch
+from ekorn.slot.slot_events import UnreadableEvent
+from ekorn.testing.continuous_process_engine import ContinuousProcessEngine
+from ekorn.testing.local_slots import InProcessSlots
 from tests.live_jobs import until
 from tests.slot.small_job import deployment, graph
 

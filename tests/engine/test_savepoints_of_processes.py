@@ -3,10 +3,10 @@
 import os
 import signal
 
-from tamias.common import Encoder, JobStatus, WatermarkStrategy
-from tamias.datastream.connectors.datagen import DataGeneratorSource
-from tamias.datastream.connectors.file_system import FileSink, RollingPolicy
-from tamias.testing.process_engine import on_process_engine
+from ekorn.common import Encoder, JobStatus, WatermarkStrategy
+from ekorn.datastream.connectors.datagen import DataGeneratorSource
+from ekorn.datastream.connectors.file_system import FileSink, RollingPolicy
+from ekorn.testing.process_engine import on_process_engine
 from tests import live_jobs
 from tests.live_jobs import WAIT_S, Held, limited, until
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tamias.engine.spark.driver_side.cluster import SlotLauncher
-from tamias.errors import DeploymentError, SparkSessionLostError
-from tamias.slot.slot_config import DriverContact
+from ekorn.engine.spark.driver_side.cluster import SlotLauncher
+from ekorn.errors import DeploymentError, SparkSessionLostError
+from ekorn.slot.slot_config import DriverContact
 
 DRIVER = DriverContact(("127.0.0.1", 1), b"s" * 32, 1.0)
 

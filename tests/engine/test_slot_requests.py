@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from tamias.common import WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource
-from tamias.datastream.functions import MapFunction
-from tamias.engine.protocol import EpochResult, Failure
-from tamias.errors import DeploymentError
-from tamias.graph.addresses import SubtaskId
-from tamias.operators.epoch import EpochOrder
-from tamias.slot.messages import Deploy, Discard
-from tamias.slot.slot_events import SubtaskFailed
-from tamias.testing.continuous_process_engine import ContinuousProcessEngine
-from tamias.testing.local_slots import InProcessSlots
-from tamias.types.by_value import dumps
+from ekorn.common import WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource
+from ekorn.datastream.functions import MapFunction
+from ekorn.engine.protocol import EpochResult, Failure
+from ekorn.errors import DeploymentError
+from ekorn.graph.addresses import SubtaskId
+from ekorn.operators.epoch import EpochOrder
+from ekorn.slot.messages import Deploy, Discard
+from ekorn.slot.slot_events import SubtaskFailed
+from ekorn.testing.continuous_process_engine import ContinuousProcessEngine
+from ekorn.testing.local_slots import InProcessSlots
+from ekorn.types.by_value import dumps
 from tests.live_jobs import Tracks, comes_to_rest, until
 from tests.slot.small_job import deployment, graph
 

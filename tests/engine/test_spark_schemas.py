@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as some
 from pyspark.sql import types as st
 
-from tamias.common import Instant, Types
-from tamias.connectors.data_frames.parquet_rows import RowColumns
-from tamias.engine.spark.data_frames.spark_schemas import row_type_from_spark, spark_schema
-from tamias.errors import ConfigurationError
-from tamias.table import DataTypes, Row
-from tamias.types.data_type_info import row_type_info
-from tamias.types.row_schema import row_type_of
+from ekorn.common import Instant, Types
+from ekorn.connectors.data_frames.parquet_rows import RowColumns
+from ekorn.engine.spark.data_frames.spark_schemas import row_type_from_spark, spark_schema
+from ekorn.errors import ConfigurationError
+from ekorn.table import DataTypes, Row
+from ekorn.types.data_type_info import row_type_info
+from ekorn.types.row_schema import row_type_of
 
 PLAIN = [
     st.ByteType(),

@@ -13,20 +13,20 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common import Configuration
-from tamias.config.checkpoint_settings import CheckpointSettings
-from tamias.config.job_settings import JobSettings
-from tamias.connectors.data_frames.row_files_sink import RowFilesSink
-from tamias.datastream import MapFunction, StreamExecutionEnvironment
-from tamias.driver.submit import submit
-from tamias.engine.beside_job import StartingJob
-from tamias.engine.local_engine import LocalEngine
-from tamias.engine.spark.data_frames.spark_source_input import SparkSourceInput
-from tamias.errors import ConfigurationError, JobExecutionError, SparkSourceFailed
-from tamias.functions.job_status import JobStatus
-from tamias.functions.source_contract import Boundedness
-from tamias.program.deferred_inputs import DeferredInputs
-from tamias.types.data_type_info import row_type_info
+from ekorn.common import Configuration
+from ekorn.config.checkpoint_settings import CheckpointSettings
+from ekorn.config.job_settings import JobSettings
+from ekorn.connectors.data_frames.row_files_sink import RowFilesSink
+from ekorn.datastream import MapFunction, StreamExecutionEnvironment
+from ekorn.driver.submit import submit
+from ekorn.engine.beside_job import StartingJob
+from ekorn.engine.local_engine import LocalEngine
+from ekorn.engine.spark.data_frames.spark_source_input import SparkSourceInput
+from ekorn.errors import ConfigurationError, JobExecutionError, SparkSourceFailed
+from ekorn.functions.job_status import JobStatus
+from ekorn.functions.source_contract import Boundedness
+from ekorn.program.deferred_inputs import DeferredInputs
+from ekorn.types.data_type_info import row_type_info
 from tests.connectors.data_frames.row_files import ROW_TYPE, committed_rows, rows, write_part
 from tests.live_jobs import until
 

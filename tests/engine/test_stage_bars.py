@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tamias.engine.spark.driver_side.stage_bars import StageBars
+from ekorn.engine.spark.driver_side.stage_bars import StageBars
 
 
 class Bar:

@@ -5,15 +5,15 @@ import threading
 import pytest
 from pyspark.sql import types as st
 
-from tamias.config.checkpoint_settings import CheckpointSettings
-from tamias.config.job_settings import JobSettings
-from tamias.connectors.data_frames.row_batches import RowBatches
-from tamias.engine.beside_job import StartingJob
-from tamias.engine.spark.data_frames.ended_feed import asked_to_go_on
-from tamias.engine.spark.data_frames.streaming_input import StreamingDataFrameInput
-from tamias.errors import ConfigurationError, StreamingQueryFailed
-from tamias.functions.job_status import JobStatus
-from tamias.storage.file_store import open_files
+from ekorn.config.checkpoint_settings import CheckpointSettings
+from ekorn.config.job_settings import JobSettings
+from ekorn.connectors.data_frames.row_batches import RowBatches
+from ekorn.engine.beside_job import StartingJob
+from ekorn.engine.spark.data_frames.ended_feed import asked_to_go_on
+from ekorn.engine.spark.data_frames.streaming_input import StreamingDataFrameInput
+from ekorn.errors import ConfigurationError, StreamingQueryFailed
+from ekorn.functions.job_status import JobStatus
+from ekorn.storage.file_store import open_files
 from tests.connectors.data_frames.row_files import rows, write_part
 from tests.connectors.reading import SourceJob
 
@@ -82,7 +82,7 @@ def started(tmp_path, query, *, available_now=False, parallelism=1):
 
 
 def folder(tmp_path):
-    return RowBatches(open_files(str(tmp_path / "tamias-rows")))
+    return RowBatches(open_files(str(tmp_path / "ekorn-rows")))
 
 
 def wait_for(condition):

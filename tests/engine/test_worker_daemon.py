@@ -1,4 +1,4 @@
-"""The Python daemon of sessions that tamias starts: where it is used, and what it imports before it forks."""
+"""The Python daemon of sessions that ekorn starts: where it is used, and what it imports before it forks."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tamias.engine.spark import python_daemon
-from tamias.engine.spark.driver_side.worker_daemon import FOR_CONDUITS, FOR_LEVELS, java_finds_daemon, set_daemon
-from tamias.engine.spark.python_daemon.tamias_pyspark.daemon import MODULES
+from ekorn.engine.spark import python_daemon
+from ekorn.engine.spark.driver_side.worker_daemon import FOR_CONDUITS, FOR_LEVELS, java_finds_daemon, set_daemon
+from ekorn.engine.spark.python_daemon.ekorn_pyspark.daemon import MODULES
 
 FOLDER = str(Path(python_daemon.__file__).parent)
 SETTING = "spark.python.daemon.module"
@@ -22,7 +22,7 @@ SETTING = "spark.python.daemon.module"
 @pytest.mark.parametrize(
     ("given", "path_of_java", "chosen"),
     [
-        ({"spark.master": "local[4]"}, f"/home/ada{os.pathsep}{FOLDER}", "tamias_pyspark.daemon"),
+        ({"spark.master": "local[4]"}, f"/home/ada{os.pathsep}{FOLDER}", "ekorn_pyspark.daemon"),
         ({"spark.master": "local[4]", SETTING: "ada.daemon"}, FOLDER, "ada.daemon"),
         ({"spark.master": "local[4]"}, "/home/ada", None),  # a Java process that somebody else started
         ({"spark.master": "local[4]"}, None, None),
@@ -53,7 +53,7 @@ def test_only_the_java_process_gets_the_folder_of_the_daemon(
 @pytest.mark.parametrize("modules", [FOR_CONDUITS, FOR_LEVELS])
 def test_the_daemon_has_one_thread_after_it_has_imported_the_modules_of_our_tasks(modules: tuple[str, ...]) -> None:
     with daemon(modules) as process:
-        assert command(process) == "tamias_pyspark.daemon"
+        assert command(process) == "ekorn_pyspark.daemon"
         assert threads(process) == 1
 
 
@@ -69,8 +69,8 @@ def test_a_module_that_cannot_be_imported_leaves_a_daemon_that_works() -> None:
         assert command(process) == "pyspark.daemon"
 
 
-def test_a_python_whose_tasks_name_no_modules_imports_nothing_of_tamias() -> None:
-    program = "import sys, tamias_pyspark.daemon; print(*(name for name in sys.modules if name.startswith('tamias')))"
+def test_a_python_whose_tasks_name_no_modules_imports_nothing_of_ekorn() -> None:
+    program = "import sys, ekorn_pyspark.daemon; print(*(name for name in sys.modules if name.startswith('ekorn')))"
     shown = subprocess.run(
         [sys.executable, "-c", program],
         env={"PYTHONPATH": FOLDER},
@@ -79,7 +79,7 @@ def test_a_python_whose_tasks_name_no_modules_imports_nothing_of_tamias() -> Non
         check=True,
         timeout=60,
     )
-    assert shown.stdout.split() == ["tamias_pyspark", "tamias_pyspark.daemon"]
+    assert shown.stdout.split() == ["ekorn_pyspark", "ekorn_pyspark.daemon"]
 
 
 @contextmanager
@@ -87,7 +87,7 @@ def daemon(modules: tuple[str, ...], *path: str) -> Iterator[subprocess.Popen[by
     """Start a daemon as Spark does, and wait until it listens."""
     variables = {"PYTHONPATH": os.pathsep.join([FOLDER, *path]), MODULES: ",".join(modules), "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
-        [sys.executable, "-m", "tamias_pyspark.daemon", "pyspark.worker"],
+        [sys.executable, "-m", "ekorn_pyspark.daemon", "pyspark.worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={key: value for key, value in os.environ.items() if not key.startswith("COV")} | variables,

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from tamias.engine.spark.driver_side.own_session import differences, version_problem
-from tamias.engine.spark.driver_side.worker_python import difference
-from tamias.engine.spark.task_side.python_facts import PythonFacts, python_facts
-from tamias.errors import WorkerPythonError, may_be_retried
+from ekorn.engine.spark.driver_side.own_session import differences, version_problem
+from ekorn.engine.spark.driver_side.worker_python import difference
+from ekorn.engine.spark.task_side.python_facts import PythonFacts, python_facts
+from ekorn.errors import WorkerPythonError, may_be_retried
 
 DRIVER = PythonFacts("/home/ada/.venv/bin/python", "3.11.7", "0.1.0", "3.1.2", 5)
 
@@ -20,7 +20,7 @@ DRIVER = PythonFacts("/home/ada/.venv/bin/python", "3.11.7", "0.1.0", "3.1.2", 5
         (replace(DRIVER, executable="/usr/bin/python3", version="3.11.2", cloudpickle="3.0.0"), None),
         (replace(DRIVER, version="3.12.1"), "the versions differ"),
         (replace(DRIVER, version="3.1.7"), "the versions differ"),
-        (replace(DRIVER, tamias="0.0.9"), "tamias is 0.0.9 there, and 0.1.0 in the driver"),
+        (replace(DRIVER, ekorn="0.0.9"), "ekorn is 0.0.9 there, and 0.1.0 in the driver"),
         (replace(DRIVER, cloudpickle=None), "cloudpickle cannot be imported there"),
         (replace(DRIVER, pickle_protocol=4), "the pickle protocol is 4 there, and 5 in the driver"),
     ],

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.common.accumulators import (
+from ekorn.common.accumulators import (
     AverageAccumulator,
     DoubleCounter,
     DoubleMaximum,
@@ -18,8 +18,8 @@ from tamias.common.accumulators import (
     LongMaximum,
     LongMinimum,
 )
-from tamias.errors import AccumulatorError
-from tamias.functions.accumulators import merge_accumulators
+from ekorn.errors import AccumulatorError
+from ekorn.functions.accumulators import merge_accumulators
 
 EXPECTED = {
     IntCounter: sum,

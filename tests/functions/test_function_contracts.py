@@ -4,9 +4,9 @@ import pickle
 
 import pytest
 
-from tamias.common import Row
-from tamias.datastream import functions
-from tamias.datastream.functions import (
+from ekorn.common import Row
+from ekorn.datastream import functions
+from ekorn.datastream.functions import (
     AggregateFunction,
     FieldKeySelector,
     Function,

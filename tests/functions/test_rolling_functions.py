@@ -8,8 +8,8 @@ from functools import reduce
 
 import pytest
 
-from tamias.common import Row, RowKind
-from tamias.functions.rolling_aggregates import MaxByFunction, MaxFunction, MinByFunction, MinFunction, SumFunction
+from ekorn.common import Row, RowKind
+from ekorn.functions.rolling_aggregates import MaxByFunction, MaxFunction, MinByFunction, MinFunction, SumFunction
 
 RECORDS = [("a", 3, 1), ("a", 1, 3), ("a", 2, 4), ("a", 1, 5)]
 

@@ -4,10 +4,10 @@ import pickle
 
 import pytest
 
-from tamias.common import Time, Types
-from tamias.common.time import Duration
-from tamias.datastream import OutputTag
-from tamias.datastream.state import (
+from ekorn.common import Time, Types
+from ekorn.common.time import Duration
+from ekorn.datastream import OutputTag
+from ekorn.datastream.state import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
     ListStateDescriptor,
@@ -17,7 +17,7 @@ from tamias.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from tamias.functions.record_functions import AggregateFunction, MapFunction, ReduceFunction
+from ekorn.functions.record_functions import AggregateFunction, MapFunction, ReduceFunction
 
 
 class Count(AggregateFunction):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.common import (
+from ekorn.common import (
     MAX_TIMESTAMP,
     MIN_TIMESTAMP,
     Duration,
@@ -15,7 +15,7 @@ from tamias.common import (
     WatermarkOutput,
     WatermarkStrategy,
 )
-from tamias.common.watermark_strategy import (
+from ekorn.common.watermark_strategy import (
     AscendingTimestampsWatermarks,
     AssignerWithPeriodicWatermarksWrapper,
     BoundedOutOfOrdernessWatermarks,

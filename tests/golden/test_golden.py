@@ -8,8 +8,8 @@ import in_flight_program
 import pytest
 from golden_program import FILLED, draw, environment
 
-from tamias.checkpoint.restore_point import resolve
-from tamias.testing.scripted import Script, run_scripted
+from ekorn.checkpoint.restore_point import resolve
+from ekorn.testing.scripted import Script, run_scripted
 
 HERE = Path(__file__).parent
 GOLDEN = sorted(path.parent.relative_to(HERE) for path in HERE.glob("*/*/expected.json"))

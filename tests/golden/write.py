@@ -14,10 +14,10 @@ from pathlib import Path
 import in_flight_program
 from golden_program import FILLED, draw, environment
 
-from tamias.checkpoint.metadata import CheckpointMetadata
-from tamias.checkpoint.metadata_file import decode_metadata
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.testing.scripted import Crash, DriverDied, Script, run_scripted, start_scripted
+from ekorn.checkpoint.metadata import CheckpointMetadata
+from ekorn.checkpoint.metadata_file import decode_metadata
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.testing.scripted import Crash, DriverDied, Script, run_scripted, start_scripted
 
 HERE = Path(__file__).parent
 BACKENDS = ("hashmap", "rocksdb")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tamias.common import Configuration, Types, WatermarkStrategy
-from tamias.datastream import (
+from ekorn.common import Configuration, Types, WatermarkStrategy
+from ekorn.datastream import (
     KeyedProcessFunction,
     OutputTag,
     ParallelSourceFunction,
@@ -13,12 +13,12 @@ from tamias.datastream import (
     SourceFunction,
     StreamExecutionEnvironment,
 )
-from tamias.errors import InvalidProgramError
-from tamias.functions.source_contract import Boundedness, Source
-from tamias.graph.job_graph import ChainLink
-from tamias.graph.specs import Broadcast, CollectSpec, Custom, Forward, Global, Hash, Rebalance, Rescale, Shuffle
-from tamias.keygroups import default_max_parallelism
-from tamias.testing.drawn_job import drawn_job
+from ekorn.errors import InvalidProgramError
+from ekorn.functions.source_contract import Boundedness, Source
+from ekorn.graph.job_graph import ChainLink
+from ekorn.graph.specs import Broadcast, CollectSpec, Custom, Forward, Global, Hash, Rebalance, Rescale, Shuffle
+from ekorn.keygroups import default_max_parallelism
+from ekorn.testing.drawn_job import drawn_job
 
 TAG = OutputTag("side", Types.STRING())
 

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from tamias.common import Configuration
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.errors import InvalidProgramError
-from tamias.graph.operator_ids import id_of_uid
+from ekorn.common import Configuration
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.errors import InvalidProgramError
+from ekorn.graph.operator_ids import id_of_uid
 
 
 def same(x):

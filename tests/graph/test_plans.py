@@ -2,8 +2,8 @@
 
 import json
 
-from tamias.common import Types
-from tamias.datastream import MemorySize, OutputTag, ProcessFunction, SlotSharingGroup, StreamExecutionEnvironment
+from ekorn.common import Types
+from ekorn.datastream import MemorySize, OutputTag, ProcessFunction, SlotSharingGroup, StreamExecutionEnvironment
 
 TAG = OutputTag("odd")
 
@@ -76,7 +76,7 @@ def test_operators_in_one_vertex_are_joined_by_forward():
 
 def test_explain_tells_the_whole_story():
     text = drawn().explain()
-    assert text.startswith("Job 'Tamias Streaming Job': 4 vertices on 3 levels, 4 slots, STREAMING\n")
+    assert text.startswith("Job 'Ekorn Streaming Job': 4 vertices on 3 levels, 4 slots, STREAMING\n")
     for part in (
         "slot-sharing group 'default': 2 slots",
         "slot-sharing group 'apart': 2 slots",

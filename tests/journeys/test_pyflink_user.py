@@ -14,9 +14,9 @@ MOVED = ["word_count.py", "balances.py", "reminders.py", "rules.py", "lookups.py
 # One process and one Spark for all programs: `python script.py` for each would start Spark ten times.
 BOTH_WAYS = """
 import sys
-from tamias.cli.run_command import run_program
-from tamias.common import Configuration
-from tamias.pyflink import run_script
+from ekorn.cli.run_command import run_program
+from ekorn.common import Configuration
+from ekorn.pyflink import run_script
 
 moved, as_it_is, *programs = sys.argv[1:]
 for program in programs:
@@ -31,7 +31,7 @@ for program in programs:
 def test_five_programs_print_what_pyflink_printed_moved_and_as_they_are(tmp_path: Path) -> None:
     for program in MOVED:
         text = (SCRIPTS / program).read_text()
-        changed, imports = re.subn(r"^(from|import) pyflink\b", r"\1 tamias", text, flags=re.MULTILINE)
+        changed, imports = re.subn(r"^(from|import) pyflink\b", r"\1 ekorn", text, flags=re.MULTILINE)
         assert imports and "pyflink" not in changed
         (tmp_path / program).write_text(changed)
     command = [user_python(tmp_path / "venv"), "-c", BOTH_WAYS, str(tmp_path), str(SCRIPTS), *MOVED]

@@ -18,7 +18,7 @@ def python(tmp_path: Path) -> str:
 
 
 def test_jobs_run_on_the_session_of_the_user_and_leave_it_as_it_was(python: str, tmp_path: Path) -> None:
-    """The driver's Python is not on the PATH, and the session names a Python for its workers that lacks tamias."""
+    """The driver's Python is not on the PATH, and the session names a Python for its workers that lacks ekorn."""
     other = bare_python(tmp_path / "other")
     done = run([python, str(PROGRAMS / "own_session.py")], tmp_path, environment(PYSPARK_PYTHON=other))
     assert done.returncode == 0, done.stderr[-4000:]
@@ -40,7 +40,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def test_a_cluster_needs_a_python_of_the_driver_s_version_and_nothing_else(
     python: str, cluster: Cluster, tmp_path: Path
 ) -> None:
-    """The executors' Python lacks tamias and cloudpickle, and the job runs. Then it has another version."""
+    """The executors' Python lacks ekorn and cloudpickle, and the job runs. Then it has another version."""
     bare, older = bare_python(tmp_path / "bare"), older_python(tmp_path / "older")
     done = run([python, str(PROGRAMS / "cluster_session.py"), cluster.master, bare, older], tmp_path)
     assert done.returncode == 0, done.stderr[-4000:]
@@ -55,7 +55,7 @@ def test_the_command_line_names_the_python_that_a_cluster_does_not_have(
 ) -> None:
     missing = str(tmp_path / "no-python")
     (tmp_path / "nuts.py").write_text(
-        "from tamias.datastream import StreamExecutionEnvironment\n"
+        "from ekorn.datastream import StreamExecutionEnvironment\n"
         "env = StreamExecutionEnvironment.get_execution_environment()\n"
         "env.from_collection(['acorn', 'walnut']).print()\n"
         "env.execute('nuts')\n"
@@ -68,7 +68,7 @@ def test_the_command_line_names_the_python_that_a_cluster_does_not_have(
         "restart-strategy.type": "exponential-delay",  # no restart helps
     }
     given = [argument for key, value in settings.items() for argument in ("-D", f"{key}={value}")]
-    done = run([python, "-m", "tamias", "run", *given, "nuts.py"], tmp_path)
+    done = run([python, "-m", "ekorn", "run", *given, "nuts.py"], tmp_path)
     assert done.returncode == 1, done.stdout
     said, wanted = golden("cluster_command_line", done.stderr, {missing: "<no python>", python: "<user's python>"})
     assert said == wanted

@@ -33,7 +33,7 @@ def older_python(folder: Path) -> str:
 def user_python(folder: Path) -> str:
     """Create an environment with what this one has, and return the path of its Python. It is not on the PATH.
 
-    Only this Python finds tamias: processes that it starts do not inherit the way to it.
+    Only this Python finds ekorn: processes that it starts do not inherit the way to it.
     """
     python = bare_python(folder)
     (packages,) = (folder / "lib").glob("python*/site-packages")
@@ -44,7 +44,7 @@ def user_python(folder: Path) -> str:
 
 def environment(**variables: str) -> dict[str, str]:
     """Return the environment of a shell in which no virtual environment is active."""
-    ours = {"PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "VIRTUAL_ENV", "SPARK_HOME", "TAMIAS_CONF_DIR"}
+    ours = {"PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "VIRTUAL_ENV", "SPARK_HOME", "EKORN_CONF_DIR"}
     kept = {name: value for name, value in os.environ.items() if name not in ours}
     active = str(Path(sys.executable).parent)
     kept["PATH"] = os.pathsep.join(folder for folder in kept["PATH"].split(os.pathsep) if folder != active)
@@ -77,7 +77,7 @@ def golden(name: str, said: str, names: dict[str, str] | None = None) -> tuple[s
         said: The text.
         names: What stands in the golden file in place of a path, by path.
     """
-    places = {**(names or {}), str(ROOT): "<tamias>"}
+    places = {**(names or {}), str(ROOT): "<ekorn>"}
     for path in sorted(places, key=len, reverse=True):
         said = said.replace(path, places[path])
     said = re.sub(r"\b3\.1\d\.\d+\b", "<version>", said)

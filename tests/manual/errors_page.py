@@ -1,4 +1,4 @@
-"""Writes docs/reference/errors.md from `src/tamias/errors`: `python -m tests.manual.errors_page`."""
+"""Writes docs/reference/errors.md from `src/ekorn/errors`: `python -m tests.manual.errors_page`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import inspect
 import textwrap
 from types import ModuleType
 
-from tamias import errors
-from tamias.errors import TamiasError
+from ekorn import errors
+from ekorn.errors import EkornError
 from tests.manual.blocks import DOCS
 
 PAGE = DOCS / "reference" / "errors.md"
 HEAD = """# Errors
 
-Every exception that Tamias raises, from `tamias.errors`. `python -m tests.manual.errors_page` writes this page from the
+Every exception that Ekorn raises, from `ekorn.errors`. `python -m tests.manual.errors_page` writes this page from the
 classes. Below a name is the form of its message, with names in braces where a message has values. A job that fails with
 an error marked **not retried** is not restarted, whatever its restart strategy.
 [Troubleshooting](../guides/troubleshooting.md) begins with messages.
@@ -35,7 +35,7 @@ def _section(module: ModuleType) -> str:
 
 
 def classes_of(module: ModuleType) -> list[type[Exception]]:
-    """Return the exceptions that a module of `tamias.errors` defines, in their order."""
+    """Return the exceptions that a module of `ekorn.errors` defines, in their order."""
     tree = ast.parse(inspect.getsource(module))
     named = [getattr(module, node.name) for node in tree.body if isinstance(node, ast.ClassDef)]
     return [each for each in named if isinstance(each, type) and issubclass(each, Exception)]
@@ -44,7 +44,7 @@ def classes_of(module: ModuleType) -> list[type[Exception]]:
 def _entry(error: type[Exception]) -> str:
     above = ", ".join(f"`{base.__name__}`" for base in error.__bases__)
     article = "An" if error.__bases__[0].__name__[0] in "AEIO" else "A"
-    retried = "" if getattr(error, "retryable", True) or not issubclass(error, TamiasError) else " **Not retried.**"
+    retried = "" if getattr(error, "retryable", True) or not issubclass(error, EkornError) else " **Not retried.**"
     lines = inspect.cleandoc(error.__doc__ or "")
     shape = _message(error)
     shown = f"\n```text\n{textwrap.fill(shape, 110)}\n```\n" if shape else ""

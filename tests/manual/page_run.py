@@ -17,11 +17,11 @@ from typing import Any
 
 import yaml
 
-from tamias.config.configuration import Configuration
-from tamias.config.options.listing import all_options, service_keys
-from tamias.config.service_settings import service_settings
-from tamias.config.unread_keys import refuse_unread_keys
-from tamias.config.yaml_text import parse_configuration
+from ekorn.config.configuration import Configuration
+from ekorn.config.options.listing import all_options, service_keys
+from ekorn.config.service_settings import service_settings
+from ekorn.config.unread_keys import refuse_unread_keys
+from ekorn.config.yaml_text import parse_configuration
 from tests.manual.blocks import DOCS, ROOT, Block, blocks_of
 
 _SETTING = re.compile(r"[\w-]+(\.[\w-]+)+:")
@@ -125,7 +125,7 @@ class PageRun:
                 os.killpg(group, signal.SIGTERM)
 
     def _environment(self) -> dict[str, str]:
-        variables = {name: value for name, value in os.environ.items() if name != "TAMIAS_CONF_DIR"}
+        variables = {name: value for name, value in os.environ.items() if name != "EKORN_CONF_DIR"}
         variables["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), variables["PATH"]])
         variables["PYTHONPATH"] = os.pathsep.join(self._path)
         variables["PYTHONUNBUFFERED"] = "1"
@@ -148,7 +148,7 @@ def commands_of(text: str) -> list[tuple[str, str]]:
 
 
 def check_settings(text: str, where: str) -> None:
-    """Read a block of YAML; if it has settings of Tamias, each key must exist and each value must be one of its."""
+    """Read a block of YAML; if it has settings of Ekorn, each key must exist and each value must be one of its."""
     assert yaml.safe_load(text), where
     if not _SETTING.match(text):  # the configuration of another program
         return

@@ -5,14 +5,14 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-from tamias.rest.driver_web import driver_routes
-from tamias.rest.known_jobs import KnownJobs
-from tamias.rest.openapi import description
-from tamias.rest.operations import Operations
-from tamias.service.cluster_api import ClusterRoutes
-from tamias.service.cluster_node import ClusterNode
-from tamias.service.job_service import JobService
-from tamias.service.service_api import service_routes
+from ekorn.rest.driver_web import driver_routes
+from ekorn.rest.known_jobs import KnownJobs
+from ekorn.rest.openapi import description
+from ekorn.rest.operations import Operations
+from ekorn.service.cluster_api import ClusterRoutes
+from ekorn.service.cluster_node import ClusterNode
+from ekorn.service.job_service import JobService
+from ekorn.service.service_api import service_routes
 from tests.manual.blocks import DOCS
 
 PAGE = DOCS / "reference" / "rest.md"
@@ -37,8 +37,8 @@ def page() -> str:
     of_standby = description(ClusterRoutes(lambda: cast(ClusterNode, stand_in), lambda: None, 0))
     return (
         HEAD
-        + _section("A driver", "On if `tamias.web` is set: the jobs of one process.", of_driver)
-        + _section("The service", "`tamias service start`: all jobs of the service.", of_service)
+        + _section("A driver", "On if `ekorn.web` is set: the jobs of one process.", of_driver)
+        + _section("The service", "`ekorn service start`: all jobs of the service.", of_service)
         + _section("A service that stands by", STANDBY, of_standby)
     )
 

@@ -24,7 +24,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     """Variables of a shell in which a new virtual environment is active."""
     folder = tmp_path / "environment"
     venv.create(folder, with_pip=True, symlinks=True)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYSPARK", "TAMIAS"))}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYSPARK", "EKORN"))}
     return kept | {"PATH": os.pathsep.join([str(folder / "bin"), os.environ["PATH"]])}
 
 
@@ -48,10 +48,10 @@ def script_of(page: Path, **replaced: str) -> str:
 def test_a_clone_runs_the_demo_and_is_installed(tmp_path, environment):
     demo = shell(script_of(README, this_repository=str(ROOT)), tmp_path, environment)
     assert "0 orders lost, 0 counted twice" in demo
-    again = shell(script_of(START), tmp_path / "tamias", environment)
+    again = shell(script_of(START), tmp_path / "ekorn", environment)
     assert "0 orders lost, 0 counted twice" in again
-    shell(script_of(FRAUD, path_to_the_clone=str(tmp_path / "tamias")), tmp_path, environment)
-    where = shell("python -c 'import confluent_kafka, pyspark, tamias; print(tamias.__file__)'", tmp_path, environment)
+    shell(script_of(FRAUD, path_to_the_clone=str(tmp_path / "ekorn")), tmp_path, environment)
+    where = shell("python -c 'import confluent_kafka, pyspark, ekorn; print(ekorn.__file__)'", tmp_path, environment)
     assert where.startswith(str(tmp_path / "environment"))
 
 

@@ -53,7 +53,7 @@ def code_cells(chapters: slice) -> list[str]:
     return [code for chapter in by_chapter[1:][chapters] for code in chapter]
 
 
-IN_PROCESS = "from tamias.testing import on_local_engine\nengine = on_local_engine()\nengine.__enter__()"
+IN_PROCESS = "from ekorn.testing import on_local_engine\nengine = on_local_engine()\nengine.__enter__()"
 
 
 def test_the_cells_that_need_no_processes_run_in_a_kernel(tmp_path):

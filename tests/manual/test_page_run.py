@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tamias.errors import ConfigurationError
+from ekorn.errors import ConfigurationError
 from tests.manual.blocks import blocks_in
 from tests.manual.page_run import PageRun, check_settings
 

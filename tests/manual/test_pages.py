@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tamias.testing import on_local_engine
+from ekorn.testing import on_local_engine
 from tests.manual.blocks import DOCS, ROOT, blocks_of
 from tests.manual.page_run import PageRun
 from tests.services.kafka.broker import kafka

@@ -18,11 +18,11 @@ from tests.manual.page_run import HERE, commands_of
 pytestmark = pytest.mark.long  # it mostly waits for processes
 
 PROGRAM = """
-from tamias.common import Configuration, WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.common import Configuration, WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 
-control = Configuration.from_dict({"tamias.control.enabled": "true"})  # as jobs on Spark are
+control = Configuration.from_dict({"ekorn.control.enabled": "true"})  # as jobs on Spark are
 env = StreamExecutionEnvironment.get_execution_environment(control)
 env.enable_checkpointing(100)
 env.get_checkpoint_config().set_checkpoint_storage_dir("checkpoints")
@@ -54,7 +54,7 @@ def test_the_commands_list_save_stop_and_resume_a_job(tmp_path, variables):
     (block,) = blocks_run_by(__file__, ROOT / "README.md")
 
     def listed() -> str:
-        done = subprocess.run(["tamias", "list"], env=variables, capture_output=True, text=True, check=False)
+        done = subprocess.run(["ekorn", "list"], env=variables, capture_output=True, text=True, check=False)
         return done.stdout
 
     def start(command: str) -> subprocess.Popen[bytes]:
@@ -64,10 +64,10 @@ def test_the_commands_list_save_stop_and_resume_a_job(tmp_path, variables):
         until(lambda: "live orders" in listed() and set(tmp_path.glob("checkpoints/*/chk-*/_metadata")) - before)
         return job
 
-    job = start("tamias run program.py")
+    job = start("ekorn run program.py")
     try:
         for command, _ in commands_of(block.text):
-            if command.startswith("tamias run"):
+            if command.startswith("ekorn run"):
                 if job.poll() is None:
                     job.send_signal(signal.SIGINT)  # Ctrl-C
                 job.wait(60)

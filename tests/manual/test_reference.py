@@ -5,27 +5,27 @@ import pkgutil
 import re
 from types import ModuleType
 
-import tamias.common
-import tamias.dataset
-import tamias.datastream
-import tamias.queryable
-import tamias.state_processor.spark
-import tamias.table
-import tamias.testing
-from tamias import errors
-from tamias.errors import TamiasError
+import ekorn.common
+import ekorn.dataset
+import ekorn.datastream
+import ekorn.queryable
+import ekorn.state_processor.spark
+import ekorn.table
+import ekorn.testing
+from ekorn import errors
+from ekorn.errors import EkornError
 from tests.manual import errors_page
 from tests.manual.blocks import DOCS
 
-ON_PYFLINK_PATHS = [tamias.common, tamias.dataset, tamias.datastream, tamias.table]
-OWN = [tamias.queryable, tamias.state_processor, tamias.state_processor.spark, tamias.testing]
+ON_PYFLINK_PATHS = [ekorn.common, ekorn.dataset, ekorn.datastream, ekorn.table]
+OWN = [ekorn.queryable, ekorn.state_processor, ekorn.state_processor.spark, ekorn.testing]
 
 
 def test_the_page_of_errors_has_every_error():
     listed = errors_page.page()
-    public = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, TamiasError)]
+    public = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, EkornError)]
     assert len(public) > 40
-    assert not [each.__name__ for each in public if f"### {each.__name__}\n" not in listed and each is not TamiasError]
+    assert not [each.__name__ for each in public if f"### {each.__name__}\n" not in listed and each is not EkornError]
 
 
 def test_the_pages_of_the_api_have_every_public_name():

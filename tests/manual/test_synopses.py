@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tamias.cli.main import main
+from ekorn.cli.main import main
 from tests.manual import rest_page
 from tests.manual.blocks import DOCS, ROOT, blocks_of
 
@@ -25,7 +25,7 @@ def shown(beginning: str) -> list[str]:
 
 
 def alternatives(line: str) -> Iterator[list[str]]:
-    """Yield each command of a line: `tamias state show | get` has two. A choice of options is in brackets."""
+    """Yield each command of a line: `ekorn state show | get` has two. A choice of options is in brackets."""
     first, *others = re.split(r" \| (?![^\[]*\])", line)
     words = first.split()
     yield words
@@ -33,11 +33,11 @@ def alternatives(line: str) -> Iterator[list[str]]:
         yield [*words[:2], *other.split()]
 
 
-def commands_of_tamias() -> list[list[str]]:
-    return [words for line in shown("tamias ") for words in alternatives(line)]
+def commands_of_ekorn() -> list[list[str]]:
+    return [words for line in shown("ekorn ") for words in alternatives(line)]
 
 
-@pytest.mark.parametrize("words", commands_of_tamias(), ids=" ".join)
+@pytest.mark.parametrize("words", commands_of_ekorn(), ids=" ".join)
 def test_a_command_has_the_options_that_are_shown(words, capsys):
     grouped = words[1] in ("savepoint", "state", "service")
     with pytest.raises(SystemExit) as ended:

@@ -13,7 +13,7 @@ PAGE = DOCS / "guides" / "troubleshooting.md"
 def texts_of_the_code() -> str:
     """Return every text of the code, with a mark in place of each value in it."""
     found: list[str] = []
-    for path in sorted((ROOT / "src" / "tamias").rglob("*.py")):
+    for path in sorted((ROOT / "src" / "ekorn").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.JoinedStr):
                 parts = [str(part.value) if isinstance(part, ast.Constant) else "\0" for part in node.values]

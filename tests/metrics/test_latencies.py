@@ -6,35 +6,35 @@ from typing import Any
 
 import pytest
 
-from tamias.clock import ManualClock
-from tamias.common import Configuration, Types, WatermarkStrategy
-from tamias.config.metric_settings import LatencySettings, latency_settings, state_latency_settings
-from tamias.config.rocksdb_options import rocksdb_settings
-from tamias.config.rocksdb_settings import COUNTERS, RocksDBSettings
-from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.datastream.state import (
+from ekorn.clock import ManualClock
+from ekorn.common import Configuration, Types, WatermarkStrategy
+from ekorn.config.metric_settings import LatencySettings, latency_settings, state_latency_settings
+from ekorn.config.rocksdb_options import rocksdb_settings
+from ekorn.config.rocksdb_settings import COUNTERS, RocksDBSettings
+from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from tamias.driver.statistics.job_statistics import JobStatistics
-from tamias.driver.statistics.mark_latencies import MarkLatencies, MarkPath
-from tamias.errors import ConfigurationError
-from tamias.functions.record_functions import AggregateFunction
-from tamias.metrics.histogram import ValueHistogram
-from tamias.metrics.reports import Report, combined
-from tamias.operators.epoch import Ack
-from tamias.reporters.prometheus_text import prometheus_text
-from tamias.reporters.samples import samples_of
-from tamias.rest.known_jobs import KnownJob
-from tamias.rest.metric_answers import job_latencies
-from tamias.state.rocksdb.counter_metrics import counter_metrics
-from tamias.state.rocksdb.store import RocksStore
-from tamias.testing.drawn_job import drawn_job
-from tamias.testing.local_run import on_local_engine
+from ekorn.driver.statistics.job_statistics import JobStatistics
+from ekorn.driver.statistics.mark_latencies import MarkLatencies, MarkPath
+from ekorn.errors import ConfigurationError
+from ekorn.functions.record_functions import AggregateFunction
+from ekorn.metrics.histogram import ValueHistogram
+from ekorn.metrics.reports import Report, combined
+from ekorn.operators.epoch import Ack
+from ekorn.reporters.prometheus_text import prometheus_text
+from ekorn.reporters.samples import samples_of
+from ekorn.rest.known_jobs import KnownJob
+from ekorn.rest.metric_answers import job_latencies
+from ekorn.state.rocksdb.counter_metrics import counter_metrics
+from ekorn.state.rocksdb.store import RocksStore
+from ekorn.testing.drawn_job import drawn_job
+from ekorn.testing.local_run import on_local_engine
 from tests.driver.submitted_jobs import start_locally
 from tests.live_jobs import until
 

@@ -2,8 +2,8 @@ import logging
 
 import pytest
 
-from tamias.common import ManualClock
-from tamias.metrics import Counter, MetricGroup
+from ekorn.common import ManualClock
+from ekorn.metrics import Counter, MetricGroup
 
 
 def test_a_tree_of_groups_is_reported_flat():

@@ -139,7 +139,7 @@ def _report(
 ) -> int:
     print("\nSurvivors:" if survivors else "\nNo survivors.")
     for mutant in survivors:
-        print(f"src/tamias/{mutant.path}:{mutant.line} ({mutant.operator})\n{_change(mutant)}")
+        print(f"src/ekorn/{mutant.path}:{mutant.line} ({mutant.operator})\n{_change(mutant)}")
     print(f"\n{'room':<12}{'mutants':>9}{'killed':>9}{'timed out':>11}{'survived':>10}{'not reached':>13}{'score':>8}")
     results["all"] = sum(results.values(), Counter())
     for room, counts in results.items():

@@ -32,13 +32,13 @@ from tests.mutation.operators import OPERATORS, Position
 _TUNED = re.compile(r"^\w+_(s|ms|bytes|entries)$", re.IGNORECASE)
 _LEFT_ARGUMENTS = ("strict=True", "daemon=True")
 _CELLS = ("cell", "_cell", "limit", "_limit")  # lists of one item, which several objects share: of the key, of a bound
-_SILENT_CALLS = ("_LOG", "_log", "point", "assert_never")  # point: of tamias.faults
+_SILENT_CALLS = ("_LOG", "_log", "point", "assert_never")  # point: of ekorn.faults
 
 
 class Site(NamedTuple):
     """A place in a module, and the mutants that are possible there: names of operators, with their count before it."""
 
-    path: str  # below src/tamias
+    path: str  # below src/ekorn
     position: Position
     choices: tuple[tuple[str, int], ...]
 

@@ -30,7 +30,7 @@ SLOW = ("driver/test_storage_by_url.py",)  # the other long file of these rooms,
 _PHASE = re.compile(r"(\|(setup|run|teardown)| \((setup|call|teardown)\))$")
 _SETTINGS = """\
 [run]
-source = tamias
+source = ekorn
 parallel = true
 sigterm = true
 patch = _exit
@@ -102,7 +102,7 @@ def lines_that_show(code: str, line: int) -> list[set[int]]:
 def measure(workspace: Path, places: list[str], kept: Path, *, again: bool = False) -> Reach:
     """Return the reach of the tests in these folders and files; run those that changed, or all of them `again`."""
     kept.mkdir(parents=True, exist_ok=True)
-    sources = {str(path.relative_to(workspace / "src" / "tamias")): path for path in (workspace / "src").rglob("*.py")}
+    sources = {str(path.relative_to(workspace / "src" / "ekorn")): path for path in (workspace / "src").rglob("*.py")}
     code = _digest(sorted(sources.values()))[:16]
     slow = [workspace / "tests" / name for name in SLOW]
     patterns = [place if place.endswith(".py") else f"{place}/**/test_*.py" for place in places]
@@ -164,10 +164,10 @@ def _run(workspace: Path, files: list[Path]) -> dict[str, dict[str, Any]]:
     (data / "settings").write_text(_SETTINGS.format(folder=data))
     environment = os.environ | {"CI": "1", "PYTHONPATH": f"{workspace / 'src'}{os.pathsep}{workspace}"}
     names = [str(path.relative_to(workspace)) for path in files]
-    options = ["-q", "-p", "no:cacheprovider", "-p", "tests.mutation.recorder", "-m", CHOSEN, "--cov=tamias"]
+    options = ["-q", "-p", "no:cacheprovider", "-p", "tests.mutation.recorder", "-m", CHOSEN, "--cov=ekorn"]
     options += [f"--cov-config={data / 'settings'}", "--cov-context=test", "--cov-report="]
     command = [sys.executable, "-m", "pytest", *options, "--hypothesis-profile=fast", *names]
-    environment["TAMIAS_MUTATION_MEASURED"] = str(data)
+    environment["EKORN_MUTATION_MEASURED"] = str(data)
     if subprocess.run(command, cwd=workspace, env=environment, check=False).returncode:
         raise SystemExit("mutation: the tests fail without a mutant; make them pass first")
     return split_by_file(
@@ -190,13 +190,13 @@ def split_by_file(
 
 
 def _lines_by_test(workspace: Path, data: Path) -> dict[str, dict[str, list[int]]]:
-    """Read coverage's files: module below src/tamias -> test -> lines."""
+    """Read coverage's files: module below src/ekorn -> test -> lines."""
     found: defaultdict[str, defaultdict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for part in sorted(data.glob("data*")):
         read = CoverageData(str(part))
         read.read()
         for name in read.measured_files():
-            path = name.partition("src/tamias/")[2]
+            path = name.partition("src/ekorn/")[2]
             for line, contexts in read.contexts_by_lineno(name).items():
                 for context in contexts:
                     if context:

@@ -11,7 +11,7 @@ import pytest
 
 _S3_START_S = 5.0  # the first test that needs the S3 server pays for its start; alone, each of them would be the first
 
-_folder = Path(os.environ["TAMIAS_MUTATION_MEASURED"])
+_folder = Path(os.environ["EKORN_MUTATION_MEASURED"])
 _seconds: defaultdict[str, float] = defaultdict(float)
 
 # Coverage starts with every Python process that finds this variable. It is set here, and not for pytest itself, which

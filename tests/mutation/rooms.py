@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-SOURCE = Path(__file__).resolve().parents[2] / "src" / "tamias"
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "ekorn"
 ROOMS = {  # room -> its modules, and the folder of its tests
     "checkpoint": (["checkpoint"], "checkpoint"),
     "state": (["state"], "state"),
@@ -19,7 +19,7 @@ ROOMS = {  # room -> its modules, and the folder of its tests
 
 
 def modules(room: str, source: Path = SOURCE) -> list[str]:
-    """Return the modules of a room, below src/tamias."""
+    """Return the modules of a room, below src/ekorn."""
     places = [source / name for name in ROOMS[room][0]]
     files = [path for place in places for path in ([place] if place.is_file() else sorted(place.rglob("*.py")))]
     return [str(path.relative_to(source)) for path in files]

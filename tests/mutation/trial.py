@@ -64,8 +64,8 @@ class Workspace:
                 path.unlink()
 
     def source(self, path: str) -> Path:
-        """Return the place of a module, given its path below src/tamias."""
-        return self.root / "src" / "tamias" / path
+        """Return the place of a module, given its path below src/ekorn."""
+        return self.root / "src" / "ekorn" / path
 
     def try_out(self, mutant: Mutant, tests: list[ReachingTest]) -> Outcome:
         """Run these tests with the mutant in place. A test that fails without it as well does not count."""

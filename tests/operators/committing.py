@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common import Configuration, RestartStrategies
-from tamias.datastream import CheckpointingMode, ExternalizedCheckpointRetention, StreamExecutionEnvironment
-from tamias.testing.scripted import Crash, DriverDied, Point, Script, run_scripted, start_scripted
+from ekorn.common import Configuration, RestartStrategies
+from ekorn.datastream import CheckpointingMode, ExternalizedCheckpointRetention, StreamExecutionEnvironment
+from ekorn.testing.scripted import Crash, DriverDied, Point, Script, run_scripted, start_scripted
 
 POINTS: list[Point] = [
     "before-deploy",

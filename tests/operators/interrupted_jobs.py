@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common import Configuration, RestartStrategies, WatermarkStrategy
-from tamias.datastream import ExternalizedCheckpointRetention, StreamExecutionEnvironment
-from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, split_evenly, start_scripted
+from ekorn.common import Configuration, RestartStrategies, WatermarkStrategy
+from ekorn.datastream import ExternalizedCheckpointRetention, StreamExecutionEnvironment
+from ekorn.testing.scripted import Crash, DriverDied, Script, ScriptedSource, split_evenly, start_scripted
 
 
 def environment(directory=None, parallelism=1):

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from tamias.common import Configuration, RestartStrategies, Time, Types, WatermarkStrategy
-from tamias.common.watermark_strategy import TimestampAssigner
-from tamias.datastream import (
+from ekorn.common import Configuration, RestartStrategies, Time, Types, WatermarkStrategy
+from ekorn.common.watermark_strategy import TimestampAssigner
+from ekorn.datastream import (
     AsyncDataStream,
     CheckpointedFunction,
     CheckpointListener,
     ListCheckpointed,
     StreamExecutionEnvironment,
 )
-from tamias.datastream.functions import (
+from ekorn.datastream.functions import (
     AggregateFunction,
     AllWindowFunction,
     AsyncFunction,
@@ -38,9 +38,9 @@ from tamias.datastream.functions import (
     SinkFunction,
     WindowFunction,
 )
-from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor
-from tamias.datastream.window import TumblingEventTimeWindows
-from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
+from ekorn.datastream.state import ListStateDescriptor, MapStateDescriptor
+from ekorn.datastream.window import TumblingEventTimeWindows
+from ekorn.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 
 LOG = []
 

@@ -4,17 +4,17 @@ from collections import Counter
 
 import pytest
 
-from tamias.common import RestartStrategies, Types, WatermarkStrategy
-from tamias.datastream import (
+from ekorn.common import RestartStrategies, Types, WatermarkStrategy
+from ekorn.datastream import (
     CheckpointedFunction,
     CheckpointListener,
     ListCheckpointed,
 )
-from tamias.datastream.functions import KeyedProcessFunction, MapFunction, ReduceFunction, SinkFunction, WindowFunction
-from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from tamias.datastream.window import CountTumblingWindowAssigner
-from tamias.errors import InvalidProgramError, JobExecutionError, StateNotKeyed
-from tamias.testing.scripted import (
+from ekorn.datastream.functions import KeyedProcessFunction, MapFunction, ReduceFunction, SinkFunction, WindowFunction
+from ekorn.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from ekorn.datastream.window import CountTumblingWindowAssigner
+from ekorn.errors import InvalidProgramError, JobExecutionError, StateNotKeyed
+from ekorn.testing.scripted import (
     Crash,
     Script,
     ScriptedSource,

@@ -6,11 +6,11 @@ import itertools
 
 import pytest
 
-from tamias.clock import ManualClock
-from tamias.common import Time, WatermarkStrategy
-from tamias.datastream import AsyncDataStream, SourceFunction
-from tamias.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
-from tamias.operators.epoch import EpochOrder
+from ekorn.clock import ManualClock
+from ekorn.common import Time, WatermarkStrategy
+from ekorn.datastream import AsyncDataStream, SourceFunction
+from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
+from ekorn.operators.epoch import EpochOrder
 from tests.live_jobs import until
 from tests.operators.async_io.services import AskMany, Service
 from tests.operators.windows.local_run import Run, environment, graph_of

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tamias.common import JobStatus
-from tamias.datastream import CheckpointedFunction, MapFunction
-from tamias.errors import JobExecutionError
-from tamias.testing.scripted import Crash, Script, run_scripted, start_scripted
+from ekorn.common import JobStatus
+from ekorn.datastream import CheckpointedFunction, MapFunction
+from ekorn.errors import JobExecutionError
+from ekorn.testing.scripted import Crash, Script, run_scripted, start_scripted
 from tests.driver.savepoint_programs import EXPECTED, Ask, Ledger, counting, environment, numbers
 
 FAILING: set[int] = set()  # the checkpoints whose snapshots are declined

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from tamias.clock import SystemClock
-from tamias.common import Configuration
-from tamias.datastream import DataStream, StreamExecutionEnvironment
-from tamias.engine.subtask_outcome import add_output
-from tamias.graph.addresses import SubtaskId
-from tamias.operators.collected_run import CollectedRun
-from tamias.operators.epoch import Ack, EpochOrder, OutputPart
-from tamias.slot.host import SlotHost
-from tamias.subtask.outbox import Emitted
-from tamias.testing.drawn_job import drawn_job
-from tamias.testing.local_run import collect_locally, on_local_engine
-from tamias.types.by_value import dumps
+from ekorn.clock import SystemClock
+from ekorn.common import Configuration
+from ekorn.datastream import DataStream, StreamExecutionEnvironment
+from ekorn.engine.subtask_outcome import add_output
+from ekorn.graph.addresses import SubtaskId
+from ekorn.operators.collected_run import CollectedRun
+from ekorn.operators.epoch import Ack, EpochOrder, OutputPart
+from ekorn.slot.host import SlotHost
+from ekorn.subtask.outbox import Emitted
+from ekorn.testing.drawn_job import drawn_job
+from ekorn.testing.local_run import collect_locally, on_local_engine
+from ekorn.types.by_value import dumps
 from tests.slot.small_job import deployment
 
 MANY = 40_000
@@ -27,7 +27,7 @@ PART_BYTES = 1 << 20
 
 def environment() -> StreamExecutionEnvironment:
     configuration = Configuration()
-    configuration.set_string("tamias.exchange.blob-size", f"{PART_BYTES} b")
+    configuration.set_string("ekorn.exchange.blob-size", f"{PART_BYTES} b")
     return StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(1)
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tamias import faults
-from tamias.common import Configuration, WatermarkStrategy
-from tamias.datastream import CheckpointingMode, StreamExecutionEnvironment
-from tamias.functions.sink_contract import GlobalCommitter, GloballyCommittedSink, SinkWriter
-from tamias.testing import on_local_engine
-from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
+from ekorn import faults
+from ekorn.common import Configuration, WatermarkStrategy
+from ekorn.datastream import CheckpointingMode, StreamExecutionEnvironment
+from ekorn.functions.sink_contract import GlobalCommitter, GloballyCommittedSink, SinkWriter
+from ekorn.testing import on_local_engine
+from ekorn.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
 from tests.operators.committing import POINTS, continuing, environment, retaining, run_at_two_parallelisms
 
 RECORDS = list(range(24))
@@ -129,7 +129,7 @@ def test_a_crash_at_any_step_loses_nothing_and_commits_nothing_twice(folder, poi
 
 @pytest.mark.parametrize("fault", ["sink-commit", "sink-committed", "sink-recover"])
 def test_a_failure_while_committing_is_made_good(folder, fault, monkeypatch):
-    monkeypatch.setenv("TAMIAS_FAULT", f"{fault}:*:1:error")
+    monkeypatch.setenv("EKORN_FAULT", f"{fault}:*:1:error")
     faults.reset_counts()
     env = environment(parallelism=2)
     draw(env, folder)

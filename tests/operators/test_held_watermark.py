@@ -1,7 +1,7 @@
 """When a warning says that one of several inputs holds the watermark back."""
 
-from tamias.operators.held_watermark import HeldWatermark
-from tamias.types.time_bounds import MAX_TIMESTAMP
+from ekorn.operators.held_watermark import HeldWatermark
+from ekorn.types.time_bounds import MAX_TIMESTAMP
 
 
 def test_the_input_with_the_least_watermark_is_named_when_others_advance():

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from raw_program import FILLED, KEYS, RUNS, TELLING, OwnCounts, draw, environment
 
-from tamias.datastream import CheckpointedFunction
-from tamias.datastream.functions import MapFunction
-from tamias.errors import JobExecutionError, StateError
-from tamias.functions.raw_streams import KeyedStateCheckpointOutputStream, OperatorStateCheckpointOutputStream
-from tamias.keygroups import key_group, key_group_range
-from tamias.state.operator_state_files import redistribute
-from tamias.state_processor import SavepointReader
-from tamias.state_processor.savepoint_inspection import summaries
-from tamias.state_processor.stored_savepoint import open_savepoint
-from tamias.testing import collect_locally
-from tamias.testing.scripted import Crash, DriverDied, Script, run_scripted, start_scripted
+from ekorn.datastream import CheckpointedFunction
+from ekorn.datastream.functions import MapFunction
+from ekorn.errors import JobExecutionError, StateError
+from ekorn.functions.raw_streams import KeyedStateCheckpointOutputStream, OperatorStateCheckpointOutputStream
+from ekorn.keygroups import key_group, key_group_range
+from ekorn.state.operator_state_files import redistribute
+from ekorn.state_processor import SavepointReader
+from ekorn.state_processor.savepoint_inspection import summaries
+from ekorn.state_processor.stored_savepoint import open_savepoint
+from ekorn.testing import collect_locally
+from ekorn.testing.scripted import Crash, DriverDied, Script, run_scripted, start_scripted
 from tests.driver.savepoint_programs import Ask
 from tests.operators.interrupted_jobs import environment as plain_environment
 from tests.operators.interrupted_jobs import interrupted, numbers

@@ -4,13 +4,13 @@ import threading
 
 import pytest
 
-from tamias.common import Configuration, RestartStrategies, Types, WatermarkStrategy
-from tamias.common.watermark_strategy import Watermark
-from tamias.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
-from tamias.datastream.functions import KeyedProcessFunction, MapFunction, ProcessFunction
-from tamias.errors import JobExecutionError
-from tamias.functions.sink_contract import Committer, Sink, SinkFunction, SinkWriter, TwoPhaseCommitSinkFunction
-from tamias.functions.source_contract import (
+from ekorn.common import Configuration, RestartStrategies, Types, WatermarkStrategy
+from ekorn.common.watermark_strategy import Watermark
+from ekorn.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from ekorn.datastream.functions import KeyedProcessFunction, MapFunction, ProcessFunction
+from ekorn.errors import JobExecutionError
+from ekorn.functions.sink_contract import Committer, Sink, SinkFunction, SinkWriter, TwoPhaseCommitSinkFunction
+from ekorn.functions.source_contract import (
     Batch,
     Boundedness,
     ParallelSourceFunction,
@@ -19,9 +19,9 @@ from tamias.functions.source_contract import (
     Split,
     SplitReader,
 )
-from tamias.testing.local_run import collect_locally, on_local_engine
-from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
-from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
+from ekorn.testing.local_run import collect_locally, on_local_engine
+from ekorn.testing.scripted import Crash, Script, ScriptedSource, run_scripted
+from ekorn.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 from tests.live_jobs import until
 
 LOG = []
@@ -367,10 +367,10 @@ class Keys(KeyedProcessFunction):
 
 @pytest.mark.parametrize("in_memory", [1, 3, 500_000], ids=lambda n: f"{n} in memory")
 def test_batch_gives_key_by_key_in_order_of_time_also_when_it_spills(env, in_memory):
-    env.configure(Configuration().set_string("tamias.batch.records-in-memory", str(in_memory)))
+    env.configure(Configuration().set_string("ekorn.batch.records-in-memory", str(in_memory)))
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
 
-    from tamias.common.watermark_strategy import TimestampAssigner
+    from ekorn.common.watermark_strategy import TimestampAssigner
 
     class ByField(TimestampAssigner):
         def extract_timestamp(self, value, record_timestamp):
@@ -387,7 +387,7 @@ def test_batch_gives_key_by_key_in_order_of_time_also_when_it_spills(env, in_mem
 @pytest.mark.parametrize("in_memory", [2, 500_000])
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_batch_gives_the_last_result_of_every_key_once(env, in_memory, parallelism):
-    env.configure(Configuration().set_string("tamias.batch.records-in-memory", str(in_memory)))
+    env.configure(Configuration().set_string("ekorn.batch.records-in-memory", str(in_memory)))
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     env.set_parallelism(parallelism)
     words = env.from_collection([(n * n % 7, 1) for n in range(50)]).rebalance().map(lambda v: v)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tamias.clock import ManualClock
-from tamias.common import WatermarkStrategy
-from tamias.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
-from tamias.operators.epoch import EpochOrder
+from ekorn.clock import ManualClock
+from ekorn.common import WatermarkStrategy
+from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
+from ekorn.operators.epoch import EpochOrder
 from tests.operators.windows.local_run import Run, environment, graph_of
 
 CLOCKS: list[ManualClock] = []  # the clock of the job, for sources to move; subtasks have copies of the source

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tamias.functions.watermark_strategy import Watermark
-from tamias.operators.source_function import SourceBuffer
+from ekorn.functions.watermark_strategy import Watermark
+from ekorn.operators.source_function import SourceBuffer
 from tests.live_jobs import until
 
 MEGABYTE = 1 << 20

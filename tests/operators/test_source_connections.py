@@ -2,10 +2,10 @@
 
 import pytest
 
-from tamias.common import RestartStrategies, WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.functions.source_contract import Batch, Boundedness, Source, SourceConnection, Split, SplitReader
-from tamias.testing.local_run import collect_locally
+from ekorn.common import RestartStrategies, WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.functions.source_contract import Batch, Boundedness, Source, SourceConnection, Split, SplitReader
+from ekorn.testing.local_run import collect_locally
 
 CALLS = []
 COUNT = 200

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.datastream import KeyedProcessFunction, OutputTag, ProcessFunction, TimeDomain
-from tamias.errors import UserFunctionError
-from tamias.operators.timers import TimerTable
-from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
+from ekorn.datastream import KeyedProcessFunction, OutputTag, ProcessFunction, TimeDomain
+from ekorn.errors import UserFunctionError
+from ekorn.operators.timers import TimerTable
+from ekorn.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 from tests.examples_by_profile import examples
 from tests.operators.windows.local_run import Run, collected, collected_with_crashes, environment, graph_of, timed
 

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tamias import faults
-from tamias.common import Configuration, Encoder, WatermarkStrategy
-from tamias.datastream import (
+from ekorn import faults
+from ekorn.common import Configuration, Encoder, WatermarkStrategy
+from ekorn.datastream import (
     CheckpointingMode,
     TwoPhaseCommitSinkFunction,
 )
-from tamias.datastream.connectors.bucket_assigners import BucketAssigner
-from tamias.datastream.connectors.file_system import FileSink, RollingPolicy, StreamingFileSink
-from tamias.datastream.connectors.number_seq import NumberSequenceSource
-from tamias.errors import JobExecutionError
-from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
+from ekorn.datastream.connectors.bucket_assigners import BucketAssigner
+from ekorn.datastream.connectors.file_system import FileSink, RollingPolicy, StreamingFileSink
+from ekorn.datastream.connectors.number_seq import NumberSequenceSource
+from ekorn.errors import JobExecutionError
+from ekorn.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
 from tests.operators.committing import POINTS, environment, retaining
 
 RECORDS = list(range(12))
@@ -110,7 +110,7 @@ def test_a_crash_at_any_step_loses_nothing_repeats_nothing_and_leaves_nothing_be
     [("sink-commit", 1), ("sink-commit", 2), ("sink-committed", 1), ("sink-committed", 2), ("sink-recover", 1)],
 )
 def test_a_failure_in_the_middle_of_committing_is_made_good_after_the_restart(tmp_path, fault, count, monkeypatch):
-    monkeypatch.setenv("TAMIAS_FAULT", f"{fault}:*:{count}:error")
+    monkeypatch.setenv("EKORN_FAULT", f"{fault}:*:{count}:error")
     faults.reset_counts()
     env = environment()
     numbers(env).add_sink(Folder(str(tmp_path)))
@@ -335,7 +335,7 @@ def test_files_hold_every_record_once_whatever_crashes(tmp_path, point, policy, 
 
 @pytest.mark.parametrize("fault", ["sink-commit:*:1:error", "sink-committed:*:1:error", "sink-commit:1:2:error"])
 def test_files_hold_every_record_once_when_committing_fails_halfway(tmp_path, fault, monkeypatch):
-    monkeypatch.setenv("TAMIAS_FAULT", fault)
+    monkeypatch.setenv("EKORN_FAULT", fault)
     faults.reset_counts()
     env = environment(parallelism=2)
     numbers(env).rebalance().sink_to(file_sink(tmp_path, POLICIES["each checkpoint"]))
@@ -362,7 +362,7 @@ def test_at_least_once_files_are_visible_before_their_checkpoint_is_complete(tmp
     assert lines(tmp_path) == EXPECTED
 
 
-def test_a_checkpoint_of_a_sequence_and_a_transaction_names_no_class_of_tamias(tmp_path):
+def test_a_checkpoint_of_a_sequence_and_a_transaction_names_no_class_of_ekorn(tmp_path):
     env = environment(restarts=0)
     retaining(env, tmp_path / "checkpoints")
     env.configure(Configuration().set_string("execution.checkpointing.data-inline-threshold", "0"))
@@ -373,4 +373,4 @@ def test_a_checkpoint_of_a_sequence_and_a_transaction_names_no_class_of_tamias(t
         start_scripted(env, Script(crashes=[Crash("before-notify", 1)], driver_dies=True))
     written = b"".join(path.read_bytes() for path in tmp_path.glob("checkpoints/*/chk-1/*-v*"))
     assert b"this sink's folder" in written, "the state of the sink is in a file"
-    assert b"tamias." not in written
+    assert b"ekorn." not in written

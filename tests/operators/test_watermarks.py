@@ -2,9 +2,9 @@
 
 import pytest
 
-from tamias.common import Configuration, Duration, WatermarkStrategy
-from tamias.common.watermark_strategy import WatermarkGenerator
-from tamias.datastream import (
+from ekorn.common import Configuration, Duration, WatermarkStrategy
+from ekorn.common.watermark_strategy import WatermarkGenerator
+from ekorn.datastream import (
     AscendingTimestampExtractor,
     AssignerWithPeriodicWatermarks,
     AssignerWithPunctuatedWatermarks,
@@ -13,11 +13,11 @@ from tamias.datastream import (
     ProcessFunction,
     TimeCharacteristic,
 )
-from tamias.driver.epoch_runner import least_by_group
-from tamias.errors import UserFunctionError
-from tamias.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
-from tamias.graph.specs import WindowSpec
-from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
+from ekorn.driver.epoch_runner import least_by_group
+from ekorn.errors import UserFunctionError
+from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
+from ekorn.graph.specs import WindowSpec
+from ekorn.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 from tests.operators.windows.local_run import Run, collected, environment, graph_of
 from tests.program.drawn_operators import operator_of
 
@@ -137,7 +137,7 @@ def test_punctuated_watermarks_follow_their_record():
 
 
 def test_ingestion_time_extractor():
-    from tamias.clock import ManualClock
+    from ekorn.clock import ManualClock
 
     clock = ManualClock(100)
     extractor = IngestionTimeExtractor(clock)
@@ -317,7 +317,7 @@ def test_an_input_that_holds_the_watermark_back_is_named_in_a_warning(caplog):
 
 def test_the_warning_about_a_held_watermark_can_be_turned_off(caplog):
     env = environment()
-    env.configure(Configuration().set_string("tamias.watermark.held-back-warning", "0 s"))
+    env.configure(Configuration().set_string("ekorn.watermark.held-back-warning", "0 s"))
     fast = Splits([each for number in range(1, 40) for each in (number * 10, None)], [1], bounded=False)
     run = Run(graph_of(env.from_source(fast, by_value, "splits").process(Now())))
     run.deploy()
@@ -333,7 +333,7 @@ def test_sources_wait_for_the_slowest_of_their_group():
     slow = env.from_source(Splits([v for n in range(1, 9) for v in (n, None)], bounded=False), strategy, "slow")
     run = Run(graph_of(fast.union(slow)))
     run.deploy()
-    from tamias.operators.epoch import EpochOrder
+    from ekorn.operators.epoch import EpochOrder
 
     groups, fast_read = {}, []
     for epoch in range(6):
@@ -366,8 +366,8 @@ def test_ingestion_time_stamps_records_by_the_clock():
 
 
 def test_the_time_characteristic_decides_what_a_time_window_is():
-    from tamias.common import Time
-    from tamias.datastream.window import SlidingEventTimeWindows, TumblingProcessingTimeWindows
+    from ekorn.common import Time
+    from ekorn.datastream.window import SlidingEventTimeWindows, TumblingProcessingTimeWindows
 
     env = environment()
 

@@ -2,10 +2,10 @@
 
 import itertools
 
-from tamias.graph.job_graph import Operator
-from tamias.program.data_stream import DataStream
-from tamias.program.data_stream_sink import DataStreamSink
-from tamias.program.stream_execution_environment import StreamExecutionEnvironment
+from ekorn.graph.job_graph import Operator
+from ekorn.program.data_stream import DataStream
+from ekorn.program.data_stream_sink import DataStreamSink
+from ekorn.program.stream_execution_environment import StreamExecutionEnvironment
 
 _numbers = itertools.count()
 

@@ -14,11 +14,11 @@ SOURCE = Path(__file__).parents[2] / "src"
 PROGRAM = """
 import sys
 from contextlib import nullcontext
-from tamias.common import Types, WatermarkStrategy
-from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.testing.local_run import on_local_engine
+from ekorn.common import Types, WatermarkStrategy
+from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.testing.local_run import on_local_engine
 
 class Count(KeyedProcessFunction):
     def open(self, runtime_context):
@@ -47,7 +47,7 @@ def started(tmp_path: Path, *options: str, spark: bool = False) -> subprocess.Po
     script.write_text(PROGRAM)
     arguments = [str(tmp_path / "checkpoints"), *["--spark"] * spark]
     return subprocess.Popen(
-        [sys.executable, "-m", "tamias", "run", *options, str(script), *arguments],
+        [sys.executable, "-m", "ekorn", "run", *options, str(script), *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -21,7 +21,7 @@ import warnings
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
-from tamias.testing import on_local_engine
+from ekorn.testing import on_local_engine
 
 FOLDER = Path(__file__).parent / "golden_messages"
 SOURCE = Path(__file__).parents[2] / "src"
@@ -65,7 +65,7 @@ def _in_this_process(script: Path) -> str:
     log = logging.StreamHandler(said)
     log.setLevel(logging.WARNING)
     log.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
-    logging.getLogger("tamias").addHandler(log)
+    logging.getLogger("ekorn").addHandler(log)
     try:
         with contextlib.redirect_stderr(said), warnings.catch_warnings(), on_local_engine():
             warnings.simplefilter("default")
@@ -74,7 +74,7 @@ def _in_this_process(script: Path) -> str:
     except Exception as error:  # whatever a person would see as the end of a traceback
         said.write("".join(traceback.format_exception_only(error)))
     finally:
-        logging.getLogger("tamias").removeHandler(log)
+        logging.getLogger("ekorn").removeHandler(log)
     return said.getvalue()
 
 
@@ -89,7 +89,7 @@ def _show_warning(  # noqa: PLR0917 - the signature of warnings.showwarning
     sys.stderr.write(warnings.formatwarning(message, category, filename, lineno, line))
 
 
-ON_LOCAL_ENGINE = "import runpy, sys\nfrom tamias.testing import on_local_engine\nwith on_local_engine():\n    "
+ON_LOCAL_ENGINE = "import runpy, sys\nfrom ekorn.testing import on_local_engine\nwith on_local_engine():\n    "
 
 
 def _by_a_process(script: Path) -> str:

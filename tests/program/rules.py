@@ -2,9 +2,9 @@
 
 import pytest
 
-from tamias.common import Types
-from tamias.datastream import BroadcastProcessFunction, KeyedBroadcastProcessFunction, RuntimeExecutionMode
-from tamias.datastream.state import MapStateDescriptor, ValueStateDescriptor
+from ekorn.common import Types
+from ekorn.datastream import BroadcastProcessFunction, KeyedBroadcastProcessFunction, RuntimeExecutionMode
+from ekorn.datastream.state import MapStateDescriptor, ValueStateDescriptor
 
 RULES = MapStateDescriptor("rules", Types.STRING(), Types.INT())
 NAMES = MapStateDescriptor("names", Types.INT(), Types.STRING())

@@ -16,11 +16,11 @@ SOURCE = Path(__file__).parents[2] / "src"
 PRELUDE = """
 import os, sys, time
 from functools import partial
-from tamias.common import *
-from tamias.datastream import *
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.driver.submit import jobs_submitted_by, submit
-from tamias.engine.local_engine import LocalEngine
+from ekorn.common import *
+from ekorn.datastream import *
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.driver.submit import jobs_submitted_by, submit
+from ekorn.engine.local_engine import LocalEngine
 
 on_terminal = jobs_submitted_by(partial(submit, engine_for=lambda settings: LocalEngine, may_be_shown=True))
 if "--spark" not in sys.argv:

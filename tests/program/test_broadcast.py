@@ -2,20 +2,20 @@
 
 import pytest
 
-from tamias.common import Configuration, Types
-from tamias.common.time import Time
-from tamias.datastream import (
+from ekorn.common import Configuration, Types
+from ekorn.common.time import Time
+from ekorn.datastream import (
     BroadcastProcessFunction,
     KeyedProcessFunction,
     KeySelector,
     RuntimeExecutionMode,
     StreamExecutionEnvironment,
 )
-from tamias.datastream.state import MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
-from tamias.errors import InvalidProgramError, JobExecutionError, UnsupportedOperationError
-from tamias.testing.by_epoch import by_epoch
-from tamias.testing.local_run import collect_locally
-from tamias.testing.scripted import run_scripted
+from ekorn.datastream.state import MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
+from ekorn.errors import InvalidProgramError, JobExecutionError, UnsupportedOperationError
+from ekorn.testing.by_epoch import by_epoch
+from ekorn.testing.local_run import collect_locally
+from ekorn.testing.scripted import run_scripted
 from tests.program.rules import BOTH_MODES, NAMES, RULES, KeyedScale, Scale, beside, beside_keyed, first
 
 
@@ -72,7 +72,7 @@ def test_in_batch_mode_rules_of_any_epoch_come_first(env):
 
 
 def test_in_batch_mode_much_is_kept_on_disk(env):
-    env.configure(Configuration().set_string("tamias.batch.records-in-memory", "300"))
+    env.configure(Configuration().set_string("ekorn.batch.records-in-memory", "300"))
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     data = [("a", n) for n in range(2_000)]
     assert collect_locally(beside(env, data, [("a", 2)]).process(Scale())) == [("a", 2 * n) for n in range(2_000)]

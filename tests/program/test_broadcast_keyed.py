@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tamias.common import Types
-from tamias.datastream import (
+from ekorn.common import Types
+from ekorn.datastream import (
     AggregateFunction,
     BroadcastProcessFunction,
     KeyedBroadcastProcessFunction,
@@ -15,7 +15,7 @@ from tamias.datastream import (
     StreamExecutionEnvironment,
     TimeDomain,
 )
-from tamias.datastream.state import (
+from ekorn.datastream.state import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
     ListStateDescriptor,
@@ -23,11 +23,11 @@ from tamias.datastream.state import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from tamias.errors import JobExecutionError
-from tamias.testing.by_epoch import by_epoch, timed
-from tamias.testing.local_run import collect_locally
-from tamias.testing.scripted import run_scripted
-from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
+from ekorn.errors import JobExecutionError
+from ekorn.testing.by_epoch import by_epoch, timed
+from ekorn.testing.local_run import collect_locally
+from ekorn.testing.scripted import run_scripted
+from ekorn.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 from tests.program.rules import RULES, Scale, beside, beside_keyed, first
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tamias.common import Types
-from tamias.datastream import (
+from ekorn.common import Types
+from ekorn.datastream import (
     CoFlatMapFunction,
     CoMapFunction,
     CoProcessFunction,
@@ -17,11 +17,11 @@ from tamias.datastream import (
     StreamExecutionEnvironment,
     TimeDomain,
 )
-from tamias.errors import JobExecutionError, UnsupportedOperationError
-from tamias.testing.by_epoch import by_epoch, timed
-from tamias.testing.local_run import collect_locally
-from tamias.testing.scripted import run_scripted
-from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
+from ekorn.errors import JobExecutionError, UnsupportedOperationError
+from ekorn.testing.by_epoch import by_epoch, timed
+from ekorn.testing.local_run import collect_locally
+from ekorn.testing.scripted import run_scripted
+from ekorn.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 from tests.program.two_streams import LEFT, RIGHT, CountBoth, Label, Seen, Sides, Words, both, first, last_counts
 
 

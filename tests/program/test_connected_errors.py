@@ -2,16 +2,16 @@
 
 import pytest
 
-from tamias.common import Types
-from tamias.datastream import (
+from ekorn.common import Types
+from ekorn.datastream import (
     CoMapFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
     MapFunction,
     StreamExecutionEnvironment,
 )
-from tamias.errors import InvalidProgramError, JobExecutionError
-from tamias.testing.local_run import collect_locally
+from ekorn.errors import InvalidProgramError, JobExecutionError
+from ekorn.testing.local_run import collect_locally
 from tests.program.two_streams import LEFT, RIGHT, CountBoth, Label, Seen, Words, both, first
 
 

@@ -4,18 +4,18 @@ import itertools
 
 import pytest
 
-from tamias.common import Configuration
-from tamias.datastream import (
+from ekorn.common import Configuration
+from ekorn.datastream import (
     CoFlatMapFunction,
     KeyedCoProcessFunction,
     RuntimeExecutionMode,
     StreamExecutionEnvironment,
 )
-from tamias.graph.plan import explain
-from tamias.testing.by_epoch import by_epoch, timed
-from tamias.testing.local_run import collect_locally
-from tamias.testing.scripted import run_scripted
-from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
+from ekorn.graph.plan import explain
+from ekorn.testing.by_epoch import by_epoch, timed
+from ekorn.testing.local_run import collect_locally
+from ekorn.testing.scripted import run_scripted
+from ekorn.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 from tests.program.two_streams import CountBoth, Sides, both, first, last_counts
 
 
@@ -99,7 +99,7 @@ def test_in_batch_mode_two_sides_without_keys_take_turns(env):
 
 @pytest.mark.parametrize("keyed", [True, False])
 def test_in_batch_mode_much_is_kept_on_disk(env, keyed):
-    env.configure(Configuration().set_string("tamias.batch.records-in-memory", "700"))
+    env.configure(Configuration().set_string("ekorn.batch.records-in-memory", "700"))
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     left, right = [(n % 7, n) for n in range(5_000)], [(n % 5, -n) for n in range(1, 5_000)]
     connected = both(env, left, right)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tamias.common import Types
-from tamias.datastream import DataStream, OutputTag, ProcessFunction, StreamExecutionEnvironment
-from tamias.errors import JobExecutionError, RecordTypeError
-from tamias.testing.local_run import collect_locally, on_local_engine
+from ekorn.common import Types
+from ekorn.datastream import DataStream, OutputTag, ProcessFunction, StreamExecutionEnvironment
+from ekorn.errors import JobExecutionError, RecordTypeError
+from ekorn.testing.local_run import collect_locally, on_local_engine
 
 TAG = OutputTag("numbers", Types.INT())
 

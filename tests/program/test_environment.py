@@ -8,26 +8,26 @@ import threading
 
 import pytest
 
-from tamias.common import Configuration, RestartStrategies, Row, Types, WatermarkStrategy
-from tamias.common.restart_strategy import FallbackRestartStrategyConfiguration
-from tamias.config.python_dependencies import PythonArchive
-from tamias.connectors.collection_source import CollectionSource
-from tamias.datastream import (
+from ekorn.common import Configuration, RestartStrategies, Row, Types, WatermarkStrategy
+from ekorn.common.restart_strategy import FallbackRestartStrategyConfiguration
+from ekorn.config.python_dependencies import PythonArchive
+from ekorn.connectors.collection_source import CollectionSource
+from ekorn.datastream import (
     CheckpointingMode,
     HashMapStateBackend,
     RuntimeExecutionMode,
     SlotSharingGroup,
     StreamExecutionEnvironment,
 )
-from tamias.errors import ConfigurationError, InvalidProgramError, RecordTypeError
-from tamias.functions.source_contract import Batch, Split
-from tamias.graph.specs import SourceSpec
-from tamias.testing.drawn_job import drawn_job
+from ekorn.errors import ConfigurationError, InvalidProgramError, RecordTypeError
+from ekorn.functions.source_contract import Batch, Split
+from ekorn.graph.specs import SourceSpec
+from ekorn.testing.drawn_job import drawn_job
 
 
 @pytest.fixture
 def env(monkeypatch):
-    monkeypatch.delenv("TAMIAS_CONF_DIR", raising=False)
+    monkeypatch.delenv("EKORN_CONF_DIR", raising=False)
     return StreamExecutionEnvironment.get_execution_environment()
 
 
@@ -71,7 +71,7 @@ def test_the_file_is_weaker_than_the_configuration_and_that_is_weaker_than_a_set
     (tmp_path / "config.yaml").write_text(
         "parallelism.default: 2\npipeline:\n  max-parallelism: 64\nexecution.buffer-timeout: 7 ms\n"
     )
-    monkeypatch.setenv("TAMIAS_CONF_DIR", str(tmp_path))
+    monkeypatch.setenv("EKORN_CONF_DIR", str(tmp_path))
     env = StreamExecutionEnvironment.get_execution_environment()
     assert (env.get_parallelism(), env.get_max_parallelism(), env.get_buffer_timeout()) == (2, 64, 7)
     env = StreamExecutionEnvironment.get_execution_environment(Configuration().set_integer("parallelism.default", 3))
@@ -83,7 +83,7 @@ def test_the_file_is_weaker_than_the_configuration_and_that_is_weaker_than_a_set
 
 def test_an_old_key_in_a_stronger_place_beats_the_new_key_in_a_weaker_one(tmp_path, monkeypatch):
     (tmp_path / "config.yaml").write_text("execution.checkpointing.dir: file:///weak\n")
-    monkeypatch.setenv("TAMIAS_CONF_DIR", str(tmp_path))
+    monkeypatch.setenv("EKORN_CONF_DIR", str(tmp_path))
     env = StreamExecutionEnvironment.get_execution_environment(
         Configuration().set_string("state.checkpoints.dir", "file:///strong")
     )
@@ -100,7 +100,7 @@ def test_of_one_source_the_new_key_beats_the_old(env):
 
 
 def test_a_folder_without_a_configuration_file_is_an_error(tmp_path, monkeypatch):
-    monkeypatch.setenv("TAMIAS_CONF_DIR", str(tmp_path))
+    monkeypatch.setenv("EKORN_CONF_DIR", str(tmp_path))
     with pytest.raises(ConfigurationError, match=r"no config\.yaml"):
         StreamExecutionEnvironment.get_execution_environment()
 
@@ -291,7 +291,7 @@ def test_a_slot_sharing_group_means_one_thing(env):
 
 def test_the_name_of_a_job(env):
     env.from_collection([1]).map(str)
-    assert env.job_graph().name == "Tamias Streaming Job"
+    assert env.job_graph().name == "Ekorn Streaming Job"
     env.configure(Configuration().set_string("pipeline.name", "configured"))
     assert env.job_graph().name == "configured"
     assert env.job_graph("given").name == "given"
@@ -407,8 +407,8 @@ def test_something_else_than_a_session_of_spark_is_refused(given, said):
 def test_functions_of_a_main_script_are_sent_with_the_name_of_row_and_not_with_a_class_of_its_own():
     program = """
 import sys
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.table import Row
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.table import Row
 StreamExecutionEnvironment.get_execution_environment()
 import cloudpickle
 sys.stdout.buffer.write(cloudpickle.dumps(lambda: Row(1)))

@@ -15,7 +15,7 @@ def test_the_message_about_a_mistake_is_the_recorded_one(name: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", mistakes.names())
-def test_a_message_shows_no_line_of_tamias_and_no_number_for_the_end_of_time(name: str) -> None:
+def test_a_message_shows_no_line_of_ekorn_and_no_number_for_the_end_of_time(name: str) -> None:
     said = mistakes.read(name).said
-    assert said and 'File "tamias/' not in said and "<chain" not in said
+    assert said and 'File "ekorn/' not in said and "<chain" not in said
     assert str(2**63 - 1) not in said

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common import Configuration
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.errors import ConfigurationError
-from tamias.testing.local_run import on_local_engine
+from ekorn.common import Configuration
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.errors import ConfigurationError
+from ekorn.testing.local_run import on_local_engine
 from tests.program.endless import PROGRAM, SOURCE, heed_interrupts, started, wait_for_checkpoint
 
 
@@ -27,7 +27,7 @@ def test_an_interrupt_ends_the_job_in_one_line_and_resuming_continues_it(tmp_pat
     out, said = process.communicate(timeout=60)
     assert process.returncode == 128 + number
     name = "Ctrl-C" if number is signal.SIGINT else "SIGTERM"
-    assert said.startswith(f"tamias: {name} ended job 'endless'; resume: tamias run --resume ")
+    assert said.startswith(f"ekorn: {name} ended job 'endless'; resume: ekorn run --resume ")
     assert said.count("\n") == 1 and "/chk-" in said
     assert out == "the state is empty\n"
     assert set(directory.glob("*/chk-*/_metadata")), "an interrupt keeps the checkpoints"
@@ -53,7 +53,7 @@ def test_a_program_that_ends_over_a_running_job_says_so_and_ends_the_job(tmp_pat
         env=os.environ | {"PYTHONPATH": str(SOURCE)},
     )
     assert done.returncode == 0
-    assert done.stderr.startswith("tamias: the program ended while job 'endless' was running, so the job ends too")
+    assert done.stderr.startswith("ekorn: the program ended while job 'endless' was running, so the job ends too")
     assert done.stderr.count("\n") == 1
 
 
@@ -80,8 +80,8 @@ def test_resuming_without_checkpoints_or_beside_a_path_is_refused(tmp_path):
 
 STARTS_SLOWLY = """
 import signal, time
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.driver.submit import jobs_submitted_by
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.driver.submit import jobs_submitted_by
 
 def slow(graph, settings):
     signal.raise_signal(signal.SIGINT)
@@ -104,5 +104,5 @@ def test_an_interrupt_while_the_job_starts_is_answered_in_one_line():
         env=os.environ | {"PYTHONPATH": str(SOURCE)},
         preexec_fn=heed_interrupts,
     )
-    assert done.stderr == "tamias: Ctrl-C ended the start of the job; no record was read\n"
+    assert done.stderr == "ekorn: Ctrl-C ended the start of the job; no record was read\n"
     assert done.returncode == 128 + signal.SIGINT

@@ -3,11 +3,11 @@ from concurrent.futures import Future
 
 import pytest
 
-from tamias.common import CompletableFuture, JobClient, JobExecutionResult, JobID, JobStatus
-from tamias.common.accumulators import IntCounter
-from tamias.driver.job_handle import JobHandle
-from tamias.driver.job_progress import JobProgress
-from tamias.errors import AccumulatorError, JobCancelledError
+from ekorn.common import CompletableFuture, JobClient, JobExecutionResult, JobID, JobStatus
+from ekorn.common.accumulators import IntCounter
+from ekorn.driver.job_handle import JobHandle
+from ekorn.driver.job_progress import JobProgress
+from ekorn.errors import AccumulatorError, JobCancelledError
 
 
 def test_a_job_id_has_32_hexadecimal_digits():

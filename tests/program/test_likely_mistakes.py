@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common import Row, Time
-from tamias.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
-from tamias.datastream.window import (
+from ekorn.common import Row, Time
+from ekorn.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
+from ekorn.datastream.window import (
     EventTimeSessionWindows,
     ProcessingTimeSessionWindows,
     SlidingEventTimeWindows,
@@ -20,8 +20,8 @@ from tamias.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from tamias.errors import InvalidProgramError, JobExecutionError, ProgramWarning
-from tamias.testing.local_run import collect_locally, on_local_engine
+from ekorn.errors import InvalidProgramError, JobExecutionError, ProgramWarning
+from ekorn.testing.local_run import collect_locally, on_local_engine
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -241,18 +241,18 @@ def test_a_misspelt_method_is_answered_with_its_name(env, wrong, right):
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
-        ("from tamias.table import TableEnvironment", "Tamias has no tamias.table"),
+        ("from ekorn.table import TableEnvironment", "Ekorn has no ekorn.table"),
         (
-            "import tamias.datastream.connectors.mongodb",
-            "Tamias has no tamias.datastream.connectors.mongodb; for other",
+            "import ekorn.datastream.connectors.mongodb",
+            "Ekorn has no ekorn.datastream.connectors.mongodb; for other",
         ),
         (
-            "import tamias.datastream.connectors.pulsar",
+            "import ekorn.datastream.connectors.pulsar",
             "use KafkaSource and KafkaSink with Pulsar's handler of the Kafka",
         ),
-        ("from tamias.common import MapFunction", "tamias.datastream has MapFunction"),
-        ("from tamias.common import Typs", "tamias.common has Types"),
-        ("from tamias.datastream import Nonsense", "and nothing like it in tamias.datastream"),
+        ("from ekorn.common import MapFunction", "ekorn.datastream has MapFunction"),
+        ("from ekorn.common import Typs", "ekorn.common has Types"),
+        ("from ekorn.datastream import Nonsense", "and nothing like it in ekorn.datastream"),
     ],
 )
 def test_an_import_of_a_missing_name_says_what_to_use(statement, said):
@@ -261,25 +261,25 @@ def test_an_import_of_a_missing_name_says_what_to_use(statement, said):
 
 
 def test_a_missing_module_of_a_room_stays_an_ordinary_error():
-    with pytest.raises(ModuleNotFoundError, match=r"No module named 'tamias\.driver\.nonsense'"):
-        exec("import tamias.driver.nonsense")
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'ekorn\.driver\.nonsense'"):
+        exec("import ekorn.driver.nonsense")
 
 
 # -------------------------------------------------------------------------------------------- the program's end
 
 DECLARES = """
-from tamias.common import Configuration
-from tamias.datastream import StreamExecutionEnvironment
+from ekorn.common import Configuration
+from ekorn.datastream import StreamExecutionEnvironment
 env = StreamExecutionEnvironment.get_execution_environment()
 env.from_collection([1]).print()
-MISSPELT = Configuration().set_string("tamias.nonsense", "1")
+MISSPELT = Configuration().set_string("ekorn.nonsense", "1")
 """
 
 
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ("", "tamias: the program ended without env.execute(), so operator 'Sink: Print to Std. Out' (written at"),
+        ("", "ekorn: the program ended without env.execute(), so operator 'Sink: Print to Std. Out' (written at"),
         ("env.close()", None),
         ("raise SystemError('on purpose')", None),
         ("env.configure(MISSPELT)\ntry:\n    env.execute()\nexcept ValueError:\n    pass", None),

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from jupyter_client.manager import KernelManager
 
-from tamias.driver.notebook_output import NotebookOutput
+from ekorn.driver.notebook_output import NotebookOutput
 from tests.program.terminal import PRELUDE, SOURCE
 
 START = r"job '{}' \([0-9a-f]{{32}}\) starts on this process, without Spark, parallelism 1"
@@ -133,14 +133,14 @@ def test_the_next_cell_runs_the_next_job(notebook):
 
 
 @pytest.mark.long
-def test_an_error_in_a_job_shows_the_cell_and_the_message_and_no_line_of_tamias(notebook):
+def test_an_error_in_a_job_shows_the_cell_and_the_message_and_no_line_of_ekorn(notebook):
     shown = notebook.run("numbers(3).map(lambda n: 1 / (n - 1))\nenv.execute('three')")
     lines = [plain(line) for line in shown.error]
     text = "\n".join(lines)
     assert re.match(r'  File ".*", line 2, in <module>\n    env.execute\(.three.\)\nJobExecutionError: ', text)
     assert "JobExecutionError: job 'three' failed in operator 'Map' (subtask 0) on record 1: ZeroDivisionError" in text
     assert "    numbers(3).map(lambda n: 1 / (n - 1))" in lines, "the line of the cell that raised"
-    assert "site-packages" not in text and "src/tamias" not in text and len(lines) < 9, text
+    assert "site-packages" not in text and "src/ekorn" not in text and len(lines) < 9, text
 
 
 @pytest.mark.long
@@ -149,7 +149,7 @@ def test_an_interrupt_of_the_kernel_ends_the_job_in_one_line_and_the_notebook_go
         "numbers(10**9).map(lambda n: n)\nenv.execute('endless')",
         when_shown=lambda shown: any("\nrunning, " in text for text in shown.displays.values()),
     )
-    assert shown.error == ["tamias: Ctrl-C ended job 'endless'; it has no checkpoint in a directory, so it starts anew"]
+    assert shown.error == ["ekorn: Ctrl-C ended job 'endless'; it has no checkpoint in a directory, so it starts anew"]
     assert shown.printed == {}
     assert notebook.run("1 + 1").result == {"text/plain": "2"}
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tamias.common import Configuration, ParameterTool
-from tamias.datastream import MapFunction, SinkFunction, StreamExecutionEnvironment
-from tamias.testing.local_run import collect_locally, on_local_engine
+from ekorn.common import Configuration, ParameterTool
+from ekorn.datastream import MapFunction, SinkFunction, StreamExecutionEnvironment
+from ekorn.testing.local_run import collect_locally, on_local_engine
 
 
 class Told(MapFunction):

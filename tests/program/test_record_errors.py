@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tamias.common import Configuration, RestartStrategies, Time, Types, WatermarkStrategy
-from tamias.common.watermark_strategy import TimestampAssigner
-from tamias.datastream import (
+from ekorn.common import Configuration, RestartStrategies, Time, Types, WatermarkStrategy
+from ekorn.common.watermark_strategy import TimestampAssigner
+from ekorn.datastream import (
     AsyncDataStream,
     AsyncFunction,
     BroadcastProcessFunction,
@@ -18,11 +18,11 @@ from tamias.datastream import (
     SinkFunction,
     StreamExecutionEnvironment,
 )
-from tamias.datastream.connectors.number_seq import NumberSequenceSource
-from tamias.datastream.state import MapStateDescriptor, ValueStateDescriptor
-from tamias.datastream.window import TumblingEventTimeWindows
-from tamias.errors import InvalidProgramError, JobExecutionError
-from tamias.testing.local_run import collect_locally, on_local_engine
+from ekorn.datastream.connectors.number_seq import NumberSequenceSource
+from ekorn.datastream.state import MapStateDescriptor, ValueStateDescriptor
+from ekorn.datastream.window import TumblingEventTimeWindows
+from ekorn.errors import InvalidProgramError, JobExecutionError
+from ekorn.testing.local_run import collect_locally, on_local_engine
 
 POISON = 13
 RECORDS = [1, POISON, 2, POISON, 3]
@@ -72,9 +72,9 @@ class AsTimestamp(TimestampAssigner):
 
 def environment(action="fail", limit=None):
     configuration = Configuration()
-    configuration.set_string("tamias.on-record-error", action)
+    configuration.set_string("ekorn.on-record-error", action)
     if limit is not None:
-        configuration.set_string("tamias.on-record-error.limit", str(limit))
+        configuration.set_string("ekorn.on-record-error.limit", str(limit))
     return StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(1)
 
 
@@ -192,7 +192,7 @@ def test_the_limit_fails_the_job_with_the_last_error():
         collect_locally(environment("skip", limit=1).from_collection(RECORDS).map(picky))
     said = str(failed.value)
     assert "operator 'Map' has skipped 1 record(s), which is the limit" in said
-    assert "cannot process record 13: ValueError: unlucky; raise tamias.on-record-error.limit" in said
+    assert "cannot process record 13: ValueError: unlucky; raise ekorn.on-record-error.limit" in said
 
 
 def test_what_no_record_is_to_blame_for_fails_the_job():

@@ -9,15 +9,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tamias.common import CompletableFuture, Configuration, JobClient, JobID, JobStatus, Time, Types
-from tamias.datastream import OutputTag, StreamExecutionEnvironment
-from tamias.datastream.state import MapStateDescriptor
-from tamias.datastream.window import CountEvictor, TumblingEventTimeWindows
-from tamias.driver.job_handle import JobHandle
-from tamias.driver.job_progress import JobProgress
-from tamias.errors import JobExecutionError
-from tamias.functions.watermark_strategy import Watermark
-from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
+from ekorn.common import CompletableFuture, Configuration, JobClient, JobID, JobStatus, Time, Types
+from ekorn.datastream import OutputTag, StreamExecutionEnvironment
+from ekorn.datastream.state import MapStateDescriptor
+from ekorn.datastream.window import CountEvictor, TumblingEventTimeWindows
+from ekorn.driver.job_handle import JobHandle
+from ekorn.driver.job_progress import JobProgress
+from ekorn.errors import JobExecutionError
+from ekorn.functions.watermark_strategy import Watermark
+from ekorn.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 
 def first(record):

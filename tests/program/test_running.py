@@ -4,16 +4,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from tamias.common import JobStatus
-from tamias.common.accumulators import IntCounter
-from tamias.common.job_execution_result import JobExecutionResult
-from tamias.datastream import CloseableIterator, StreamExecutionEnvironment
-from tamias.driver.job_handle import JobHandle
-from tamias.driver.job_progress import JobProgress
-from tamias.driver.submit import jobs_submitted_by
-from tamias.errors import InvalidProgramError, JobCancelledError, JobExecutionError
-from tamias.graph.specs import CollectSpec, PrintSpec
-from tamias.operators.collected_run import collected_runs
+from ekorn.common import JobStatus
+from ekorn.common.accumulators import IntCounter
+from ekorn.common.job_execution_result import JobExecutionResult
+from ekorn.datastream import CloseableIterator, StreamExecutionEnvironment
+from ekorn.driver.job_handle import JobHandle
+from ekorn.driver.job_progress import JobProgress
+from ekorn.driver.submit import jobs_submitted_by
+from ekorn.errors import InvalidProgramError, JobCancelledError, JobExecutionError
+from ekorn.graph.specs import CollectSpec, PrintSpec
+from ekorn.operators.collected_run import collected_runs
 
 
 def started(settings, records=(), error=None, endless=False):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tamias.common import Configuration, Duration, ParameterTool, Time, TimeUnit, Types, WatermarkStrategy
-from tamias.common.watermark_strategy import TimestampAssigner
-from tamias.config.state_backend import EmbeddedRocksDBStateBackend
-from tamias.datastream import (
+from ekorn.common import Configuration, Duration, ParameterTool, Time, TimeUnit, Types, WatermarkStrategy
+from ekorn.common.watermark_strategy import TimestampAssigner
+from ekorn.config.state_backend import EmbeddedRocksDBStateBackend
+from ekorn.datastream import (
     KeyedProcessFunction,
     MapFunction,
     Partitioner,
@@ -18,10 +18,10 @@ from tamias.datastream import (
     RichReduceFunction,
     StreamExecutionEnvironment,
 )
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.datastream.window import TumblingEventTimeWindows
-from tamias.errors import InvalidProgramError, JobExecutionError
-from tamias.testing.local_run import collect_locally
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.datastream.window import TumblingEventTimeWindows
+from ekorn.errors import InvalidProgramError, JobExecutionError
+from ekorn.testing.local_run import collect_locally
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tamias.datastream import MemorySize, SlotSharingGroup
+from ekorn.datastream import MemorySize, SlotSharingGroup
 
 
 def test_memory_sizes():

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.common import Types
-from tamias.datastream import (
+from ekorn.common import Types
+from ekorn.datastream import (
     OutputSelector,
     OutputTag,
     ProcessFunction,
@@ -13,8 +13,8 @@ from tamias.datastream import (
     SplitStream,
     StreamExecutionEnvironment,
 )
-from tamias.errors import InvalidProgramError, JobExecutionError, UnsupportedOperationError
-from tamias.testing.local_run import collect_locally, on_local_engine
+from ekorn.errors import InvalidProgramError, JobExecutionError, UnsupportedOperationError
+from ekorn.testing.local_run import collect_locally, on_local_engine
 from tests.examples_by_profile import examples
 
 

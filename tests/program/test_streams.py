@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from tamias.common import Types, WatermarkStrategy
-from tamias.datastream import (
+from ekorn.common import Types, WatermarkStrategy
+from ekorn.datastream import (
     FilterFunction,
     FlatMapFunction,
     KeyedProcessFunction,
@@ -21,11 +21,11 @@ from tamias.datastream import (
     SinkFunction,
     StreamExecutionEnvironment,
 )
-from tamias.datastream.connectors.base import StreamTransformer, SupportsPreprocessing
-from tamias.errors import InvalidProgramError, UnsupportedOperationError
-from tamias.functions.checkpointed import CheckpointedFunction, ListCheckpointed
-from tamias.functions.sink_contract import Sink
-from tamias.graph.specs import (
+from ekorn.datastream.connectors.base import StreamTransformer, SupportsPreprocessing
+from ekorn.errors import InvalidProgramError, UnsupportedOperationError
+from ekorn.functions.checkpointed import CheckpointedFunction, ListCheckpointed
+from ekorn.functions.sink_contract import Sink
+from ekorn.graph.specs import (
     CollectSpec,
     Custom,
     FoldSpec,
@@ -38,7 +38,7 @@ from tamias.graph.specs import (
     WithStateSpec,
     WriterSpec,
 )
-from tamias.testing.drawn_job import drawn_job
+from ekorn.testing.drawn_job import drawn_job
 from tests.program.drawn_operators import operator_of
 
 PAIR = Types.TUPLE([Types.STRING(), Types.INT()])

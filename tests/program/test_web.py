@@ -6,11 +6,11 @@ import logging
 
 import pytest
 
-from tamias.common import Configuration
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.errors import ConfigurationError
-from tamias.rest.driver_web import WEB
-from tamias.testing.local_run import on_local_engine
+from ekorn.common import Configuration
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.errors import ConfigurationError
+from ekorn.rest.driver_web import WEB
+from ekorn.testing.local_run import on_local_engine
 
 
 @pytest.fixture(autouse=True)
@@ -28,10 +28,10 @@ def run(**keys):
 
 
 def test_the_start_line_names_the_address_and_the_job_is_shown_there(caplog):
-    with caplog.at_level(logging.INFO, "tamias"):
-        result = run(**{"tamias__web": "auto", "tamias.web.authentication": "none"})
+    with caplog.at_level(logging.INFO, "ekorn"):
+        result = run(**{"ekorn__web": "auto", "ekorn.web.authentication": "none"})
         first = WEB.address
-        run(**{"tamias__web": "auto", "tamias.web.authentication": "none"})
+        run(**{"ekorn__web": "auto", "ekorn.web.authentication": "none"})
     assert WEB.address == first is not None
     starts = [record.getMessage() for record in caplog.records if "starts on" in record.getMessage()]
     assert all(line.endswith(f"web {first}") for line in starts) and len(starts) == 2
@@ -44,8 +44,8 @@ def test_the_start_line_names_the_address_and_the_job_is_shown_there(caplog):
 
 
 def test_the_log_names_the_file_of_the_token_and_not_the_token(caplog, desk_folder):
-    with caplog.at_level(logging.INFO, "tamias"):
-        run(tamias__web="auto")
+    with caplog.at_level(logging.INFO, "ekorn"):
+        run(ekorn__web="auto")
     token = (desk_folder / "web.token").read_text().strip()
     assert token not in caplog.text and "web.token" in caplog.text
 
@@ -57,4 +57,4 @@ def test_no_port_is_opened_unless_it_is_asked_for():
 
 def test_a_server_that_cannot_be_opened_fails_the_start():
     with pytest.raises(ConfigurationError, match="a port from 1 to 65535"):
-        run(tamias__web="somewhere")
+        run(ekorn__web="somewhere")

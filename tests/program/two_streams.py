@@ -1,8 +1,8 @@
 """Two small streams, and functions over both."""
 
-from tamias.common import Types
-from tamias.datastream import CoFlatMapFunction, CoMapFunction, CoProcessFunction, KeyedCoProcessFunction
-from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from ekorn.common import Types
+from ekorn.datastream import CoFlatMapFunction, CoMapFunction, CoProcessFunction, KeyedCoProcessFunction
+from ekorn.datastream.state import ListStateDescriptor, ValueStateDescriptor
 
 LEFT = [("a", 1), ("a", 2), ("b", 3), ("a", 4), ("b", 5)]
 RIGHT = [("a", 10), ("b", 20), ("a", 30), ("c", 40), ("a", 50), ("a", 60)]

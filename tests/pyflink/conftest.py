@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tamias.program.pyflink_alias import uninstall
+from ekorn.program.pyflink_alias import uninstall
 from tests.services.kafka.broker import kafka
 from tests.services.pyflink_examples import pyflink_examples
 
@@ -23,5 +23,5 @@ def aliased(monkeypatch):
     uninstall()
     sys.modules["__main__"] = main
     for name in set(sys.modules) - before:
-        if not name.startswith("tamias"):
+        if not name.startswith("ekorn"):
             del sys.modules[name]

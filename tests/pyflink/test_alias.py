@@ -1,4 +1,4 @@
-"""`pyflink` as another name of tamias: imports, identity of classes, and the error for a missing name."""
+"""`pyflink` as another name of ekorn: imports, identity of classes, and the error for a missing name."""
 
 import importlib
 import pickle
@@ -8,11 +8,11 @@ import sys
 import cloudpickle
 import pytest
 
-import tamias.common
-import tamias.datastream.functions
-import tamias.datastream.window
-from tamias.program.pyflink_alias import AliasFinder, uninstall
-from tamias.pyflink import install
+import ekorn.common
+import ekorn.datastream.functions
+import ekorn.datastream.window
+from ekorn.program.pyflink_alias import AliasFinder, uninstall
+from ekorn.pyflink import install
 
 pytestmark = pytest.mark.usefixtures("aliased")
 
@@ -30,9 +30,9 @@ def run(statement):
 
 def test_classes_are_the_same_objects():
     names = run("from pyflink.common import Row, Types\nfrom pyflink.datastream.functions import MapFunction")
-    assert names["Row"] is tamias.common.Row
-    assert names["Types"] is tamias.common.Types
-    assert names["MapFunction"] is tamias.datastream.functions.MapFunction
+    assert names["Row"] is ekorn.common.Row
+    assert names["Types"] is ekorn.common.Types
+    assert names["MapFunction"] is ekorn.datastream.functions.MapFunction
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,12 @@ def test_classes_are_the_same_objects():
     ],
 )
 def test_every_way_to_import(statement):
-    assert run(statement)["found"] is tamias.datastream.window.TimeWindow
+    assert run(statement)["found"] is ekorn.datastream.window.TimeWindow
 
 
 def test_everything_with_a_star():
     names = run("from pyflink.common import *")
-    assert set(tamias.common.__all__) <= names.keys()
+    assert set(ekorn.common.__all__) <= names.keys()
 
 
 def test_modules_are_loaded_when_they_are_asked_for():
@@ -73,17 +73,17 @@ def test_the_version_is_that_of_the_api():
 @pytest.mark.parametrize(
     ("statement", "says"),
     [
-        ("import pyflink.table.catalog", "Tamias has no pyflink.table.catalog; .*DataStream API.*Spark"),
-        ("from pyflink import ml", "Tamias has no pyflink.ml"),
-        ("from pyflink.table import StreamTableEnvironment", "Tamias has no pyflink.table"),
-        ("from pyflink.table.expressions import col", "Tamias has no pyflink.table"),
+        ("import pyflink.table.catalog", "Ekorn has no pyflink.table.catalog; .*DataStream API.*Spark"),
+        ("from pyflink import ml", "Ekorn has no pyflink.ml"),
+        ("from pyflink.table import StreamTableEnvironment", "Ekorn has no pyflink.table"),
+        ("from pyflink.table.expressions import col", "Ekorn has no pyflink.table"),
         ("from pyflink.java_gateway import get_gateway", "no JVM"),
         ("from pyflink.common import Typess", "pyflink.common has Types"),
         ("from pyflink.datastream.functions import MapFunctoin", "pyflink.datastream.functions has MapFunction"),
         ("from pyflink.common import TimeWindow", "pyflink.datastream has TimeWindow"),
         ("from pyflink.datastream.connectors.pulsar import PulsarSource", "extend SourceFunction"),
         ("from pyflink.common.typeinfo import Absent", "nothing like it in pyflink.common.typeinfo"),
-        ("from pyflink.testing import test_case_utils", "tamias.testing"),
+        ("from pyflink.testing import test_case_utils", "ekorn.testing"),
         ("from pyflink.datastream.connectors.rabbitmq import RMQSource", "rabbitmq; use KafkaSource.*pika"),
         (
             "from pyflink.datastream.connectors.elasticsearch import Elasticsearch7SinkBuilder",
@@ -95,8 +95,8 @@ def test_the_version_is_that_of_the_api():
             "from pyflink.datastream.connectors.cassandra import CassandraSink",
             "use JdbcSink.*cassandra-driver",
         ),
-        ("import pyflink.engine.local", "Tamias has no pyflink.engine"),
-        ("import pyflink.common.typeinfo.deeper", "Tamias has no pyflink.common.typeinfo.deeper"),
+        ("import pyflink.engine.local", "Ekorn has no pyflink.engine"),
+        ("import pyflink.common.typeinfo.deeper", "Ekorn has no pyflink.common.typeinfo.deeper"),
     ],
 )
 def test_a_name_that_is_not_there_says_what_to_use(statement, says):
@@ -111,7 +111,7 @@ def test_a_missing_module_can_be_tried():
 def test_a_module_that_fails_to_load_shows_its_own_error(tmp_path, monkeypatch):
     package = tmp_path / "extra.py"
     package.write_text("import no_such_dependency\n")
-    monkeypatch.setattr(tamias.common, "__path__", [*tamias.common.__path__, str(tmp_path)])
+    monkeypatch.setattr(ekorn.common, "__path__", [*ekorn.common.__path__, str(tmp_path)])
     with pytest.raises(ModuleNotFoundError, match="no_such_dependency"):
         run("import pyflink.common.extra")
 
@@ -130,7 +130,7 @@ def test_functions_that_use_an_aliased_module_travel():
     names = run("import pyflink.datastream.window as w\ndef end(): return w.TimeWindow(0, 5).end")
     sent = cloudpickle.dumps(names["end"])
     code = (
-        "import pickle, sys\nfrom tamias.pyflink import install\ninstall()\n"
+        "import pickle, sys\nfrom ekorn.pyflink import install\ninstall()\n"
         "print(pickle.loads(sys.stdin.buffer.read())())"
     )
     done = subprocess.run([sys.executable, "-c", code], input=sent, capture_output=True, timeout=60, check=True)
@@ -159,7 +159,7 @@ def test_an_installed_pyflink_is_not_looked_at(real_pyflink, monkeypatch):
     monkeypatch.syspath_prepend(str(real_pyflink))
     names = run("import pyflink")
     assert not hasattr(names["pyflink"], "REAL")
-    with pytest.raises(ImportError, match=r"Tamias has no pyflink\.ml"):
+    with pytest.raises(ImportError, match=r"Ekorn has no pyflink\.ml"):
         run("import pyflink.ml")
 
 

@@ -14,9 +14,9 @@ import time
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tamias.errors import JobCancelledError
-from tamias.pyflink import run_script
-from tamias.testing.local_run import on_local_engine
+from ekorn.errors import JobCancelledError
+from ekorn.pyflink import run_script
+from ekorn.testing.local_run import on_local_engine
 from tests.driver.submitted_jobs import noted_handles
 from tests.services.kafka.topics import consume
 

@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from tamias.cli.pyflink_script import main
-from tamias.pyflink import run_script
-from tamias.testing.local_run import on_local_engine
-from tamias.testing.process_engine import on_process_engine
+from ekorn.cli.pyflink_script import main
+from ekorn.pyflink import run_script
+from ekorn.testing.local_run import on_local_engine
+from ekorn.testing.process_engine import on_process_engine
 from tests.pyflink.runs import EXAMPLES, HERE, OTHER_EXAMPLES, OURS, is_fresh, lines_of, recorded
 
 SCRIPTS = HERE / "scripts"
@@ -40,8 +40,8 @@ class TestInThisProcess:
     @pytest.mark.parametrize(
         ("script", "says"),
         [
-            ("streaming_word_count.py", r"Tamias has no pyflink\.table"),
-            ("asyncio/remote_model_inference.py", r"Tamias has no pyflink\.table"),
+            ("streaming_word_count.py", r"Ekorn has no pyflink\.table"),
+            ("asyncio/remote_model_inference.py", r"Ekorn has no pyflink\.table"),
             ("connectors/elasticsearch.py", r"no pyflink\..*\.elasticsearch; extend SinkFunction .* or use JdbcSink"),
             ("connectors/pulsar.py", r"no pyflink\..*\.pulsar; use KafkaSource and KafkaSink"),
         ],
@@ -79,7 +79,7 @@ class TestInThisProcess:
 
 class TestOnTheCommandLine:
     def run(self, *arguments):
-        command = [sys.executable, "-m", "tamias.pyflink", *arguments]
+        command = [sys.executable, "-m", "ekorn.pyflink", *arguments]
         return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
     def test_an_error_shows_the_lines_of_the_script_alone(self, tmp_path):
@@ -89,7 +89,7 @@ class TestOnTheCommandLine:
         assert done.returncode == 1
         assert done.stderr.splitlines()[-1] == "ValueError: so"
         assert "line 6, in <module>" in done.stderr
-        assert "tamias" not in done.stderr
+        assert "ekorn" not in done.stderr
 
     def test_an_exit_status_is_passed_on(self, tmp_path):
         script = tmp_path / "ends.py"

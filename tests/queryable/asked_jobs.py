@@ -6,11 +6,11 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from tamias.common import Types
-from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
-from tamias.errors import StateNotServed, UnknownJob
-from tamias.queryable import QueryableStateClient
+from ekorn.common import Types
+from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from ekorn.errors import StateNotServed, UnknownJob
+from ekorn.queryable import QueryableStateClient
 from tests import live_jobs
 
 KEYS = 20

@@ -3,10 +3,10 @@
 import contextlib
 import threading
 
-from tamias.common import Configuration, RestartStrategies, Time, Types, WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.functions import AggregateFunction, KeyedProcessFunction
-from tamias.datastream.state import (
+from ekorn.common import Configuration, RestartStrategies, Time, Types, WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.functions import AggregateFunction, KeyedProcessFunction
+from ekorn.datastream.state import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
     ListStateDescriptor,
@@ -15,8 +15,8 @@ from tamias.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from tamias.queryable import QueryableStateClient
-from tamias.testing.scripted import Script, ScriptedSource, split_evenly, start_scripted
+from ekorn.queryable import QueryableStateClient
+from ekorn.testing.scripted import Script, ScriptedSource, split_evenly, start_scripted
 
 DAY = StateTtlConfig.new_builder(Time.days(1)).build()
 

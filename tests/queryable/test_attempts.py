@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
-from tamias.checkpoint.metadata import CheckpointMetadata
-from tamias.clock import ManualClock, SteadyClock
-from tamias.common import JobStatus, Types
-from tamias.driver.job import Job
-from tamias.driver.job_handle import JobHandle
-from tamias.driver.query_routing import StateQueries
-from tamias.engine.local_engine import LocalEngine
-from tamias.errors import StateNotServed
-from tamias.graph.addresses import SubtaskId
-from tamias.slot.deployment import Deployment
-from tamias.slot.state_look_ups import QueryableState, StateQuery
-from tamias.testing.drawn_job import drawn_job
-from tamias.testing.local_slots import InProcessSlots
-from tamias.testing.process_engine import ProcessEngine
+from ekorn.checkpoint.metadata import CheckpointMetadata
+from ekorn.clock import ManualClock, SteadyClock
+from ekorn.common import JobStatus, Types
+from ekorn.driver.job import Job
+from ekorn.driver.job_handle import JobHandle
+from ekorn.driver.query_routing import StateQueries
+from ekorn.engine.local_engine import LocalEngine
+from ekorn.errors import StateNotServed
+from ekorn.graph.addresses import SubtaskId
+from ekorn.slot.deployment import Deployment
+from ekorn.slot.state_look_ups import QueryableState, StateQuery
+from ekorn.testing.drawn_job import drawn_job
+from ekorn.testing.local_slots import InProcessSlots
+from ekorn.testing.process_engine import ProcessEngine
 from tests.queryable.programs import EveryKind, environment, numbers
 
 RUNNING_ATTEMPT = 1

@@ -7,14 +7,14 @@ from concurrent.futures import Future
 
 import pytest
 
-from tamias.common import Types
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.driver.query_wire import Answer, decode_keys, decode_query, encode_answer
-from tamias.errors import ConfigurationError
-from tamias.queryable import QueryableStateClient
-from tamias.queryable.query_batches import MESSAGES_AT_ONCE, QueryBatches, Target
-from tamias.slot.link import connect
-from tamias.slot.listener import Listener
+from ekorn.common import Types
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.driver.query_wire import Answer, decode_keys, decode_query, encode_answer
+from ekorn.errors import ConfigurationError
+from ekorn.queryable import QueryableStateClient
+from ekorn.queryable.query_batches import MESSAGES_AT_ONCE, QueryBatches, Target
+from ekorn.slot.link import connect
+from ekorn.slot.listener import Listener
 from tests.live_jobs import until
 
 DESCRIPTOR = ValueStateDescriptor("any", Types.LONG())
@@ -100,7 +100,7 @@ def test_a_query_on_its_way_is_not_cancelled(driver, client):
 
 
 def test_a_client_that_finds_no_token_fails_every_query(tmp_path, monkeypatch):
-    monkeypatch.setenv("TAMIAS_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("EKORN_RUNTIME_DIR", str(tmp_path))
     tmp_path.chmod(0o700)
     with QueryableStateClient(port=9) as client:
         for _ in range(2):

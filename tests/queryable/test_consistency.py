@@ -8,16 +8,16 @@ from functools import partial
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.common import Types, WatermarkStrategy
-from tamias.config.rocksdb_settings import RocksDBSettings
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.datastream.functions import KeyedProcessFunction
-from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from tamias.driver.submit import submit
-from tamias.engine.continuous_local_engine import ContinuousLocalEngine
-from tamias.engine.local_engine import LocalEngine
-from tamias.errors import StateNotServed, UnknownKey, UnknownQueryableState
-from tamias.testing.drawn_job import drawn_job
+from ekorn.common import Types, WatermarkStrategy
+from ekorn.config.rocksdb_settings import RocksDBSettings
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.functions import KeyedProcessFunction
+from ekorn.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from ekorn.driver.submit import submit
+from ekorn.engine.continuous_local_engine import ContinuousLocalEngine
+from ekorn.engine.local_engine import LocalEngine
+from ekorn.errors import StateNotServed, UnknownKey, UnknownQueryableState
+from ekorn.testing.drawn_job import drawn_job
 from tests.examples_by_profile import examples
 from tests.queryable.programs import client_of, environment
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tamias.testing import on_local_engine
+from ekorn.testing import on_local_engine
 
 PAGE = Path(__file__).parents[2] / "docs" / "queryable_state.md"
 

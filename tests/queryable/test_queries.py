@@ -2,10 +2,10 @@
 
 import pytest
 
-from tamias.common import Time, Types
-from tamias.config.rocksdb_settings import RocksDBSettings
-from tamias.datastream.functions import KeyedProcessFunction
-from tamias.datastream.state import (
+from ekorn.common import Time, Types
+from ekorn.config.rocksdb_settings import RocksDBSettings
+from ekorn.datastream.functions import KeyedProcessFunction
+from ekorn.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
@@ -13,7 +13,7 @@ from tamias.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from tamias.errors import (
+from ekorn.errors import (
     ConfigurationError,
     InvalidProgramError,
     JobExecutionError,
@@ -26,9 +26,9 @@ from tamias.errors import (
     UnknownQueryableState,
     UnsupportedOperationError,
 )
-from tamias.queryable import QueryableStateClient
-from tamias.testing import on_local_engine
-from tamias.testing.scripted import Crash, run_scripted
+from ekorn.queryable import QueryableStateClient
+from ekorn.testing import on_local_engine
+from ekorn.testing.scripted import Crash, run_scripted
 from tests.queryable.programs import (
     DAY,
     Average,
@@ -331,13 +331,13 @@ def test_a_token_file_must_be_private_and_long(tmp_path):
     token.write_text("short")
     token.chmod(0o600)
     with pytest.raises(ConfigurationError, match="shorter than 16"):
-        run_scripted(every_kind(environment(**{"tamias__queryable-state__token-file": str(token)})))
+        run_scripted(every_kind(environment(**{"ekorn__queryable-state__token-file": str(token)})))
     token.write_text("t" * 20)
     token.chmod(0o644)
     with pytest.raises(ConfigurationError, match="open to other users"):
-        run_scripted(every_kind(environment(**{"tamias__queryable-state__token-file": str(token)})))
+        run_scripted(every_kind(environment(**{"ekorn__queryable-state__token-file": str(token)})))
     token.chmod(0o600)
-    run = run_scripted(every_kind(environment(**{"tamias__queryable-state__token-file": str(token)})))
+    run = run_scripted(every_kind(environment(**{"ekorn__queryable-state__token-file": str(token)})))
     at = run.handle.queries_at
     assert at is not None and at.token == "t" * 20
 

@@ -8,9 +8,9 @@ from typing import get_args
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.common import Types
-from tamias.errors import StateNotServed, UnknownJob, UnknownQueryableState
-from tamias.testing.scripted import Crash, DriverDied, Point, Script, run_scripted
+from ekorn.common import Types
+from ekorn.errors import StateNotServed, UnknownJob, UnknownQueryableState
+from ekorn.testing.scripted import Crash, DriverDied, Point, Script, run_scripted
 from tests.examples_by_profile import examples
 from tests.queryable.programs import EveryKind, client_of, content, descriptors, environment, expected, numbers
 
@@ -86,7 +86,7 @@ def test_queries_at_any_point_of_crashes_and_rescaling_are_right_or_refused(para
         asking = Asking()
 
         def live(parallelism, script, path=None):
-            env = environment(parallelism, folder, **{"tamias__queryable-state__timeout": "20 ms"})
+            env = environment(parallelism, folder, **{"ekorn__queryable-state__timeout": "20 ms"})
             numbers(env, COUNT).key_by(lambda n: n % KEYS, Types.LONG()).process(EveryKind()).uid("every")
             run_scripted(env, script, state_backend=backend, restore_path=path)
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tamias.queryable import QueryableStateClient
-from tamias.testing.process_engine import on_process_engine
+from ekorn.queryable import QueryableStateClient
+from ekorn.testing.process_engine import on_process_engine
 from tests.live_jobs import until
 from tests.queryable.asked_jobs import KEYS, Asking, build
 
@@ -37,7 +37,7 @@ def _answered(asking: Asking, before: int) -> bool:
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 @pytest.mark.parametrize("execution", ["epochs", "continuous"])
 def test_queries_during_kills_and_after_rescaling_are_right_or_refused(backend, execution, tmp_path):
-    keys = {"state__backend": backend, "tamias__execution": execution}
+    keys = {"state__backend": backend, "ekorn__execution": execution}
     with on_process_engine(continuous=execution == "continuous"):
         client = build(10**9, 2_000, tmp_path, parallelism=2, **keys).execute_async()
         asked, asking = start(client)

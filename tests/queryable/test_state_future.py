@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, as_co
 
 import pytest
 
-from tamias.queryable.state_future import StateFuture
+from ekorn.queryable.state_future import StateFuture
 from tests.live_jobs import until
 
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.common import Row, Types
-from tamias.driver.query_wire import Answer, decode_answer, decode_keys, decode_query, encode_answer, encode_query
-from tamias.errors import QueryError, QueryRefused, StateNotServed, UnknownKey
+from ekorn.common import Row, Types
+from ekorn.driver.query_wire import Answer, decode_answer, decode_keys, decode_query, encode_answer, encode_query
+from ekorn.errors import QueryError, QueryRefused, StateNotServed, UnknownKey
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 The text is a Python expression that shows every type: two records have the same text exactly if they have the same type
 and value all the way down. `1`, `1.0` and `True` differ, a tuple and a list differ, and a row shows its kind and its
-field names. This module imports neither PyFlink nor Tamias: it recognises rows and instants by their shape, so the
+field names. This module imports neither PyFlink nor Ekorn: it recognises rows and instants by their shape, so the
 objects of both packages have the same text.
 """
 

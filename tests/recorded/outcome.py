@@ -1,4 +1,4 @@
-"""Runs one program in an environment and describes the outcome, in the same way for PyFlink and for Tamias.
+"""Runs one program in an environment and describes the outcome, in the same way for PyFlink and for Ekorn.
 
 An outcome is JSON-ready: {"outcome": "values" | "stdout" | "files" | "plan" | "facts" | "failure", ...}. A failure
 says in which phase it happened ("build": while the job was drawn; "run": in `execute` or in the job), the type and

@@ -29,7 +29,7 @@ def rewrite(savepoint: Path, change: Callable[[Document], object]) -> None:
     body = json.loads((savepoint / "_metadata").read_bytes().partition(b"\n")[2])
     change(body)
     data = json.dumps(body).encode()
-    header = f"TAMIAS-CHECKPOINT 2 {len(data)} {zlib.crc32(data):08x}\n"
+    header = f"EKORN-CHECKPOINT 2 {len(data)} {zlib.crc32(data):08x}\n"
     (savepoint / "_metadata").write_bytes(header.encode() + data)
 
 
@@ -46,14 +46,14 @@ def first_file(document: Document) -> Document:
 def replace_state(file: Path, payload: bytes) -> Document:
     """Write a state file with a correct header, and return its description without a digest."""
     crc32 = zlib.crc32(payload)
-    file.write_bytes(struct.pack(">8sHHIQ", b"TAMSTATE", 1, 0, crc32, len(payload)) + payload)
+    file.write_bytes(struct.pack(">8sHHIQ", b"EKOSTATE", 1, 0, crc32, len(payload)) + payload)
     return {"size": len(payload), "crc32": f"{crc32:08x}"}
 
 
 def hostile_keys(mark: Path) -> bytes:
     """Return keyed state with a key that leaves a mark: state that an attacker wrote is a program."""
     entries = pickle.dumps(([Trap(mark)], [1], []))
-    return b"TAMK\x02" + struct.pack(">IBQ", 4, 5, len(entries)) + b"namevalue" + entries
+    return b"EKOK\x02" + struct.pack(">IBQ", 4, 5, len(entries)) + b"namevalue" + entries
 
 
 def hostile_table(mark: Path) -> bytes:

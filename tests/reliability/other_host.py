@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tamias.slot.slot_config import DriverContact
+from ekorn.slot.slot_config import DriverContact
 
 # Tests run in several processes at a time: the link of each has a network of its own, of four addresses.
 _NETWORK = ipaddress.ip_network("10.213.0.0/16")[4 * (os.getpid() % (1 << 14))]
@@ -21,7 +21,7 @@ NOBODY = "02:00:00:00:00:99"  # a hardware address that no host of the link has
 
 LAUNCH = """
 import pickle, sys
-from tamias.engine.spark.task_side.launch_slots import launch_slots
+from ekorn.engine.spark.task_side.launch_slots import launch_slots
 for _ in launch_slots(*pickle.load(sys.stdin.buffer)):
     pass
 """
@@ -31,7 +31,7 @@ class OtherHost:
     """A network namespace with one link to this one."""
 
     def __init__(self) -> None:
-        self.name = f"tamias-{os.getpid()}"
+        self.name = f"ekorn-{os.getpid()}"
         self.interface = f"tam-{os.getpid()}"[:15]  # this side of the link
 
     def start(self) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tamias.common import JobID, WatermarkStrategy
-from tamias.datastream import DataStream
-from tamias.errors import TamiasError
-from tamias.testing.scripted import Crash, DriverDied, Run, Script, ScriptedSource, run_scripted, start_scripted
+from ekorn.common import JobID, WatermarkStrategy
+from ekorn.datastream import DataStream
+from ekorn.errors import EkornError
+from ekorn.testing.scripted import Crash, DriverDied, Run, Script, ScriptedSource, run_scripted, start_scripted
 from tests.live_jobs import environment, expected_tally, tallied
 
 KEYS, RECORDS = 5, 60
@@ -57,11 +57,11 @@ def flipped(data: bytes, bit: int) -> bytes:
     return bytes(changed)
 
 
-def outcome(stream: DataStream, **settings: Any) -> Run | TamiasError:
+def outcome(stream: DataStream, **settings: Any) -> Run | EkornError:
     SEEN.clear()
     try:
         return run_scripted(stream, **settings)
-    except TamiasError as error:
+    except EkornError as error:
         return error
 
 
@@ -81,7 +81,7 @@ def test_two_hundred_flipped_bits_of_a_named_checkpoint_are_refused_before_a_rec
         data = victim.read_bytes()
         victim.write_bytes(flipped(data, chance.randrange(len(data) * 8)))
         found = outcome(job(tmp_path, backend, inline), restore_path=str(newest), job_id=JobID.generate())
-        assert isinstance(found, TamiasError), f"bit flip in {victim.name} went unseen"
+        assert isinstance(found, EkornError), f"bit flip in {victim.name} went unseen"
         assert victim.name in str(found)
         assert SEEN == []
         victim.write_bytes(data)

@@ -1,8 +1,8 @@
-"""Everything that reads bytes from a disk or a network reads any bytes, or refuses them with an error of tamias.
+"""Everything that reads bytes from a disk or a network reads any bytes, or refuses them with an error of ekorn.
 
 A checksum finds damaged bytes first (`test_bit_flips.py`). Here the checksum is right, or there is none: the bytes come
 from another program, a bug, or an attacker. Pickles of the user's values are left out: Python itself reads them, after
-tamias has checked their checksum and origin.
+ekorn has checked their checksum and origin.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.checkpoint.metadata_file import decode_metadata
-from tamias.checkpoint.owner_files import encode_owner_file, read_owner_file
-from tamias.checkpoint.savepoint_notes import SavepointNotes
-from tamias.errors import TamiasError
-from tamias.slot.link import accept
-from tamias.state.canonical_format import decode_file
-from tamias.state.operator_state_files import decode_operator_state, encode_operator_state
-from tamias.state.rocksdb.instance import read_meta
-from tamias.state.rocksdb.key_bytes import address_of, read_part
-from tamias.state.rocksdb.value_bytes import decode, decode_stamped, encode, encode_stamped, without_original
-from tamias.state.snapshots import StateFile
-from tamias.state.state_files import COMPRESSED, read_state
-from tamias.storage.memory import MemoryFiles
-from tamias.types.by_value import dumps
+from ekorn.checkpoint.metadata_file import decode_metadata
+from ekorn.checkpoint.owner_files import encode_owner_file, read_owner_file
+from ekorn.checkpoint.savepoint_notes import SavepointNotes
+from ekorn.errors import EkornError
+from ekorn.slot.link import accept
+from ekorn.state.canonical_format import decode_file
+from ekorn.state.operator_state_files import decode_operator_state, encode_operator_state
+from ekorn.state.rocksdb.instance import read_meta
+from ekorn.state.rocksdb.key_bytes import address_of, read_part
+from ekorn.state.rocksdb.value_bytes import decode, decode_stamped, encode, encode_stamped, without_original
+from ekorn.state.snapshots import StateFile
+from ekorn.state.state_files import COMPRESSED, read_state
+from ekorn.storage.memory import MemoryFiles
+from ekorn.types.by_value import dumps
 
 EXAMPLES = settings().max_examples * 5
 
@@ -50,7 +50,7 @@ def state_file(data: bytes) -> Any:
 
 def inflated(data: bytes) -> Any:
     """Read the payload of a state file whose header says that it is compressed."""
-    header = struct.pack(">8sHHIQ", b"TAMSTATE", 1, COMPRESSED, zlib.crc32(data), len(data))
+    header = struct.pack(">8sHHIQ", b"EKOSTATE", 1, COMPRESSED, zlib.crc32(data), len(data))
     store = MemoryFiles()
     store.write("f", header + data)
     return read_state(store, StateFile(len(data), zlib.crc32(data), path="f", raw_size=1_000))
@@ -63,7 +63,7 @@ def heap_entries(data: bytes) -> Any:
 
 
 def metadata(data: bytes) -> Any:
-    header = f"TAMIAS-CHECKPOINT 2 {len(data)} {zlib.crc32(data):08x}\n"
+    header = f"EKORN-CHECKPOINT 2 {len(data)} {zlib.crc32(data):08x}\n"
     return decode_metadata(header.encode() + data, "_metadata")
 
 
@@ -98,7 +98,7 @@ DECODERS: dict[str, tuple[Callable[[bytes], Any], bytes]] = {
     "metadata": (metadata, b'{"checkpoint_id": 1, "job_id": "j", "job_name": "n", "timestamp_ms": 1, "term": 1, '
                  b'"kind": "savepoint", "operators": [{"id": "a", "uid": null, "name": "x", "parallelism": 1, '
                  b'"max_parallelism": 8, "finished": [], "states": [], "subtasks": [null]}]}'),
-    "state file": (state_file, struct.pack(">8sHHIQ", b"TAMSTATE", 1, 0, zlib.crc32(b"abc"), 3) + b"abc"),
+    "state file": (state_file, struct.pack(">8sHHIQ", b"EKOSTATE", 1, 0, zlib.crc32(b"abc"), 3) + b"abc"),
     "compressed state": (inflated, zlib.compress(b"x" * 1_000)),
     "operator state": (decode_operator_state, encode_operator_state({"s": ("union", [b"ab", b""])})),
     "owner of a directory": (owner_file, encode_owner_file({"term": 1})),
@@ -126,7 +126,7 @@ def _spoil(good: bytes, changes: list[tuple[int, int, bytes]]) -> bytes:
 
 
 @pytest.mark.parametrize("name", DECODERS)
-def test_damaged_bytes_raise_no_errors_but_those_of_tamias(name: str) -> None:
+def test_damaged_bytes_raise_no_errors_but_those_of_ekorn(name: str) -> None:
     read, good = DECODERS[name]
     assert read(good), "the unchanged example can be read"
 
@@ -135,7 +135,7 @@ def test_damaged_bytes_raise_no_errors_but_those_of_tamias(name: str) -> None:
     def check(data: bytes) -> None:
         try:
             read(data)
-        except TamiasError as error:
+        except EkornError as error:
             assert str(error)
 
     check()
@@ -143,7 +143,7 @@ def test_damaged_bytes_raise_no_errors_but_those_of_tamias(name: str) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", DECODERS)
-def test_a_hundred_thousand_damaged_inputs_raise_no_errors_but_those_of_tamias(name: str) -> None:
+def test_a_hundred_thousand_damaged_inputs_raise_no_errors_but_those_of_ekorn(name: str) -> None:
     """Together the decoders read more than a million inputs. Hypothesis would take hours to make as many."""
     read, good = DECODERS[name]
     chance = random.Random(28)
@@ -151,7 +151,7 @@ def test_a_hundred_thousand_damaged_inputs_raise_no_errors_but_those_of_tamias(n
         data = _spoiled_at_random(good, chance)
         try:
             read(data)
-        except TamiasError:
+        except EkornError:
             continue
         except Exception as error:
             raise AssertionError(f"input {number} of {name}: {data!r}") from error
@@ -185,7 +185,7 @@ def test_chunks_of_keyed_state_are_whole_or_refused(data: st.DataObject) -> None
     """Change everything around a pickle. A changed pickle could be any program, so the pickle itself stays."""
     entries = dumps(([1, 2], [3, 4], [5]))
     good = struct.pack(">IBQ", 5, 5, len(entries)) + b"countvalue" + entries
-    assert heap_entries(b"TAMK\x02" + good * 2) == [("count", "value", [1, 2], [3, 4], [5])] * 2
+    assert heap_entries(b"EKOK\x02" + good * 2) == [("count", "value", [1, 2], [3, 4], [5])] * 2
     other = dumps(data.draw(st.recursive(st.integers() | st.text(), st.lists, max_leaves=5) | st.tuples(st.text())))
     inner = data.draw(st.sampled_from([entries, entries[: data.draw(st.integers(0, len(entries)))], other, b""]))
     sizes = st.sampled_from([0, 5, 6, 200])
@@ -193,8 +193,8 @@ def test_chunks_of_keyed_state_are_whole_or_refused(data: st.DataObject) -> None
     head = struct.pack(">IBQ", data.draw(sizes), data.draw(sizes), length) + data.draw(st.binary(max_size=12))
     version = data.draw(st.sampled_from([b"\x02", b"\x03", b""]))
     try:
-        heap_entries(b"TAMK" + version + good + head + inner + data.draw(st.binary(max_size=3)))
-    except TamiasError as error:
+        heap_entries(b"EKOK" + version + good + head + inner + data.draw(st.binary(max_size=3)))
+    except EkornError as error:
         assert "inline state" in str(error)
 
 
@@ -208,7 +208,7 @@ def test_chunks_of_the_first_version_are_whole_or_refused(data: st.DataObject) -
     payload = good + length.to_bytes(4, "little") + chunk + data.draw(st.binary(max_size=3))
     try:
         heap_entries(payload)
-    except TamiasError as error:
+    except EkornError as error:
         assert "inline state" in str(error)
 
 

@@ -7,11 +7,11 @@ from typing import Literal
 
 import pytest
 
-from tamias.config.link_settings import LinkSettings
-from tamias.engine.slots.link_certificate import certificate_for
-from tamias.engine.slots.registering_pool import RegisteringSlotPool
-from tamias.engine.slots.slot_handle import Heartbeat
-from tamias.testing.process_engine import ProcessEngine
+from ekorn.config.link_settings import LinkSettings
+from ekorn.engine.slots.link_certificate import certificate_for
+from ekorn.engine.slots.registering_pool import RegisteringSlotPool
+from ekorn.engine.slots.slot_handle import Heartbeat
+from ekorn.testing.process_engine import ProcessEngine
 from tests.live_jobs import engines, environment, until
 from tests.reliability.other_host import HERE, OtherHost, other_host  # noqa: F401
 from tests.sniffer import sniffing

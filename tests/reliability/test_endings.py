@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common.job_status import JobStatus
-from tamias.errors import TamiasError
-from tamias.functions.sink_contract import TwoPhaseCommitSinkFunction
-from tamias.testing.local_run import on_local_engine
+from ekorn.common.job_status import JobStatus
+from ekorn.errors import EkornError
+from ekorn.functions.sink_contract import TwoPhaseCommitSinkFunction
+from ekorn.testing.local_run import on_local_engine
 from tests.live_jobs import environment, expected_tally, generated, tallied, until
 
 KEYS = 5
@@ -88,7 +88,7 @@ def test_a_job_with_a_broken_sink_is_stopped_once_it_works_or_says_why_not(
         until(lambda: stopped.done() or client.get_progress().restarts > restarts + 2)
         switch.unlink()
         if stopped.done() and stopped.exception() is not None:
-            assert isinstance(stopped.exception(), TamiasError) and str(stopped.exception())
+            assert isinstance(stopped.exception(), EkornError) and str(stopped.exception())
             stopped = client.stop_with_savepoint(drain)  # it gave the reason; ask again
         path = stopped.result(60)
         until(lambda: client.get_job_status().result() is JobStatus.FINISHED)
@@ -125,8 +125,8 @@ def test_without_restarts_a_request_to_stop_ends_with_the_reason(tmp_path: Path)
         switch.touch()
         stopped = client.stop_with_savepoint(False, str(tmp_path / "savepoints"))
         until(stopped.done)
-        with pytest.raises(TamiasError):
+        with pytest.raises(EkornError):
             stopped.result()
-        with pytest.raises(TamiasError, match="the sink is broken: commit"):
+        with pytest.raises(EkornError, match="the sink is broken: commit"):
             client.get_job_execution_result().result()
     assert client.get_job_status().result() is JobStatus.FAILED

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common import Time, Types, WatermarkStrategy
-from tamias.common.watermark_strategy import WatermarkGenerator
-from tamias.datastream import KeyedProcessFunction, OutputTag
-from tamias.datastream.window import TumblingEventTimeWindows
-from tamias.testing.by_epoch import EpochSource, timed
-from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
+from ekorn.common import Time, Types, WatermarkStrategy
+from ekorn.common.watermark_strategy import WatermarkGenerator
+from ekorn.datastream import KeyedProcessFunction, OutputTag
+from ekorn.datastream.window import TumblingEventTimeWindows
+from ekorn.testing.by_epoch import EpochSource, timed
+from ekorn.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 from tests.live_jobs import environment
 
 WINDOW_MS = 100

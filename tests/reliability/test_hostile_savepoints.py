@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from tamias.common import WatermarkStrategy
-from tamias.datastream import DataStream
-from tamias.errors import TamiasError
-from tamias.testing.scripted import Run, Script, ScriptedSource, run_scripted
+from ekorn.common import WatermarkStrategy
+from ekorn.datastream import DataStream
+from ekorn.errors import EkornError
+from ekorn.testing.scripted import Run, Script, ScriptedSource, run_scripted
 from tests.live_jobs import environment, expected_tally, tallied
 from tests.reliability.forged_savepoints import Document, Trap, first_file, hostile_table, keyed, replace_state, rewrite
 
@@ -87,11 +87,11 @@ ATTACKS: dict[str, Callable[[Document], object]] = {
 }
 
 
-def attempt(backend: str, savepoint: Path) -> Run | TamiasError:
+def attempt(backend: str, savepoint: Path) -> Run | EkornError:
     SEEN.clear()
     try:
         return run_scripted(job(backend), restore_path=str(savepoint))
-    except TamiasError as error:
+    except EkornError as error:
         return error
 
 
@@ -102,7 +102,7 @@ def everything_in(folder: Path) -> dict[str, bytes | None]:
 def refused(backend: str, savepoint: Path, folder: Path) -> str:
     before = everything_in(folder)
     found = attempt(backend, savepoint)
-    assert isinstance(found, TamiasError), "it was restored"
+    assert isinstance(found, EkornError), "it was restored"
     assert SEEN == [], "records were processed"
     assert everything_in(folder) == before, "something was written or deleted"
     return str(found)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tamias.errors import RescaleError
-from tamias.testing.process_engine import on_process_engine
+from ekorn.errors import RescaleError
+from ekorn.testing.process_engine import on_process_engine
 from tests.live_jobs import Held, environment, expected_tally, generated, is_running, tallied, until
 
 KEYS, RECORDS = 11, 3_000
@@ -60,8 +60,8 @@ def test_slot_that_is_killed_during_the_switch_costs_no_record(
     """The first `deploy` is that of the start; everything else happens at the switch alone."""
     folder = tmp_path / "faults"
     folder.mkdir()
-    monkeypatch.setenv("TAMIAS_FAULT_DIR", str(folder))
-    monkeypatch.setenv("TAMIAS_FAULT", f"{point}:0:{2 if point == 'deploy' else 1}:kill")
+    monkeypatch.setenv("EKORN_FAULT_DIR", str(folder))
+    monkeypatch.setenv("EKORN_FAULT", f"{point}:0:{2 if point == 'deploy' else 1}:kill")
     with on_process_engine():
         results, client, held = started(tmp_path / "job", 2)
         until(lambda: client.get_progress().records_read > 100)
@@ -84,8 +84,8 @@ def test_slot_that_does_not_come_to_read_state_in_advance_costs_no_record(
 ) -> None:
     folder = tmp_path / "faults"
     folder.mkdir()
-    monkeypatch.setenv("TAMIAS_FAULT_DIR", str(folder))
-    monkeypatch.setenv("TAMIAS_FAULT", f"preload:{slot}:1:{what}")
+    monkeypatch.setenv("EKORN_FAULT_DIR", str(folder))
+    monkeypatch.setenv("EKORN_FAULT", f"preload:{slot}:1:{what}")
     with on_process_engine(continuous=continuous):
         results, client, held = started(tmp_path / "job", 2)
         until(lambda: client.get_progress().records_read > 100)

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common import Time, Types, WatermarkStrategy
-from tamias.common.job_status import JobStatus
-from tamias.datastream import KeyedProcessFunction, MapFunction, SinkFunction
-from tamias.datastream.state import StateTtlConfig, ValueStateDescriptor
-from tamias.datastream.window import EventTimeSessionWindows
-from tamias.testing.by_epoch import EpochSource, timed
-from tamias.testing.local_run import on_local_engine
-from tamias.testing.process_engine import on_process_engine
-from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
+from ekorn.common import Time, Types, WatermarkStrategy
+from ekorn.common.job_status import JobStatus
+from ekorn.datastream import KeyedProcessFunction, MapFunction, SinkFunction
+from ekorn.datastream.state import StateTtlConfig, ValueStateDescriptor
+from ekorn.datastream.window import EventTimeSessionWindows
+from ekorn.testing.by_epoch import EpochSource, timed
+from ekorn.testing.local_run import on_local_engine
+from ekorn.testing.process_engine import on_process_engine
+from ekorn.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 from tests.driver.submitted_jobs import noted_handles
 from tests.live_jobs import environment, expected_tally, generated, tallied, until
 

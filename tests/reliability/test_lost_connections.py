@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from tamias.common.job_status import JobStatus
-from tamias.engine.slots.slot_handle import Heartbeat
-from tamias.graph.job_graph import JobGraph
-from tamias.operators.epoch import EpochOrder
-from tamias.testing.process_engine import ProcessEngine, on_process_engine
-from tamias.testing.slot_processes import slot_processes
+from ekorn.common.job_status import JobStatus
+from ekorn.engine.slots.slot_handle import Heartbeat
+from ekorn.graph.job_graph import JobGraph
+from ekorn.operators.epoch import EpochOrder
+from ekorn.testing.process_engine import ProcessEngine, on_process_engine
+from ekorn.testing.slot_processes import slot_processes
 from tests.live_jobs import Held, engines, environment, expected_tally, generated, tallied
 
 KEYS = 7
@@ -74,8 +74,8 @@ def test_a_slot_killed_when_only_the_last_checkpoint_is_left_is_noticed_at_once(
     """No epoch runs at that time, and without a check the checkpoint would time out after ten minutes."""
     marks = tmp_path / "marks"
     marks.mkdir()
-    monkeypatch.setenv("TAMIAS_FAULT", "state-written:*:1:kill")
-    monkeypatch.setenv("TAMIAS_FAULT_DIR", str(marks))
+    monkeypatch.setenv("EKORN_FAULT", "state-written:*:1:kill")
+    monkeypatch.setenv("EKORN_FAULT_DIR", str(marks))
     env = environment(tmp_path / "checkpoints", parallelism=2, restarts=3, interval_ms=3_600_000)
     with on_process_engine(registering=True):
         collected = tallied(generated(env, 300), KEYS).execute_and_collect()

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from tamias.common import Configuration, Time, Types, WatermarkStrategy
-from tamias.datastream import KeyedProcessFunction, MapFunction, OutputTag, ReduceFunction, StreamExecutionEnvironment
-from tamias.datastream.connectors.file_system import FileSink
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.datastream.window import TumblingEventTimeWindows
-from tamias.errors import TamiasError
-from tamias.testing.local_run import on_local_engine
+from ekorn.common import Configuration, Time, Types, WatermarkStrategy
+from ekorn.datastream import KeyedProcessFunction, MapFunction, OutputTag, ReduceFunction, StreamExecutionEnvironment
+from ekorn.datastream.connectors.file_system import FileSink
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.datastream.window import TumblingEventTimeWindows
+from ekorn.errors import EkornError
+from ekorn.testing.local_run import on_local_engine
 
 RAN: list[Any] = []
 
@@ -156,7 +156,7 @@ def test_a_mistake_is_reported_before_anything_runs(name: str) -> None:
     RAN.clear()
     env = StreamExecutionEnvironment.get_execution_environment(Configuration())
     mistake, words = MISTAKES[name]
-    with on_local_engine(), pytest.raises((TamiasError, TypeError, ValueError, AttributeError), match=words):
+    with on_local_engine(), pytest.raises((EkornError, TypeError, ValueError, AttributeError), match=words):
         mistake(env)
     assert RAN == []
 
@@ -170,6 +170,6 @@ def test_keyed_state_without_keys_is_reported_when_the_function_opens(tmp_path: 
     RAN.clear()
     env = StreamExecutionEnvironment.get_execution_environment(Configuration())
     stream(env).map(Unkeyed()).name("counting").print()
-    with on_local_engine(), pytest.raises(TamiasError, match=r"'counting'(.|\n)*'count'(.|\n)*key_by"):
+    with on_local_engine(), pytest.raises(EkornError, match=r"'counting'(.|\n)*'count'(.|\n)*key_by"):
         env.execute()
     assert RAN == []

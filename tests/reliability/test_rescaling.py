@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tamias.common import JobID, WatermarkStrategy
-from tamias.datastream import DataStream
-from tamias.testing.scripted import Crash, DriverDied, Point, Script, ScriptedSource, run_scripted, start_scripted
+from ekorn.common import JobID, WatermarkStrategy
+from ekorn.datastream import DataStream
+from ekorn.testing.scripted import Crash, DriverDied, Point, Script, ScriptedSource, run_scripted, start_scripted
 from tests.live_jobs import environment, expected_tally, tallied
 
 KEYS, RECORDS = 11, 700

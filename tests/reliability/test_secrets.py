@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common import Configuration
-from tamias.datastream import MapFunction
-from tamias.engine.spark.task_side.level_task import LevelTask
-from tamias.errors import JobExecutionError
-from tamias.operators.epoch import EpochOrder
-from tamias.slot.slot_config import DriverContact, SlotConfig
-from tamias.testing.process_engine import ProcessEngine
-from tamias.testing.slot_processes import slot_processes
+from ekorn.common import Configuration
+from ekorn.datastream import MapFunction
+from ekorn.engine.spark.task_side.level_task import LevelTask
+from ekorn.errors import JobExecutionError
+from ekorn.operators.epoch import EpochOrder
+from ekorn.slot.slot_config import DriverContact, SlotConfig
+from ekorn.testing.process_engine import ProcessEngine
+from ekorn.testing.slot_processes import slot_processes
 from tests.live_jobs import engines, environment, generated, parent_of, tallied, until
 from tests.s3_server import ACCESS_KEY, SECRET_KEY, s3_endpoint, s3_url  # noqa: F401
 

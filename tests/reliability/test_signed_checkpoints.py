@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from tamias.common import WatermarkStrategy
-from tamias.datastream import DataStream
-from tamias.errors import JobCancelledError, TamiasError
-from tamias.testing.scripted import Script, ScriptedSource, run_scripted
+from ekorn.common import WatermarkStrategy
+from ekorn.datastream import DataStream
+from ekorn.errors import EkornError, JobCancelledError
+from ekorn.testing.scripted import Script, ScriptedSource, run_scripted
 from tests.live_jobs import environment, expected_tally, tallied
 from tests.reliability.forged_savepoints import Document, first_file, hostile_keys, replace_state, rewrite
 
@@ -33,7 +33,7 @@ def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def job(backend: str, key: Path | None, directory: Path | None = None) -> DataStream:
     keys: dict[str, Any] = {"state__backend__type": backend, "execution__checkpointing__data_inline_threshold": 0}
     if key is not None:
-        keys["tamias__checkpoint__signing_key_file"] = key
+        keys["ekorn__checkpoint__signing_key_file"] = key
     env = environment(directory, **keys)
     source = ScriptedSource([list(range(RECORDS))], [4])
     return tallied(env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers"), KEYS)
@@ -61,7 +61,7 @@ def restore(backend: str, key: Path | None, path: Path) -> Any:
 
 
 def refusal(backend: str, key: Path, path: Path) -> str:
-    with pytest.raises(TamiasError) as caught:
+    with pytest.raises(EkornError) as caught:
         restore(backend, key, path)
     return str(caught.value)
 

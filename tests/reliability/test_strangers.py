@@ -14,8 +14,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tamias.testing.process_engine import ProcessEngine
-from tamias.testing.slot_processes import slot_processes
+from ekorn.testing.process_engine import ProcessEngine
+from ekorn.testing.slot_processes import slot_processes
 from tests.live_jobs import Held, PickleBomb, doors, engines, environment, expected_tally, generated, tallied, until
 
 KEYS = 7
@@ -79,8 +79,8 @@ import resource
 import sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
 from pathlib import Path
-from tamias.testing.process_engine import ProcessEngine
-from tamias.testing.slot_processes import slot_processes
+from ekorn.testing.process_engine import ProcessEngine
+from ekorn.testing.slot_processes import slot_processes
 from tests.live_jobs import Held, doors, engines, environment, expected_tally, generated, tallied
 env = environment(sys.argv[1], parallelism=2, restarts=10)
 held = Held(Path(sys.argv[1]), 250)

@@ -12,13 +12,13 @@ import time
 from functools import partial
 from pathlib import Path
 
-from tamias.common import JobClient, JobStatus
-from tamias.engine.slots.registering_pool import RegisteringSlotPool
-from tamias.engine.slots.slot_handle import Heartbeat
-from tamias.engine.spark.task_side.launch_slots import launch_slots
-from tamias.graph.job_graph import JobGraph
-from tamias.slot.slot_config import DriverContact
-from tamias.testing.process_engine import ProcessEngine
+from ekorn.common import JobClient, JobStatus
+from ekorn.engine.slots.registering_pool import RegisteringSlotPool
+from ekorn.engine.slots.slot_handle import Heartbeat
+from ekorn.engine.spark.task_side.launch_slots import launch_slots
+from ekorn.graph.job_graph import JobGraph
+from ekorn.slot.slot_config import DriverContact
+from ekorn.testing.process_engine import ProcessEngine
 from tests.live_jobs import Held, engines, environment, expected_tally, generated, is_running, tallied, until
 from tests.reliability.other_host import HERE, OtherHost, other_host  # noqa: F401
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tamias.common import Configuration
-from tamias.config.reporter_settings import ReporterSettings, reporter_settings
-from tamias.errors import ConfigurationError
+from ekorn.common import Configuration
+from ekorn.config.reporter_settings import ReporterSettings, reporter_settings
+from ekorn.errors import ConfigurationError
 
 PROMETHEUS = "org.apache.flink.metrics.prometheus.PrometheusReporterFactory"
 PUSH = "org.apache.flink.metrics.prometheus.PrometheusPushGatewayReporterFactory"

@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tamias.common import Configuration, WatermarkStrategy
-from tamias.datastream import MapFunction, StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.errors import ConfigurationError
-from tamias.testing.local_run import on_local_engine
+from ekorn.common import Configuration, WatermarkStrategy
+from ekorn.datastream import MapFunction, StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.errors import ConfigurationError
+from ekorn.testing.local_run import on_local_engine
 from tests.live_jobs import until
 
 FACTORY = {
@@ -23,7 +23,7 @@ FACTORY = {
     "push": "org.apache.flink.metrics.prometheus.PrometheusPushGatewayReporterFactory",
     "otel": "org.apache.flink.metrics.otel.OpenTelemetryMetricReporterFactory",
     "log": "org.apache.flink.metrics.slf4j.Slf4jReporterFactory",
-    "json": "tamias.JsonLinesReporterFactory",
+    "json": "ekorn.JsonLinesReporterFactory",
 }
 
 
@@ -56,7 +56,7 @@ class Running:
     def end(self):
         self.client.cancel().result(30)
         until(lambda: self.client.get_job_status().result().is_globally_terminal_state())
-        until(lambda: not any(thread.name.startswith("tamias-reporter") for thread in threading.enumerate()))
+        until(lambda: not any(thread.name.startswith("ekorn-reporter") for thread in threading.enumerate()))
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def scrape(address, token=None):
 
 
 def test_prometheus_reads_flinks_names_with_the_token_only(run, desk_folder, caplog):
-    with caplog.at_level(logging.INFO, "tamias"):
+    with caplog.at_level(logging.INFO, "ekorn"):
         running = run("prometheus", port="0")
     address = address_in(caplog.text)
     assert scrape(address)[0].status == 401
@@ -153,7 +153,7 @@ def test_the_next_port_of_a_range_is_taken_and_a_taken_one_fails_the_start(run, 
     taken = server.server_address[1]
     with pytest.raises(ConfigurationError, match=f"cannot listen on 127.0.0.1:{taken}"):
         Running("prometheus", port=str(taken))
-    with caplog.at_level(logging.INFO, "tamias"):
+    with caplog.at_level(logging.INFO, "ekorn"):
         run("prometheus", port=f"{taken},0")
     assert "Prometheus reads" in caplog.text
 
@@ -185,7 +185,7 @@ def test_a_collector_gets_gauges_with_attributes(run, server):
 
 def test_a_server_that_fails_is_logged_once_and_the_job_goes_on(run, server, caplog):
     server.statuses += [500, 500, 500]
-    with caplog.at_level(logging.WARNING, "tamias"):
+    with caplog.at_level(logging.WARNING, "ekorn"):
         running = run("push", hostUrl=server.url)
         until(lambda: len(server.requests) > 5)
     assert caplog.text.count("metric reporter r failed: the server answered 500") == 1
@@ -205,14 +205,14 @@ def test_a_file_gets_a_line_per_report_and_the_last_one_at_the_end(run, tmp_path
 
 
 def test_the_log_gets_all_metrics(run, caplog):
-    with caplog.at_level(logging.INFO, "tamias.metrics"):
+    with caplog.at_level(logging.INFO, "ekorn.metrics"):
         run("log")
         until(lambda: "numRestarts{counted}: 0" in caplog.text)
         until(lambda: "taskmanager.job.task.numRecordsIn{counted, " in caplog.text)
 
 
 def test_the_board_for_grafana_asks_for_metrics_that_exist(run, desk_folder, caplog):
-    with caplog.at_level(logging.INFO, "tamias"):
+    with caplog.at_level(logging.INFO, "ekorn"):
         run("prometheus", port="0")
     address = address_in(caplog.text)
     token = (desk_folder / "web.token").read_text().strip()

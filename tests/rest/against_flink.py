@@ -1,7 +1,7 @@
 """Compares the shapes of our answers with Flink's published description: `python -m tests.rest.against_flink FILE`.
 
 The file is `docs/static/generated/rest_v1_dispatcher.yml` of Flink's repository, which is not part of ours. Every path,
-method and field of it must be in `tamias/rest/answer_shapes.py`, or among the differences below, each with its reason.
+method and field of it must be in `ekorn/rest/answer_shapes.py`, or among the differences below, each with its reason.
 Compared last with the file of 22 August 2026 (commit c9be954).
 """
 
@@ -14,11 +14,11 @@ from typing import Any
 
 import yaml
 
-from tamias.rest.answer_shapes import ANSWERS
-from tamias.rest.shapes import Either, Map, Maybe
+from ekorn.rest.answer_shapes import ANSWERS
+from ekorn.rest.shapes import Either, Map, Maybe
 
 NOT_OFFERED = {
-    "DELETE /cluster": "`tamias service stop` ends a service",
+    "DELETE /cluster": "`ekorn service stop` ends a service",
     "GET /datasets": "there are no cluster data sets",
     "GET /datasets/delete/{triggerid}": "there are no cluster data sets",
     "DELETE /datasets/{datasetid}": "there are no cluster data sets",

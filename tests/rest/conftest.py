@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from tamias.common import Configuration, RestartStrategies, Types, WatermarkStrategy
-from tamias.config.web_settings import WebSettings
-from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from tamias.driver.job_handle import JobHandle
-from tamias.driver.job_progress import JobProgress
-from tamias.rest.driver_web import DriverWeb
+from ekorn.common import Configuration, RestartStrategies, Types, WatermarkStrategy
+from ekorn.config.web_settings import WebSettings
+from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from ekorn.driver.job_handle import JobHandle
+from ekorn.driver.job_progress import JobProgress
+from ekorn.rest.driver_web import DriverWeb
 from tests import live_jobs
 from tests.driver.submitted_jobs import start_locally
 from tests.live_jobs import until

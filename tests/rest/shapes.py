@@ -1,12 +1,12 @@
-"""Compares answers with their shapes (`tamias/rest/shapes.py`)."""
+"""Compares answers with their shapes (`ekorn/rest/shapes.py`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from tamias.rest.flink_answers import READING
-from tamias.rest.shapes import Either, Map, Maybe
+from ekorn.rest.flink_answers import READING
+from ekorn.rest.shapes import Either, Map, Maybe
 
 __all__ = ["READING", "misfits", "names_of", "with_names"]
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from tamias.clock import ManualClock
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.driver.statistics.checkpoint_statistics import CheckpointStatistics
-from tamias.driver.statistics.job_statistics import JobStatistics
-from tamias.functions.job_status import JobStatus
-from tamias.graph.addresses import SubtaskId
-from tamias.rest.checkpoint_answers import record_answer, subtasks_answer
-from tamias.rest.metric_answers import job_metrics
-from tamias.state.snapshots import AlignmentStats, SubtaskSnapshot
-from tamias.testing.drawn_job import drawn_job
+from ekorn.clock import ManualClock
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.driver.statistics.checkpoint_statistics import CheckpointStatistics
+from ekorn.driver.statistics.job_statistics import JobStatistics
+from ekorn.functions.job_status import JobStatus
+from ekorn.graph.addresses import SubtaskId
+from ekorn.rest.checkpoint_answers import record_answer, subtasks_answer
+from ekorn.rest.metric_answers import job_metrics
+from ekorn.state.snapshots import AlignmentStats, SubtaskSnapshot
+from ekorn.testing.drawn_job import drawn_job
 from tests.checkpoint.checkpoint_values import vertex
 
 COUNT = vertex(0, "count", parallelism=2)

@@ -4,14 +4,14 @@ import os
 
 import pytest
 
-from tamias.checkpoint.restore_point import resolve
-from tamias.common import JobStatus
-from tamias.config.web_settings import WebSettings
-from tamias.errors import CheckpointError
-from tamias.rest.archive import last_answers
-from tamias.rest.known_jobs import KnownJobs
-from tamias.rest.operations import Operations
-from tamias.web.routes import Routes
+from ekorn.checkpoint.restore_point import resolve
+from ekorn.common import JobStatus
+from ekorn.config.web_settings import WebSettings
+from ekorn.errors import CheckpointError
+from ekorn.rest.archive import last_answers
+from ekorn.rest.known_jobs import KnownJobs
+from ekorn.rest.operations import Operations
+from ekorn.web.routes import Routes
 from tests.live_jobs import until
 from tests.rest.conftest import Caller
 from tests.rest.shapes import misfits
@@ -129,7 +129,7 @@ def test_the_stacks_of_a_slot_are_shown(caller, run):
     handle = run()
     slot = caller.get("/taskmanagers")["taskmanagers"][0]["id"]
     names = [each["threadName"] for each in caller.get(f"/taskmanagers/{slot}/thread-dump")["threadInfos"]]
-    assert f"tamias-{handle.job_name}" in names
+    assert f"ekorn-{handle.job_name}" in names
 
 
 def test_a_defect_of_one_answer_leaves_the_other_last_answers():
@@ -165,7 +165,7 @@ def test_a_parallelism_that_is_refused_is_an_outcome(caller, run, tmp_path):
     handle = run(tmp_path)
     at = f"/jobs/{handle.job_id}/rescaling"
     cause = outcome(caller, at, caller.ask("PATCH", f"{at}?parallelism=500")[1])["failure-cause"]
-    assert cause["class"] == "tamias.errors.RescaleError"
+    assert cause["class"] == "ekorn.errors.RescaleError"
     assert "above its max parallelism of 128" in cause["stack-trace"]
     assert set(vertices_of(caller, handle).values()) == {2}
 

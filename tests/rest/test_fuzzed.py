@@ -11,20 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.config.service_settings import ServiceSettings
-from tamias.config.web_settings import WebSettings
-from tamias.rest.answer_shapes import ANSWERS
-from tamias.rest.driver_web import driver_routes
-from tamias.rest.known_jobs import KnownJobs, flink_id
-from tamias.rest.operations import Operations
-from tamias.rest.shapes import schema_of
-from tamias.service.bundles import make_bundle
-from tamias.service.job_record import JobRecord
-from tamias.service.job_service import JobService
-from tamias.service.service_api import service_routes
-from tamias.web.gate import Gate
-from tamias.web.http_server import WebServer, tcp_socket, unix_socket
-from tamias.web.routes import Route
+from ekorn.config.service_settings import ServiceSettings
+from ekorn.config.web_settings import WebSettings
+from ekorn.rest.answer_shapes import ANSWERS
+from ekorn.rest.driver_web import driver_routes
+from ekorn.rest.known_jobs import KnownJobs, flink_id
+from ekorn.rest.operations import Operations
+from ekorn.rest.shapes import schema_of
+from ekorn.service.bundles import make_bundle
+from ekorn.service.job_record import JobRecord
+from ekorn.service.job_service import JobService
+from ekorn.service.service_api import service_routes
+from ekorn.web.gate import Gate
+from ekorn.web.http_server import WebServer, tcp_socket, unix_socket
+from ekorn.web.routes import Route
 from tests.driver.submitted_jobs import start_locally
 from tests.live_jobs import environment, generated, tallied, until
 

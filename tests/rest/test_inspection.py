@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from tamias.reporters.samples import samples_of
-from tamias.rest import process_answers
-from tamias.rest.known_jobs import KnownJob
-from tamias.testing.process_engine import on_process_engine
+from ekorn.reporters.samples import samples_of
+from ekorn.rest import process_answers
+from ekorn.rest.known_jobs import KnownJob
+from ekorn.testing.process_engine import on_process_engine
 from tests import live_jobs
 from tests.driver.submitted_jobs import noted_handles
 from tests.live_jobs import until
@@ -108,13 +108,13 @@ def test_the_driver_of_a_job_is_shown_with_its_settings_and_logs(caller, run, tm
     assert values["spark.hadoop.fs.s3a.secret.key"] == "******"
     assert "Python" in caller.get(f"{at}/environment")["jvm"]["version"]
     written = logging.FileHandler(tmp_path / "driver-of-the-test.log")
-    logging.getLogger("tamias").addHandler(written)
+    logging.getLogger("ekorn").addHandler(written)
     try:
-        logging.getLogger("tamias").warning("a line of the driver")
+        logging.getLogger("ekorn").warning("a line of the driver")
         assert "driver-of-the-test.log" in [each["name"] for each in caller.get(f"{at}/logs")["logs"]]
         assert b"a line of the driver" in caller.get(f"{at}/logs/driver-of-the-test.log")
     finally:
-        logging.getLogger("tamias").removeHandler(written)
+        logging.getLogger("ekorn").removeHandler(written)
         written.close()
     assert caller.ask("GET", "/jobs/nobody/jobmanager/config")[0] == 404
     assert caller.ask("GET", f"{at}/logs/nothing.log")[0] == 404
@@ -130,7 +130,7 @@ def logging_slowly(number):
 @pytest.mark.parametrize("continuous", [False, True])
 def test_slots_that_are_processes_show_their_logs_and_their_stacks(caller, web, continuous):
     execution = "continuous" if continuous else "epochs"
-    env = live_jobs.environment(parallelism=1, tamias__execution=execution, **ANEW)
+    env = live_jobs.environment(parallelism=1, ekorn__execution=execution, **ANEW)
     live_jobs.generated(env, None, 1000).map(logging_slowly).name("slow")
     with on_process_engine(continuous=continuous), noted_handles() as handles:
         env.execute_async("in slots")

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common import JobStatus
-from tamias.engine.protocol import Failure
-from tamias.errors import RescaleError
-from tamias.rest.answer_shapes import ANSWERS
+from ekorn.common import JobStatus
+from ekorn.engine.protocol import Failure
+from ekorn.errors import RescaleError
+from ekorn.rest.answer_shapes import ANSWERS
 from tests.imports import SOURCE
 from tests.live_jobs import until
 from tests.rest.shapes import READING, misfits, names_of, with_names

@@ -8,11 +8,11 @@ from decimal import Decimal
 
 import pytest
 
-from tamias.common import Row, Types
-from tamias.config.web_settings import WebSettings
-from tamias.errors import QueryRefused
-from tamias.rest.key_text import key_of_json, key_of_text
-from tamias.rest.shown_values import as_json
+from ekorn.common import Row, Types
+from ekorn.config.web_settings import WebSettings
+from ekorn.errors import QueryRefused
+from ekorn.rest.key_text import key_of_json, key_of_text
+from ekorn.rest.shown_values import as_json
 from tests.rest.conftest import Caller
 
 

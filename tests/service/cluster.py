@@ -15,21 +15,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tamias.service.job_process import end_drivers_below
-from tamias.service.service_client import ServiceClient
-from tamias.service.service_process import READY_FD
-from tamias.web.http_client import WebClient
+from ekorn.service.job_process import end_drivers_below
+from ekorn.service.service_client import ServiceClient
+from ekorn.service.service_process import READY_FD
+from ekorn.web.http_client import WebClient
 from tests.live_jobs import process_state, until
 
 # Numbers from a generator, counted by key, written exactly once; the job ends when all are written.
 PROGRAM = """
 import sys
-from tamias.common import Types, WatermarkStrategy
-from tamias.common.serialization import Encoder
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.datastream.connectors.file_system import FileSink, RollingPolicy
-from tamias.testing.local_run import on_local_engine
+from ekorn.common import Types, WatermarkStrategy
+from ekorn.common.serialization import Encoder
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.connectors.file_system import FileSink, RollingPolicy
+from ekorn.testing.local_run import on_local_engine
 
 out, records, per_second = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
 env = StreamExecutionEnvironment.get_execution_environment()
@@ -73,7 +73,7 @@ class Node:
         reads, writes = os.pipe()
         with open(self.folder.parent / f"{self.name}.log", "ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "tamias.service.service_process"],
+                [sys.executable, "-m", "ekorn.service.service_process"],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -84,7 +84,7 @@ class Node:
         os.close(writes)
         assert self.process.stdin is not None
         with self.process.stdin as description:
-            description.write(json.dumps({"tamias.service.dir": str(self.folder), **self.settings}).encode())
+            description.write(json.dumps({"ekorn.service.dir": str(self.folder), **self.settings}).encode())
         with open(reads, "rb") as ready:
             assert ready.read() == b"ready", (self.folder.parent / f"{self.name}.log").read_text()
         self.address = json.loads((self.folder / "service.json").read_bytes())["address"]

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common import Configuration
-from tamias.config.service_settings import ServiceSettings
-from tamias.config.web_settings import WebSettings
-from tamias.service.job_process import end_process
-from tamias.service.service_client import ServiceClient
-from tamias.service.service_process import StandingService
+from ekorn.common import Configuration
+from ekorn.config.service_settings import ServiceSettings
+from ekorn.config.web_settings import WebSettings
+from ekorn.service.job_process import end_process
+from ekorn.service.service_client import ServiceClient
+from ekorn.service.service_process import StandingService
 
 ENDLESS = """
 import sys
-from tamias.common import WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.testing.local_run import on_local_engine
+from ekorn.common import WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.testing.local_run import on_local_engine
 from steps import remainder
 
 env = StreamExecutionEnvironment.get_execution_environment()
@@ -32,8 +32,8 @@ with on_local_engine():
 """
 BOUNDED = """
 import sys
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.testing.local_run import on_local_engine
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.testing.local_run import on_local_engine
 
 env = StreamExecutionEnvironment.get_execution_environment()
 env.from_collection([1, 2, 3]).map(lambda n: n * int(sys.argv[1])).print()
@@ -41,8 +41,8 @@ with on_local_engine():
     env.execute("bounded")
 """
 TWO_JOBS = """
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.testing.local_run import on_local_engine
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.testing.local_run import on_local_engine
 
 env = StreamExecutionEnvironment.get_execution_environment()
 with on_local_engine():
@@ -98,5 +98,5 @@ def client_of(service: StandingService) -> ServiceClient:
 def configuration(folder: Path) -> Configuration:
     """The configuration of a service in a process of its own."""
     return Configuration.from_dict(
-        {"tamias.service.dir": str(folder), "rest.port": "0", "taskmanager.numberOfTaskSlots": "2"}
+        {"ekorn.service.dir": str(folder), "rest.port": "0", "taskmanager.numberOfTaskSlots": "2"}
     )

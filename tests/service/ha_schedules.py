@@ -9,8 +9,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tamias.common import JobStatus
-from tamias.web.http_client import RefusedRequest
+from ekorn.common import JobStatus
+from ekorn.web.http_client import RefusedRequest
 from tests.live_jobs import is_running, until
 from tests.service.cluster import Cluster, Node, bring_disk_back, committed, lose_disk, misses, submit_counted
 

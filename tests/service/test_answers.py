@@ -2,13 +2,13 @@
 
 import pytest
 
-from tamias.rest.answer_shapes import ANSWERS
-from tamias.web.http_client import RefusedRequest
+from ekorn.rest.answer_shapes import ANSWERS
+from ekorn.web.http_client import RefusedRequest
 from tests.live_jobs import until
 from tests.rest.shapes import READING, misfits, names_of, with_names
 
 DRAWN = """
-from tamias.datastream import StreamExecutionEnvironment
+from ekorn.datastream import StreamExecutionEnvironment
 
 env = StreamExecutionEnvironment.get_execution_environment()
 env.from_collection([1, 2, 3]).map(lambda n: n).set_parallelism(2).key_by(lambda n: n).reduce(max).print()

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tamias.errors import ConfigurationError
-from tamias.service.bundles import digest_of, make_bundle, unpack
-from tamias.service.job_store import JobStore
+from ekorn.errors import ConfigurationError
+from ekorn.service.bundles import digest_of, make_bundle, unpack
+from ekorn.service.job_store import JobStore
 
 
 def write(folder, **files):

@@ -4,11 +4,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tamias.cli.main import main
-from tamias.common import JobStatus
-from tamias.errors import ConfigurationError, RescaleError
-from tamias.service.job_changes import check_program, upgraded
-from tamias.web.http_client import RefusedRequest
+from ekorn.cli.main import main
+from ekorn.common import JobStatus
+from ekorn.errors import ConfigurationError, RescaleError
+from ekorn.service.job_changes import check_program, upgraded
+from ekorn.web.http_client import RefusedRequest
 from tests.live_jobs import until
 from tests.services.ports import free_ports
 
@@ -16,8 +16,8 @@ from tests.services.ports import free_ports
 @pytest.fixture
 def named(running, monkeypatch):
     """Lets commands find the service."""
-    monkeypatch.setenv("TAMIAS_SERVICE_ADDRESS", running.serving.address)
-    monkeypatch.setenv("TAMIAS_SERVICE_TOKEN_FILE", running.serving.token_file)
+    monkeypatch.setenv("EKORN_SERVICE_ADDRESS", running.serving.address)
+    monkeypatch.setenv("EKORN_SERVICE_TOKEN_FILE", running.serving.token_file)
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_an_upgrade_needs_no_second_port_and_leaves_one_savepoint(client, named,
     web, prometheus = free_ports(2)
     factory = "org.apache.flink.metrics.prometheus.PrometheusReporterFactory"
     given = {
-        "tamias.web": str(web),
+        "ekorn.web": str(web),
         "metrics.reporter.p.port": str(prometheus),
         "metrics.reporter.p.factory.class": factory,
     }
@@ -149,7 +149,7 @@ def test_two_checks_of_a_program_do_not_disturb_each_other(client, running, job,
     assert not list(running.service.store.job_folder(job).glob("check*"))
 
 
-@pytest.mark.parametrize("key", ["parallelism.default", "tamias.slots.max", "$internal.pipeline.job-id"])
+@pytest.mark.parametrize("key", ["parallelism.default", "ekorn.slots.max", "$internal.pipeline.job-id"])
 def test_an_upgrade_changes_neither_the_slots_nor_the_id_of_a_job(client, job, programs, key):
     body = {"program": client.upload(programs / "my_job.py"), "flinkConfiguration": {key: "9"}}
     with pytest.raises(RefusedRequest, match="an upgrade cannot set"):

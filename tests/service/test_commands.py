@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tamias.cli.job_commands import logs
-from tamias.cli.main import main
-from tamias.common import JobStatus
-from tamias.service.service_client import own_service
+from ekorn.cli.job_commands import logs
+from ekorn.cli.main import main
+from ekorn.common import JobStatus
+from ekorn.service.service_client import own_service
 from tests.live_jobs import is_running, until
 from tests.manual.blocks import blocks_of
 from tests.manual.page_run import commands_of
@@ -29,7 +29,7 @@ def service(tmp_path, desk_folder, programs, monkeypatch):
     conf.mkdir()
     lines = [f"{key}: {value}" for key, value in configuration(tmp_path / "service").to_dict().items()]
     (conf / "config.yaml").write_text("\n".join(lines))
-    monkeypatch.setenv("TAMIAS_CONF_DIR", str(conf))
+    monkeypatch.setenv("EKORN_CONF_DIR", str(conf))
     monkeypatch.chdir(programs)
     yield tmp_path / "service"
     left = own_service()
@@ -46,7 +46,7 @@ def test_the_commands_of_the_page_do_what_it_says(service, capsys, tmp_path):
     job = ""
     for line, _ in commands_of(block.text):
         words = shlex.split(line.replace("JOB", job).replace("/savepoints", str(tmp_path / "saved")))
-        assert words.pop(0) == "tamias"
+        assert words.pop(0) == "ekorn"
         assert main(words) == 0, (line, capsys.readouterr())
         out = capsys.readouterr().out
         if words[0] == "run":
@@ -79,9 +79,9 @@ def test_a_service_with_the_settings_of_the_page_leads(service, capsys, tmp_path
     (tmp_path / "server.pem").chmod(0o600)
     (tmp_path / "shared").mkdir(mode=0o700)
     replaced = {
-        "s3://bucket/tamias": str(tmp_path / "shared"),
+        "s3://bucket/ekorn": str(tmp_path / "shared"),
         "machine-1.example.com": "127.0.0.1",
-        "/etc/tamias/server.pem": str(tmp_path / "server.pem"),
+        "/etc/ekorn/server.pem": str(tmp_path / "server.pem"),
     }
     text = block.text
     for shown, real in replaced.items():
@@ -134,13 +134,13 @@ def test_one_folder_has_one_service(service, capsys):
 
 
 def test_a_service_that_cannot_start_says_why(service, capsys):
-    assert main(["service", "start", "-D", "tamias.web.certificate-file=/nowhere.pem"]) == 1
-    assert "tamias.web.certificate-file: '/nowhere.pem' cannot be used" in capsys.readouterr().err
+    assert main(["service", "start", "-D", "ekorn.web.certificate-file=/nowhere.pem"]) == 1
+    assert "ekorn.web.certificate-file: '/nowhere.pem' cannot be used" in capsys.readouterr().err
 
 
 def test_without_a_service_a_submission_says_what_to_do(service, capsys):
     assert main(["run", "-d", "endless.py"]) == 1
-    assert "tamias service start" in capsys.readouterr().err
+    assert "ekorn service start" in capsys.readouterr().err
 
 
 def test_the_plan_of_a_program_is_printed_and_nothing_runs(service, capsys, programs):

@@ -17,7 +17,7 @@ ALL = range(50)
 def cluster(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cluster")
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="t-") as short:
-        patch.setenv("TAMIAS_RUNTIME_DIR", f"{short}/run")  # the path of a socket is short
+        patch.setenv("EKORN_RUNTIME_DIR", f"{short}/run")  # the path of a socket is short
         with cluster_in(folder, "abc", lease_ms=3000) as found:
             yield found
 

@@ -5,8 +5,8 @@ import signal
 
 import pytest
 
-from tamias.cli.main import main
-from tamias.common import JobStatus
+from ekorn.cli.main import main
+from ekorn.common import JobStatus
 from tests.live_jobs import is_running, until
 from tests.service.cluster import bring_disk_back, cluster_in, committed, lose_disk, misses, submit_counted
 from tests.service.conftest import TWO_JOBS
@@ -103,9 +103,9 @@ def test_the_status_shows_the_leader_and_the_standbys(cluster, tmp_path, monkeyp
     (standby,) = (node for node in cluster.nodes if node is not leader)
     conf = tmp_path / "conf"
     conf.mkdir()
-    settings = {**standby.settings, "tamias.service.dir": str(standby.folder)}
+    settings = {**standby.settings, "ekorn.service.dir": str(standby.folder)}
     (conf / "config.yaml").write_text("\n".join(f"{key}: {value}" for key, value in settings.items()))
-    monkeypatch.setenv("TAMIAS_CONF_DIR", str(conf))
+    monkeypatch.setenv("EKORN_CONF_DIR", str(conf))
     until(lambda: standby.own_view()["leader"] is not None)
     assert main(["service", "status"]) == 0
     printed = capsys.readouterr().out

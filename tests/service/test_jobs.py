@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from tamias.cli.job_commands import list_jobs
-from tamias.common import JobStatus
-from tamias.config.job_id import JobID
-from tamias.driver.further_jobs import further_id
-from tamias.errors import JobCancelledError, JobExecutionError
-from tamias.rest.answer_shapes import ANSWERS
-from tamias.service.job_process import end_process
-from tamias.service.service_process import StandingService
-from tamias.web.http_client import RefusedRequest
+from ekorn.cli.job_commands import list_jobs
+from ekorn.common import JobStatus
+from ekorn.config.job_id import JobID
+from ekorn.driver.further_jobs import further_id
+from ekorn.errors import JobCancelledError, JobExecutionError
+from ekorn.rest.answer_shapes import ANSWERS
+from ekorn.service.job_process import end_process
+from ekorn.service.service_process import StandingService
+from ekorn.web.http_client import RefusedRequest
 from tests.live_jobs import until
 from tests.rest.shapes import READING, misfits
 from tests.service.conftest import TWO_JOBS, client_of, kill_drivers
@@ -261,7 +261,7 @@ def test_a_failed_job_is_resumed_under_its_id(client, programs, tmp_path):
     until(lambda: client.jobs()[0]["phase"] == "ENDED")
     assert client.jobs()[0]["state"] == "FAILED"
     broken.unlink()
-    resuming = {**settings, "tamias.resume": "true"}
+    resuming = {**settings, "ekorn.resume": "true"}
     other = client.submit(programs / "endless.py", arguments=["other"])
     until(lambda: is_running(other))
     again = client.submit(programs / "endless.py", settings=resuming)
@@ -270,8 +270,8 @@ def test_a_failed_job_is_resumed_under_its_id(client, programs, tmp_path):
     assert f"{job.get_job_id()}/chk-" in restored_by(client, again)
     with pytest.raises(RefusedRequest, match=f"to be resumed, and it has not ended: job {job.get_job_id()}"):
         client.submit(programs / "endless.py", settings=resuming)
-    with pytest.raises(RefusedRequest, match=r"tamias\.resume"):
-        client.submit(programs / "endless.py", settings={"tamias.resume": "perhaps"})
+    with pytest.raises(RefusedRequest, match=r"ekorn\.resume"):
+        client.submit(programs / "endless.py", settings={"ekorn.resume": "perhaps"})
 
 
 def test_a_program_of_a_job_that_has_not_ended_is_not_deleted(client, programs):

@@ -9,30 +9,30 @@ from dataclasses import replace
 
 import pytest
 
-from tamias.checkpoint.driver_process import Driver
-from tamias.checkpoint.owner_files import LeaderTerm
-from tamias.checkpoint.ownership import claim
-from tamias.clock import ManualClock
-from tamias.common import Configuration
-from tamias.config import options
-from tamias.config.service_settings import ClusterSettings, service_settings
-from tamias.driver.statistics.failure_history import FailureHistory
-from tamias.errors import CheckpointError, ConfigurationError, DirectoryInUse, Fenced
-from tamias.graph.job_graph import ExecutionSettings, JobGraph
-from tamias.service.bundles import make_bundle
-from tamias.service.cluster_files import ClusterFiles, Member
-from tamias.service.cluster_node import ClusterNode, Office
-from tamias.service.clustered_service import ClusteredService
-from tamias.service.job_process import drivers_below, end_process, is_alive, start_driver
-from tamias.service.job_record import JobPlan, JobRecord, NotedOutcome, encode_record
-from tamias.service.job_service import JobService
-from tamias.service.job_store import JobStore, write_private
-from tamias.service.job_submission import Submission
-from tamias.service.leadership import LeaseWatch, NotLeader, Sighting, look, try_to_lead
-from tamias.service.shared_jobs import SharedJobStore
-from tamias.service.takeover import MOST_LOST, SHORT_LIFE_MS, after_lost_driver, taken_over, was_replaced
-from tamias.storage.file_store import open_files
-from tamias.storage.memory import MemoryFiles
+from ekorn.checkpoint.driver_process import Driver
+from ekorn.checkpoint.owner_files import LeaderTerm
+from ekorn.checkpoint.ownership import claim
+from ekorn.clock import ManualClock
+from ekorn.common import Configuration
+from ekorn.config import options
+from ekorn.config.service_settings import ClusterSettings, service_settings
+from ekorn.driver.statistics.failure_history import FailureHistory
+from ekorn.errors import CheckpointError, ConfigurationError, DirectoryInUse, Fenced
+from ekorn.graph.job_graph import ExecutionSettings, JobGraph
+from ekorn.service.bundles import make_bundle
+from ekorn.service.cluster_files import ClusterFiles, Member
+from ekorn.service.cluster_node import ClusterNode, Office
+from ekorn.service.clustered_service import ClusteredService
+from ekorn.service.job_process import drivers_below, end_process, is_alive, start_driver
+from ekorn.service.job_record import JobPlan, JobRecord, NotedOutcome, encode_record
+from ekorn.service.job_service import JobService
+from ekorn.service.job_store import JobStore, write_private
+from ekorn.service.job_submission import Submission
+from ekorn.service.leadership import LeaseWatch, NotLeader, Sighting, look, try_to_lead
+from ekorn.service.shared_jobs import SharedJobStore
+from ekorn.service.takeover import MOST_LOST, SHORT_LIFE_MS, after_lost_driver, taken_over, was_replaced
+from ekorn.storage.file_store import open_files
+from ekorn.storage.memory import MemoryFiles
 from tests.live_jobs import until
 
 LEASE_S = 9.0
@@ -282,7 +282,7 @@ def test_a_folder_with_jobs_of_a_service_without_standbys_is_refused_and_they_ru
     script.write_text("import time\ntime.sleep(600)")
     driver = start_driver(store, job, script)
     keys = {
-        "tamias.service.dir": str(folder),
+        "ekorn.service.dir": str(folder),
         "rest.port": "0",
         "high-availability.type": "storage",
         "high-availability.storageDir": str(tmp_path / "shared"),
@@ -360,7 +360,7 @@ def test_a_program_that_did_not_reach_the_storage_is_not_there(tmp_path):
 def test_a_storage_that_fails_for_a_moment_does_not_fail_the_job_that_starts(tmp_path, desk_folder):
     files = Flaky(open_files(str(tmp_path / "shared")))
     led = try_to_lead(files, service_named("a"), look(files), "cluster", now_ms=0, lease_s=600.0)
-    settings = service_settings(Configuration.from_dict({"tamias.service.dir": str(tmp_path / "a")}))
+    settings = service_settings(Configuration.from_dict({"ekorn.service.dir": str(tmp_path / "a")}))
     service = JobService(settings, store=store_of(files, led, tmp_path, "a"))
     (tmp_path / "job.py").write_text("print('ran')")
     bundle = make_bundle(str(tmp_path / "job.py"), ())

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from tamias.checkpoint.driver_process import Driver
-from tamias.driver.job_outcome import JobOutcome
-from tamias.errors import Fenced
-from tamias.functions.job_status import JobStatus
-from tamias.service.leadership import look, try_to_lead
-from tamias.service.leash import Leash
-from tamias.service.shared_jobs import outcome_path
-from tamias.storage.memory import MemoryFiles
+from ekorn.checkpoint.driver_process import Driver
+from ekorn.driver.job_outcome import JobOutcome
+from ekorn.errors import Fenced
+from ekorn.functions.job_status import JobStatus
+from ekorn.service.leadership import look, try_to_lead
+from ekorn.service.leash import Leash
+from ekorn.service.shared_jobs import outcome_path
+from ekorn.storage.memory import MemoryFiles
 
 JOB, RUN = "00ff", "1-1"
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tamias.service.service_client import ServiceClient
+from ekorn.service.service_client import ServiceClient
 from tests.live_jobs import parent_of, until
 from tests.service.cluster import Node
 
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.long
 
 BOUNDED = """
 import sys
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.testing.local_run import on_local_engine
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.testing.local_run import on_local_engine
 
 env = StreamExecutionEnvironment.get_execution_environment()
 env.from_collection([1, 2, 3]).map(lambda n: n * int(sys.argv[1])).print()

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tamias.config import options
-from tamias.service.job_record import JobRecord
-from tamias.service.starting_again import started_again
-from tamias.web.http_client import RefusedRequest
+from ekorn.config import options
+from ekorn.service.job_record import JobRecord
+from ekorn.service.starting_again import started_again
+from ekorn.web.http_client import RefusedRequest
 from tests.live_jobs import until
 
 RECORD = JobRecord(

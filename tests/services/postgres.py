@@ -26,7 +26,7 @@ import pytest
 
 from tests.services.ports import free_ports
 
-USER = "tamias"
+USER = "ekorn"
 PASSWORD = "canary-Pg7-secret"
 _PR_SET_PDEATHSIG = 1  # of prctl(2)
 _SETTINGS = {
@@ -116,7 +116,7 @@ def running_server() -> Iterator[PostgresServer]:
     programs = _programs()
     # The server refuses to run as root. Its folder must then be one that another user may enter.
     user = _other_user() if os.getuid() == 0 else None
-    with tempfile.TemporaryDirectory(prefix="tamias-postgres-") as folder:
+    with tempfile.TemporaryDirectory(prefix="ekorn-postgres-") as folder:
         password_file = Path(folder, "password")
         password_file.write_text(PASSWORD)
         data = Path(folder, "data")

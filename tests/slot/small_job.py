@@ -1,8 +1,8 @@
 """A small job for tests of the local engine and of slots: numbers, summed by key."""
 
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.graph.addresses import SubtaskId
-from tamias.slot.deployment import Deployment
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.graph.addresses import SubtaskId
+from ekorn.slot.deployment import Deployment
 
 SOURCE, SUM = SubtaskId(0, 0), SubtaskId(1, 0)  # the subtasks of the job `summing`
 

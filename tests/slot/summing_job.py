@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tamias.common import Types, WatermarkStrategy
-from tamias.datastream.connectors.datagen import DataGeneratorSource
+from ekorn.common import Types, WatermarkStrategy
+from ekorn.datastream.connectors.datagen import DataGeneratorSource
 from tests import live_jobs
 
 RECORDS = 2_000

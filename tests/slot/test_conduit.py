@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tamias.slot.conduit import Conduit
-from tamias.slot.link import Link
-from tamias.slot.task_messages import Carries
-from tamias.slot.turn import Turn
-from tamias.subtask.wire.frames import Blob
+from ekorn.slot.conduit import Conduit
+from ekorn.slot.link import Link
+from ekorn.slot.task_messages import Carries
+from ekorn.slot.turn import Turn
+from ekorn.subtask.wire.frames import Blob
 from tests.live_jobs import until
 
 QUARTER = 1 << 18  # of what may wait in one direction

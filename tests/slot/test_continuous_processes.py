@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from tamias.common import JobStatus, RestartStrategies, WatermarkStrategy
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.datastream.functions import KeyedProcessFunction
-from tamias.errors import JobExecutionError
-from tamias.testing.process_engine import on_process_engine
+from ekorn.common import JobStatus, RestartStrategies, WatermarkStrategy
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.functions import KeyedProcessFunction
+from ekorn.errors import JobExecutionError
+from ekorn.testing.process_engine import on_process_engine
 from tests import live_jobs
 from tests.live_jobs import Held, Tracks, comes_to_rest, until
 from tests.slot.summing_job import EXPECTED_TOTALS, RECORDS, environment, sums, totals
@@ -158,7 +158,7 @@ def test_a_slow_sink_stops_the_source_with_flat_memory_and_times_that_say_where(
 
 def test_a_program_that_does_not_read_its_results_stops_the_source(tmp_path: Path) -> None:
     read = Tracks(tmp_path / "read")
-    env = live_jobs.environment(parallelism=1, tamias__collect__buffer_size="1 mb")
+    env = live_jobs.environment(parallelism=1, ekorn__collect__buffer_size="1 mb")
     source = DataGeneratorSource(lambda n: read((n, bytes(2_000))), 100_000, RateLimiterStrategy.per_second(20_000))
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
     with on_process_engine(continuous=True), numbers.execute_and_collect() as records:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tamias.testing.process_engine import on_process_engine
+from ekorn.testing.process_engine import on_process_engine
 from tests.spark import continuous_jobs
 
 pytestmark = pytest.mark.long

@@ -12,21 +12,21 @@ from typing import Any
 
 import pytest
 
-from tamias.clock import ManualClock
-from tamias.common import WatermarkStrategy
-from tamias.datastream.functions import KeyedProcessFunction
-from tamias.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
-from tamias.graph.addresses import SubtaskId
-from tamias.operators.epoch import Ack, EpochOrder, OutputPart
-from tamias.slot.event_reports import Reports
-from tamias.slot.host import SlotHost
-from tamias.slot.link import Link
-from tamias.slot.mailbox import Desk, Mailbox
-from tamias.slot.slot_events import EpochAcknowledged, OutputLeft
-from tamias.slot.task_messages import Carries
-from tamias.slot.turn import Turn
-from tamias.subtask.wire.frames import EPOCH, RECORDS, WATERMARK, Blob
-from tamias.types.by_value import dumps
+from ekorn.clock import ManualClock
+from ekorn.common import WatermarkStrategy
+from ekorn.datastream.functions import KeyedProcessFunction
+from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
+from ekorn.graph.addresses import SubtaskId
+from ekorn.operators.epoch import Ack, EpochOrder, OutputPart
+from ekorn.slot.event_reports import Reports
+from ekorn.slot.host import SlotHost
+from ekorn.slot.link import Link
+from ekorn.slot.mailbox import Desk, Mailbox
+from ekorn.slot.slot_events import EpochAcknowledged, OutputLeft
+from ekorn.slot.task_messages import Carries
+from ekorn.slot.turn import Turn
+from ekorn.subtask.wire.frames import EPOCH, RECORDS, WATERMARK, Blob
+from ekorn.types.by_value import dumps
 from tests.live_jobs import until
 from tests.slot.small_job import deployment, graph
 

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tamias.engine.slots.link_certificate import made_by_command, made_by_package
-from tamias.errors import DeploymentError
-from tamias.slot.encryption import CalledSide, CallingSide, Certificate, EncryptedAddress, EncryptedSocket
-from tamias.slot.link import Link, accept, connect, listen
-from tamias.slot.listener import Listener
+from ekorn.engine.slots.link_certificate import made_by_command, made_by_package
+from ekorn.errors import DeploymentError
+from ekorn.slot.encryption import CalledSide, CallingSide, Certificate, EncryptedAddress, EncryptedSocket
+from ekorn.slot.link import Link, accept, connect, listen
+from ekorn.slot.listener import Listener
 from tests.live_jobs import until
 
 SECRET = b"s" * 32
@@ -177,7 +177,7 @@ def test_a_recorded_conversation_shows_no_message(door: Door) -> None:
     other.send(CANARY * 1000)
     assert link.receive() == CANARY * 1000
     assert len(middle.seen) > 1000 * len(CANARY)
-    assert CANARY not in middle.seen and b"tamias" not in middle.seen
+    assert CANARY not in middle.seen and b"ekorn" not in middle.seen
 
 
 def test_someone_on_the_path_with_another_certificate_is_refused(door: Door) -> None:
@@ -186,7 +186,7 @@ def test_someone_on_the_path_with_another_certificate_is_refused(door: Door) -> 
     impostor = Impostor(door.address, own)
     with pytest.raises((DeploymentError, EOFError), match=r"the proof|closed"):
         connect(impostor.address, SECRET)
-    assert impostor.seen.startswith(b"tamias/2"), "he has read the proofs that he passed on"
+    assert impostor.seen.startswith(b"ekorn/2"), "he has read the proofs that he passed on"
     link = connect(door.address, SECRET)
     link.send(b"mine")
     assert door.admitted().receive() == b"mine" and len(door.links) == 1
@@ -203,7 +203,7 @@ def test_the_same_certificate_lets_a_relay_in_the_middle_pass(door: Door, certif
 def test_a_plain_peer_is_refused(door: Door) -> None:
     with pytest.raises((OSError, EOFError)):  # both sides wait for the other's first words
         connect((door.address.host, door.address.port), SECRET, timeout_s=0.2)
-    for said in (b"tamias/2" + b"c" * 64, b"c" * 32, bytes(range(256)) * 100):
+    for said in (b"ekorn/2" + b"c" * 64, b"c" * 32, bytes(range(256)) * 100):
         with socket.create_connection((door.address.host, door.address.port), timeout=30) as stranger:
             stranger.sendall(said)
             heard = b""
@@ -212,7 +212,7 @@ def test_a_plain_peer_is_refused(door: Door) -> None:
                     heard += part
             except ConnectionResetError:
                 pass  # refused before all of it was read
-            assert b"tamias" not in heard
+            assert b"ekorn" not in heard
     assert door.links == []
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common import Configuration, RuntimeExecutionMode
-from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from tamias.slot.garbage import GarbageWatch
-from tamias.testing.process_engine import on_process_engine
+from ekorn.common import Configuration, RuntimeExecutionMode
+from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from ekorn.slot.garbage import GarbageWatch
+from ekorn.testing.process_engine import on_process_engine
 
 MB = 1 << 20
 
@@ -71,7 +71,7 @@ def test_growth_is_counted_from_the_least_memory_since_the_last_collection():
 
 GROWING = """
 import gc, threading, time, weakref
-from tamias.slot.garbage import collect_by_growth
+from ekorn.slot.garbage import collect_by_growth
 
 class Cycle:
     def __init__(self):
@@ -97,7 +97,7 @@ def test_garbage_that_makes_the_process_grow_is_collected_though_pythons_collect
 
 STEADY = """
 import gc, threading, time
-from tamias.slot.garbage import collect_by_growth
+from ekorn.slot.garbage import collect_by_growth
 
 collections = 0
 
@@ -125,7 +125,7 @@ def test_memory_that_stays_in_use_is_not_collected_again_and_again() -> None:
 
 BETWEEN_REQUESTS = """
 import gc
-from tamias.slot.garbage import ProcessGarbage
+from ekorn.slot.garbage import ProcessGarbage
 
 gc.disable()
 collected = []

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from tamias.clock import SystemClock
-from tamias.datastream.functions import MapFunction
-from tamias.errors import SlotLostError, UserFunctionError
-from tamias.graph.addresses import SubtaskId
-from tamias.graph.job_graph import CachedFile
-from tamias.operators.epoch import Ack, EpochOrder, SavepointOrder
-from tamias.slot.host import SlotHost
-from tamias.slot.slot_events import SnapshotNotWritten, SnapshotWritten
-from tamias.slot.snapshot_writer import SnapshotWriter
-from tamias.state.snapshots import RestorePlan
+from ekorn.clock import SystemClock
+from ekorn.datastream.functions import MapFunction
+from ekorn.errors import SlotLostError, UserFunctionError
+from ekorn.graph.addresses import SubtaskId
+from ekorn.graph.job_graph import CachedFile
+from ekorn.operators.epoch import Ack, EpochOrder, SavepointOrder
+from ekorn.slot.host import SlotHost
+from ekorn.slot.slot_events import SnapshotNotWritten, SnapshotWritten
+from ekorn.slot.snapshot_writer import SnapshotWriter
+from ekorn.state.snapshots import RestorePlan
 from tests.slot.small_job import SOURCE, SUM, deployment, graph, summing
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tamias.errors import DeploymentError
-from tamias.slot.link import Link, MessageDigests, accept, connect, listen
-from tamias.slot.listener import Listener
+from ekorn.errors import DeploymentError
+from ekorn.slot.link import Link, MessageDigests, accept, connect, listen
+from ekorn.slot.listener import Listener
 from tests.live_jobs import PickleBomb, until
 
 SECRET = b"s" * 32
@@ -121,7 +121,7 @@ def test_silent_strangers_do_not_block_other_peers(door: Door) -> None:
 def test_a_handshake_has_one_deadline_however_slowly_the_peer_sends() -> None:
     ours, theirs = socket.socketpair()
     ended = threading.Event()
-    words = b"tamias/2" + bytes(32)  # the first words of a handshake
+    words = b"ekorn/2" + bytes(32)  # the first words of a handshake
     sent = 0
 
     def drip() -> None:
@@ -158,7 +158,7 @@ class Crowded:
                 return
             self.connections += 1
             if self.connections <= self._pushed_out:
-                sock.sendall(b"tamias/2" + b"c" * 32)
+                sock.sendall(b"ekorn/2" + b"c" * 32)
                 sock.recv(1)
                 sock.close()
             else:
@@ -419,7 +419,7 @@ def test_a_listener_of_another_kind_is_refused_with_its_greeting() -> None:
         sock.sendall(b"HTTP/1.1 400 Bad Request\r\n" + b" " * 100)
 
     threading.Thread(target=greet, daemon=True).start()
-    with pytest.raises(DeploymentError, match=r"not a tamias slot .* its greeting was b'HTTP/1\.1'"):
+    with pytest.raises(DeploymentError, match=r"not an ekorn slot .* its greeting was b'HTTP/1\.1'"):
         connect(server.getsockname(), SECRET)
     server.close()
 

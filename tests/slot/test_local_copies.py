@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-import tamias
-from tamias.clock import SystemClock
-from tamias.config.checkpoint_settings import LocalCopySettings
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.graph.addresses import SubtaskId
-from tamias.operators.epoch import Ack, EpochOrder
-from tamias.slot.deployment import Deployment
-from tamias.slot.host import SlotHost
-from tamias.slot.local_copies import LocalCopies
-from tamias.state.snapshots import (
+import ekorn
+from ekorn.clock import SystemClock
+from ekorn.config.checkpoint_settings import LocalCopySettings
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.graph.addresses import SubtaskId
+from ekorn.operators.epoch import Ack, EpochOrder
+from ekorn.slot.deployment import Deployment
+from ekorn.slot.host import SlotHost
+from ekorn.slot.local_copies import LocalCopies
+from ekorn.state.snapshots import (
     KeyedFiles,
     OperatorRestore,
     OperatorSnapshot,
@@ -29,8 +29,8 @@ from tamias.state.snapshots import (
     SubtaskRestore,
     SubtaskSnapshot,
 )
-from tamias.state.state_files import read_state, write_state
-from tamias.storage.local import LocalFiles
+from ekorn.state.state_files import read_state, write_state
+from ekorn.storage.local import LocalFiles
 
 JOB = "ab" * 16
 BOTH = {"write": True, "read": True}
@@ -90,7 +90,7 @@ def test_a_damaged_copy_is_skipped_silently(tmp_path, remote, damage, caplog):
     writing = copies(tmp_path)
     file = write_state(writing.copying(remote), "shared/1-a", random.Random(1).randbytes(100), 0)
     write_state(writing.copying(remote), "shared/1-b", random.Random(2).randbytes(100), 0)
-    path = tmp_path / "local" / f"tamias-local-{JOB}" / "slot-0" / "shared" / "1-a"
+    path = tmp_path / "local" / f"ekorn-local-{JOB}" / "slot-0" / "shared" / "1-a"
     data = bytearray(path.read_bytes())
     if damage == "gone":
         path.unlink()
@@ -106,7 +106,7 @@ def test_a_damaged_copy_is_skipped_silently(tmp_path, remote, damage, caplog):
     reading = copies(tmp_path)
     assert read_state(reading.reading(remote, plan(file)), file) == random.Random(1).randbytes(100)
     assert remote.reads == ["shared/1-a"] and reading.used == 0
-    assert not [record for record in caplog.records if record.name == "tamias.slot.local_copies"]
+    assert not [record for record in caplog.records if record.name == "ekorn.slot.local_copies"]
 
 
 def test_a_completed_checkpoint_takes_the_place_of_older_copies(tmp_path, remote):
@@ -218,7 +218,7 @@ def test_a_restarted_slot_reads_its_state_from_its_own_disk(tmp_path):
 
 
 def job_folder(tmp_path):
-    return tmp_path / "local" / f"tamias-local-{JOB}"
+    return tmp_path / "local" / f"ekorn-local-{JOB}"
 
 
 @pytest.fixture
@@ -286,7 +286,7 @@ def test_a_folder_that_others_may_enter_is_not_used(tmp_path, remote, caplog):
     (job_folder(tmp_path) / "slot-0" / "shared" / "1-b").write_text("")
     job_folder(tmp_path).chmod(0o777)
     use_and_remove(tmp_path, remote)
-    assert files_below(tmp_path / "local") == [f"tamias-local-{JOB}/slot-0/shared/1-b"]
+    assert files_below(tmp_path / "local") == [f"ekorn-local-{JOB}/slot-0/shared/1-b"]
     assert "goes on without local copies" in caplog.text and "its mode is 777" in caplog.text
 
 
@@ -315,7 +315,7 @@ def test_a_folder_of_another_user_is_not_used(tmp_path, remote, whose, caplog):
     job_folder(tmp_path).chmod(0o700)
     os.chown(job_folder(tmp_path) / whose, 65534, 65534)
     use_and_remove(tmp_path, remote)
-    assert files_below(tmp_path / "local") == [f"tamias-local-{JOB}/slot-0/shared/1-b"]
+    assert files_below(tmp_path / "local") == [f"ekorn-local-{JOB}/slot-0/shared/1-b"]
     assert "goes on without local copies" in caplog.text and "user 65534 owns it" in caplog.text
 
 
@@ -323,8 +323,8 @@ AS_ANOTHER_USER = """
 import os, sys
 root, job, source = sys.argv[1:]
 sys.path[:0] = [source]
-from tamias.config.checkpoint_settings import LocalCopySettings
-from tamias.slot.local_copies import LocalCopies
+from ekorn.config.checkpoint_settings import LocalCopySettings
+from ekorn.slot.local_copies import LocalCopies
 os.setgid(65534)
 os.setuid(65534)
 local = LocalCopies(LocalCopySettings(write=True, read=True, directories=(root,)), job, 0)
@@ -339,7 +339,7 @@ local.remove()
 def test_two_users_with_one_job_id_do_not_touch_each_others_copies(remote, caplog):
     with tempfile.TemporaryDirectory() as shared:
         os.chmod(shared, 0o1777)
-        source = str(Path(tamias.__file__).parents[1])
+        source = str(Path(ekorn.__file__).parents[1])
         command = [sys.executable, "-c", AS_ANOTHER_USER, shared, JOB, source]
 
         def theirs():
@@ -347,7 +347,7 @@ def test_two_users_with_one_job_id_do_not_touch_each_others_copies(remote, caplo
 
         made = theirs()
         assert made.stdout.splitlines()[-1].endswith("1-a 600 65534"), made
-        assert f"tamias-local-{JOB} 700 65534" in made.stdout and os.listdir(shared) == []
+        assert f"ekorn-local-{JOB} 700 65534" in made.stdout and os.listdir(shared) == []
         mine = LocalCopies(LocalCopySettings(directories=(shared,), **BOTH), JOB, 0)
         write_state(mine.copying(remote), "shared/1-a", b"state", 0)
         assert "goes on without local copies" in theirs().stderr

@@ -14,26 +14,26 @@ from typing import Any
 
 import pytest
 
-from tamias.clock import SystemClock
-from tamias.common import Configuration, WatermarkStrategy
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.datastream.functions import MapFunction
-from tamias.errors import SlotLostError
-from tamias.graph.addresses import SubtaskId
-from tamias.operators.epoch import EpochOrder
-from tamias.slot.deployment_codec import encode_deployment
-from tamias.slot.event_reports import Reports
-from tamias.slot.host import SlotHost
-from tamias.slot.link import Link, connect
-from tamias.slot.mailbox import Desk, Mailbox, buffer_timeout_s
-from tamias.slot.messages import CloseSubtasks, Deploy, Discard, OrderEpoch, Subscribe
-from tamias.slot.slot_config import SlotConfig
-from tamias.slot.slot_events import EpochAcknowledged, OutputLeft, SlotActivity, SnapshotWritten, SubtaskFailed
-from tamias.slot.slot_server import SlotServer
-from tamias.slot.task_messages import FAILED, Attach, Carries
-from tamias.slot.turn import Turn
-from tamias.subtask.wire.frames import EPOCH, RECORDS, WATERMARK, Blob
-from tamias.types.by_value import dumps
+from ekorn.clock import SystemClock
+from ekorn.common import Configuration, WatermarkStrategy
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.functions import MapFunction
+from ekorn.errors import SlotLostError
+from ekorn.graph.addresses import SubtaskId
+from ekorn.operators.epoch import EpochOrder
+from ekorn.slot.deployment_codec import encode_deployment
+from ekorn.slot.event_reports import Reports
+from ekorn.slot.host import SlotHost
+from ekorn.slot.link import Link, connect
+from ekorn.slot.mailbox import Desk, Mailbox, buffer_timeout_s
+from ekorn.slot.messages import CloseSubtasks, Deploy, Discard, OrderEpoch, Subscribe
+from ekorn.slot.slot_config import SlotConfig
+from ekorn.slot.slot_events import EpochAcknowledged, OutputLeft, SlotActivity, SnapshotWritten, SubtaskFailed
+from ekorn.slot.slot_server import SlotServer
+from ekorn.slot.task_messages import FAILED, Attach, Carries
+from ekorn.slot.turn import Turn
+from ekorn.subtask.wire.frames import EPOCH, RECORDS, WATERMARK, Blob
+from ekorn.types.by_value import dumps
 from tests.live_jobs import Tracks, comes_to_rest, until
 from tests.slot.small_job import SOURCE, SUM, deployment, graph, summing
 
@@ -403,7 +403,7 @@ def test_blobs_that_wait_for_a_mark_go_to_disk_beyond_the_bound(tmp_path: Path) 
     limit_bytes, sizes = 100_000, [60_000, 60_000, 60_000]
 
     def draw(env: Any) -> None:
-        env.configure(Configuration().set_string("tamias.exchange.slot-memory", f"{limit_bytes} b"))
+        env.configure(Configuration().set_string("ekorn.exchange.slot-memory", f"{limit_bytes} b"))
         env.from_sequence(0, 9).rebalance().map(len).print()
 
     of = deployment(graph(draw, parallelism=2, checkpoints=True), continuous=True)

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from tamias.slot.link import Link, connect
-from tamias.slot.listener import Listener
-from tamias.slot.pipelined_link import PipelinedLink
+from ekorn.slot.link import Link, connect
+from ekorn.slot.listener import Listener
+from ekorn.slot.pipelined_link import PipelinedLink
 
 SECRET = b"a secret of this test"
 

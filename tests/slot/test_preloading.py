@@ -13,25 +13,25 @@ from pathlib import Path
 
 import pytest
 
-from tamias.clock import ManualClock, SystemClock
-from tamias.errors import CorruptFileError
-from tamias.graph.addresses import SubtaskId
-from tamias.keygroups import KeyGroupRange, key_group_range
-from tamias.operators.epoch import EpochOrder
-from tamias.slot.deployment_codec import call_in_slots, do_not_call_in_slots, encode_classes, encode_deployment
-from tamias.slot.host import SlotHost
-from tamias.slot.link import Link, connect
-from tamias.slot.messages import Deploy, Preload, Request
-from tamias.slot.preload_breaks import Breaks, free_memory_share
-from tamias.slot.preloading import PreloadedState, PreloadPlan, preload_plans
-from tamias.slot.slot_config import SlotConfig
-from tamias.slot.slot_events import SnapshotWritten
-from tamias.slot.slot_server import SlotServer
-from tamias.state.restored_tables import read_tables
-from tamias.state.snapshots import KeyedFiles, OperatorRestore, RestorePlan, StateFile, SubtaskRestore
-from tamias.storage.file_store import open_files
-from tamias.subtask.wire.frames import Blob
-from tamias.types.by_value import dumps
+from ekorn.clock import ManualClock, SystemClock
+from ekorn.errors import CorruptFileError
+from ekorn.graph.addresses import SubtaskId
+from ekorn.keygroups import KeyGroupRange, key_group_range
+from ekorn.operators.epoch import EpochOrder
+from ekorn.slot.deployment_codec import call_in_slots, do_not_call_in_slots, encode_classes, encode_deployment
+from ekorn.slot.host import SlotHost
+from ekorn.slot.link import Link, connect
+from ekorn.slot.messages import Deploy, Preload, Request
+from ekorn.slot.preload_breaks import Breaks, free_memory_share
+from ekorn.slot.preloading import PreloadedState, PreloadPlan, preload_plans
+from ekorn.slot.slot_config import SlotConfig
+from ekorn.slot.slot_events import SnapshotWritten
+from ekorn.slot.slot_server import SlotServer
+from ekorn.state.restored_tables import read_tables
+from ekorn.state.snapshots import KeyedFiles, OperatorRestore, RestorePlan, StateFile, SubtaskRestore
+from ekorn.storage.file_store import open_files
+from ekorn.subtask.wire.frames import Blob
+from ekorn.types.by_value import dumps
 from tests.slot.small_job import SOURCE, SUM, deployment, graph, summing
 
 ALL = KeyGroupRange(0, 127)
@@ -273,7 +273,7 @@ def test_deployment_finds_the_classes_that_came_before_it(monkeypatch: pytest.Mo
     sent = pickle.dumps((encode_classes(), encode_deployment(deployment(graph(summing)))))
     slot = (
         "import pickle, sys, __main__\n"
-        "from tamias.slot.deployment_codec import decode_classes, decode_deployment\n"
+        "from ekorn.slot.deployment_codec import decode_classes, decode_deployment\n"
         "classes, program = pickle.loads(sys.stdin.buffer.read())\n"
         "decode_classes(classes)\n"
         "early = __main__.Point\n"

@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from tamias.engine.slots.link_certificate import made_by_package
-from tamias.graph.addresses import SubtaskId
-from tamias.slot.link import Link, connect
-from tamias.slot.listener import Listener
-from tamias.slot.query_connection import QueryConnection
-from tamias.slot.state_look_ups import Found, StateQuery
-from tamias.slot.task_messages import ACK
-from tamias.slot.turn import Turn
-from tamias.types.by_value import dumps
+from ekorn.engine.slots.link_certificate import made_by_package
+from ekorn.graph.addresses import SubtaskId
+from ekorn.slot.link import Link, connect
+from ekorn.slot.listener import Listener
+from ekorn.slot.query_connection import QueryConnection
+from ekorn.slot.state_look_ups import Found, StateQuery
+from ekorn.slot.task_messages import ACK
+from ekorn.slot.turn import Turn
+from ekorn.types.by_value import dumps
 
 CHECKPOINT: Any = "the key group of a checkpoint"
 

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from tamias.slot.recent_log import RecentLog, RecentOutput
+from ekorn.slot.recent_log import RecentLog, RecentOutput
 
 
 @pytest.fixture

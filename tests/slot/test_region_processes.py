@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common import JobStatus
-from tamias.datastream.functions import MapFunction
-from tamias.testing.process_engine import on_process_engine
+from ekorn.common import JobStatus
+from ekorn.datastream.functions import MapFunction
+from ekorn.testing.process_engine import on_process_engine
 from tests.live_jobs import until
 from tests.slot.summing_job import environment
 from tests.spark import apart, tally

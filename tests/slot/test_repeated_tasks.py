@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tamias.operators.epoch import EpochOrder
-from tamias.slot.deployment_codec import encode_deployment
-from tamias.slot.link import Link, connect
-from tamias.slot.messages import Deploy
-from tamias.slot.slot_config import SlotConfig
-from tamias.slot.slot_server import SlotServer
-from tamias.slot.task_messages import ACK, FAILED, RunEpoch
-from tamias.types.by_value import dumps
+from ekorn.operators.epoch import EpochOrder
+from ekorn.slot.deployment_codec import encode_deployment
+from ekorn.slot.link import Link, connect
+from ekorn.slot.messages import Deploy
+from ekorn.slot.slot_config import SlotConfig
+from ekorn.slot.slot_server import SlotServer
+from ekorn.slot.task_messages import ACK, FAILED, RunEpoch
+from ekorn.types.by_value import dumps
 from tests.slot.small_job import SOURCE, SUM, deployment, graph, summing
 
 SECRET = b"s" * 32

@@ -7,11 +7,11 @@ import threading
 
 import pytest
 
-from tamias.engine.slots.event_queue import EventQueue
-from tamias.graph.addresses import SubtaskId
-from tamias.operators.epoch import Ack, OutputPart
-from tamias.slot.event_reports import Reports
-from tamias.slot.slot_events import EpochAcknowledged, OutputLeft, SubtaskFailed
+from ekorn.engine.slots.event_queue import EventQueue
+from ekorn.graph.addresses import SubtaskId
+from ekorn.operators.epoch import Ack, OutputPart
+from ekorn.slot.event_reports import Reports
+from ekorn.slot.slot_events import EpochAcknowledged, OutputLeft, SubtaskFailed
 
 
 def output(size_bytes: int) -> OutputLeft:

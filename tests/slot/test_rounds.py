@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tamias.clock import ManualClock
-from tamias.slot.rounds import Rounds
-from tamias.slot.turn import Turn
+from ekorn.clock import ManualClock
+from ekorn.slot.rounds import Rounds
+from ekorn.slot.turn import Turn
 
 NEVER = float("inf")
 

@@ -17,21 +17,21 @@ from typing import Any
 
 import pytest
 
-from tamias.datastream.functions import MapFunction
-from tamias.errors import DamagedBlob, DeploymentError, SlotLostError
-from tamias.functions.checkpointed import CheckpointListener
-from tamias.graph.addresses import SubtaskId
-from tamias.graph.job_graph import CachedFile
-from tamias.operators.epoch import Ack, EpochOrder
-from tamias.slot.deployment_codec import call_in_slots, decode_deployment, do_not_call_in_slots, encode_deployment
-from tamias.slot.garbage import SlotGarbage
-from tamias.slot.link import Link, connect
-from tamias.slot.messages import Aborted, CloseSubtasks, Completed, Deploy, Discard, Exit, KeepFile, Subscribe
-from tamias.slot.slot_config import SlotConfig
-from tamias.slot.slot_events import SlotActivity, SnapshotWritten
-from tamias.slot.slot_server import SlotServer
-from tamias.slot.task_messages import ACK, FAILED, RunEpoch
-from tamias.types.by_value import dumps
+from ekorn.datastream.functions import MapFunction
+from ekorn.errors import DamagedBlob, DeploymentError, SlotLostError
+from ekorn.functions.checkpointed import CheckpointListener
+from ekorn.graph.addresses import SubtaskId
+from ekorn.graph.job_graph import CachedFile
+from ekorn.operators.epoch import Ack, EpochOrder
+from ekorn.slot.deployment_codec import call_in_slots, decode_deployment, do_not_call_in_slots, encode_deployment
+from ekorn.slot.garbage import SlotGarbage
+from ekorn.slot.link import Link, connect
+from ekorn.slot.messages import Aborted, CloseSubtasks, Completed, Deploy, Discard, Exit, KeepFile, Subscribe
+from ekorn.slot.slot_config import SlotConfig
+from ekorn.slot.slot_events import SlotActivity, SnapshotWritten
+from ekorn.slot.slot_server import SlotServer
+from ekorn.slot.task_messages import ACK, FAILED, RunEpoch
+from ekorn.types.by_value import dumps
 from tests.slot.small_job import SOURCE, SUM, deployment, graph, summing
 
 SECRET = b"s" * 32

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common.job_status import JobStatus
-from tamias.errors import ConfigurationError
-from tamias.testing.local_run import on_local_engine
-from tamias.testing.process_engine import on_process_engine
+from ekorn.common.job_status import JobStatus
+from ekorn.errors import ConfigurationError
+from ekorn.testing.local_run import on_local_engine
+from ekorn.testing.process_engine import on_process_engine
 from tests.live_jobs import Held, is_running, until
 from tests.slot.summing_job import EXPECTED_TOTALS, RECORDS, environment, sums, totals
 
@@ -74,7 +74,7 @@ def test_slots_end_with_their_driver(registering: bool) -> None:
     program = f"""
         import time
         from tests.slot.summing_job import environment, sums
-        from tamias.testing.process_engine import on_process_engine
+        from ekorn.testing.process_engine import on_process_engine
         with on_process_engine(registering={registering}):
             env = environment()
             sums(env, per_second=100).filter(lambda v: False).print()

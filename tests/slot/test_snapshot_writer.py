@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-from tamias.clock import ManualClock
-from tamias.config.checkpoint_settings import LocalCopySettings
-from tamias.errors import UserFunctionError
-from tamias.graph.addresses import SubtaskId
-from tamias.operators.environment import SubtaskEnvironment
-from tamias.operators.epoch import SavepointOrder
-from tamias.slot.deployment import Deployment
-from tamias.slot.local_copies import LocalCopies
-from tamias.slot.slot_events import SnapshotNotWritten, SnapshotWritten
-from tamias.slot.snapshot_writer import SnapshotWriter
-from tamias.state.canonical_format import PAYLOAD_BYTES
-from tamias.state.keyed_backend import SnapshotTarget
-from tamias.state.snapshots import OperatorSnapshot, StateFile, SubtaskSnapshot
-from tamias.subtask.capture import CapturedSubtask, Declined
+from ekorn.clock import ManualClock
+from ekorn.config.checkpoint_settings import LocalCopySettings
+from ekorn.errors import UserFunctionError
+from ekorn.graph.addresses import SubtaskId
+from ekorn.operators.environment import SubtaskEnvironment
+from ekorn.operators.epoch import SavepointOrder
+from ekorn.slot.deployment import Deployment
+from ekorn.slot.local_copies import LocalCopies
+from ekorn.slot.slot_events import SnapshotNotWritten, SnapshotWritten
+from ekorn.slot.snapshot_writer import SnapshotWriter
+from ekorn.state.canonical_format import PAYLOAD_BYTES
+from ekorn.state.keyed_backend import SnapshotTarget
+from ekorn.state.snapshots import OperatorSnapshot, StateFile, SubtaskSnapshot
+from ekorn.subtask.capture import CapturedSubtask, Declined
 from tests.slot.small_job import deployment, graph, summing
 
 GRAPH = graph(summing)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tamias.errors import SpoolError
-from tamias.slot.spool import Spool, SpoolMemory
-from tamias.slot.waiting_blobs import WaitingBlobs
-from tamias.subtask.wire.frames import RECORDS, Blob, in_order
-from tamias.types.by_value import dumps
+from ekorn.errors import SpoolError
+from ekorn.slot.spool import Spool, SpoolMemory
+from ekorn.slot.waiting_blobs import WaitingBlobs
+from ekorn.subtask.wire.frames import RECORDS, Blob, in_order
+from ekorn.types.by_value import dumps
 from tests.live_jobs import open_files
 
 
@@ -74,7 +74,7 @@ def test_a_folder_that_cannot_be_written_is_an_error_that_says_what_to_do() -> N
     spool = Spool(memory_of(100), no_room)
     spool.add(b"x" * 100)
     with pytest.raises(
-        SpoolError, match=r"100 bytes of messages.*200 bytes.*No space left.*tamias.exchange.slot-memory"
+        SpoolError, match=r"100 bytes of messages.*200 bytes.*No space left.*ekorn.exchange.slot-memory"
     ):
         spool.add(b"x" * 200)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from tamias.graph.addresses import SubtaskId
-from tamias.slot.stack_sampling import SamplingPlan, sample_stacks
+from ekorn.graph.addresses import SubtaskId
+from ekorn.slot.stack_sampling import SamplingPlan, sample_stacks
 
 SUBTASK = SubtaskId(1, 0)
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tamias.clock import SystemClock
-from tamias.common import Time, WatermarkStrategy
-from tamias.datastream import AsyncDataStream
-from tamias.datastream.functions import (
+from ekorn.clock import SystemClock
+from ekorn.common import Time, WatermarkStrategy
+from ekorn.datastream import AsyncDataStream
+from ekorn.datastream.functions import (
     AllWindowFunction,
     AsyncFunction,
     BroadcastProcessFunction,
@@ -19,18 +19,18 @@ from tamias.datastream.functions import (
     ProcessJoinFunction,
     ProcessWindowFunction,
 )
-from tamias.datastream.state import MapStateDescriptor
-from tamias.datastream.window import (
+from ekorn.datastream.state import MapStateDescriptor
+from ekorn.datastream.window import (
     CountEvictor,
     CountTrigger,
     EventTimeSessionWindows,
     GlobalWindows,
     TumblingEventTimeWindows,
 )
-from tamias.graph.addresses import SubtaskId
-from tamias.operators.epoch import EpochOrder
-from tamias.slot.host import SlotHost
-from tamias.subtask.wire.frames import Blob
+from ekorn.graph.addresses import SubtaskId
+from ekorn.operators.epoch import EpochOrder
+from ekorn.slot.host import SlotHost
+from ekorn.subtask.wire.frames import Blob
 from tests.slot.small_job import deployment, graph
 
 LARGEST_BLOB = 16 << 20

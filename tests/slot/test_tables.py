@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.engine.spark.task_side.table_access import TableAccess
-from tamias.errors import SlotLostError
-from tamias.slot.link import connect
-from tamias.slot.messages import Done
-from tamias.slot.slot_config import SlotConfig
-from tamias.slot.slot_server import SlotServer
-from tamias.slot.tables.partitions import ELEMENTS_PER_PART
-from tamias.slot.tables.table_host import TableHost
-from tamias.slot.tables.table_messages import (
+from ekorn.engine.spark.task_side.table_access import TableAccess
+from ekorn.errors import SlotLostError
+from ekorn.slot.link import connect
+from ekorn.slot.messages import Done
+from ekorn.slot.slot_config import SlotConfig
+from ekorn.slot.slot_server import SlotServer
+from ekorn.slot.tables.partitions import ELEMENTS_PER_PART
+from ekorn.slot.tables.table_host import TableHost
+from ekorn.slot.tables.table_messages import (
     BeginTables,
     CommitTables,
     Fence,
@@ -30,7 +30,7 @@ from tamias.slot.tables.table_messages import (
     TablePartition,
     WriteTable,
 )
-from tamias.types.by_value import dumps
+from ekorn.types.by_value import dumps
 
 SECRET = b"s" * 32
 KINDS = (TableKind.SOLUTION, TableKind.INDEX, TableKind.BAG)

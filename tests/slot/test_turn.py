@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from tamias.slot.turn import Turn
+from ekorn.slot.turn import Turn
 
 
 def test_a_request_gets_the_turn_although_the_mailbox_takes_it_again_and_again() -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tamias.checkpoint.restore_point import resolve
-from tamias.common import Duration, JobStatus
-from tamias.program.job_client import JobClient
-from tamias.testing.process_engine import on_process_engine
+from ekorn.checkpoint.restore_point import resolve
+from ekorn.common import Duration, JobStatus
+from ekorn.program.job_client import JobClient
+from ekorn.testing.process_engine import on_process_engine
 from tests.live_jobs import until
 from tests.spark import tally
 

@@ -10,11 +10,11 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from tamias.common import Encoder, RestartStrategies, Types, WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.datastream.connectors.file_system import FileSink
-from tamias.functions.sink_contract import SinkFunction
+from ekorn.common import Encoder, RestartStrategies, Types, WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.connectors.file_system import FileSink
+from ekorn.functions.sink_contract import SinkFunction
 from tests.spark.checkpointed import checkpointed_environment
 from tests.spark.tally import Tally, record
 

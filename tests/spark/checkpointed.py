@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tamias.common import Configuration
-from tamias.common.restart_strategy import RestartStrategies
-from tamias.datastream import ExternalizedCheckpointRetention, StreamExecutionEnvironment
+from ekorn.common import Configuration
+from ekorn.common.restart_strategy import RestartStrategies
+from ekorn.datastream import ExternalizedCheckpointRetention, StreamExecutionEnvironment
 
 
 def checkpointed_environment(
@@ -15,7 +15,7 @@ def checkpointed_environment(
     """Create an environment with checkpoints in `folder/checkpoints`, which starts from `restore` if it is given."""
     configuration = Configuration()
     configuration.set_string("state.backend.type", backend)
-    configuration.set_string("tamias.execution", execution)
+    configuration.set_string("ekorn.execution", execution)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(parallelism)
     env.enable_checkpointing(interval_ms)

@@ -18,11 +18,11 @@ from tests.spark.standalone_cluster import Cluster
 PROGRAM = """
 import os, signal, sys, time
 from collections import Counter
-from tamias.common import Configuration, Types, WatermarkStrategy
-from tamias.common.restart_strategy import RestartStrategies
-from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.datastream.state import ValueStateDescriptor
+from ekorn.common import Configuration, Types, WatermarkStrategy
+from ekorn.common.restart_strategy import RestartStrategies
+from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.state import ValueStateDescriptor
 
 class Count(KeyedProcessFunction):
     def open(self, runtime_context):
@@ -47,7 +47,7 @@ for setting in settings:
     conf.set_string(*setting.split("=", 1))
 env = StreamExecutionEnvironment.get_execution_environment(conf)
 # Continuously every subtask holds a core of four.
-env.set_parallelism(2 if conf.get_string("tamias.execution", "") == "continuous" else 3)
+env.set_parallelism(2 if conf.get_string("ekorn.execution", "") == "continuous" else 3)
 env.enable_checkpointing(300)
 env.get_checkpoint_config().set_checkpoint_storage_dir(folder)
 env.set_restart_strategy(RestartStrategies.fixed_delay_restart(10, 200))

@@ -16,9 +16,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tamias.common import Duration, JobStatus, Time, Types, WatermarkStrategy
-from tamias.common.accumulators import IntCounter
-from tamias.datastream import (
+from ekorn.common import Duration, JobStatus, Time, Types, WatermarkStrategy
+from ekorn.common.accumulators import IntCounter
+from ekorn.datastream import (
     AsyncDataStream,
     CheckpointedFunction,
     CheckpointingMode,
@@ -26,12 +26,12 @@ from tamias.datastream import (
     KeyedProcessFunction,
     StreamExecutionEnvironment,
 )
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.datastream.functions import AsyncFunction, MapFunction, SourceFunction
-from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from tamias.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
-from tamias.functions.watermark_strategy import BoundedOutOfOrdernessWatermarks, WatermarkOutput
-from tamias.program.job_client import JobClient
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.functions import AsyncFunction, MapFunction, SourceFunction
+from ekorn.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
+from ekorn.functions.watermark_strategy import BoundedOutOfOrdernessWatermarks, WatermarkOutput
+from ekorn.program.job_client import JobClient
 from tests import live_jobs
 from tests.live_jobs import Held, Tracks, comes_to_rest, generated, until
 from tests.spark import tally
@@ -41,7 +41,7 @@ Found = dict[str, Any]
 
 def environment(folder: Path | None, parallelism: int, interval_ms: int = 100, **keys: Any) -> Any:
     directory = None if folder is None else folder / "checkpoints"
-    keys = {"tamias__execution": "continuous", **keys}
+    keys = {"ekorn__execution": "continuous", **keys}
     return live_jobs.environment(directory, parallelism=parallelism, interval_ms=interval_ms, restarts=10, **keys)
 
 
@@ -313,7 +313,7 @@ class Wait(MapFunction):
 
 def ahead(folder: Path, mode: CheckpointingMode) -> Found:
     """Kill a slot while the marks of one channel are behind a full queue, and others ahead of them; sum the counts."""
-    env = environment(folder, 2, tamias__exchange__slot_memory="16 kb")
+    env = environment(folder, 2, ekorn__exchange__slot_memory="16 kb")
     env.get_checkpoint_config().set_checkpointing_mode(mode)
     held_up, held = folder / "slow", Held(folder, QUICK // 2, per_second=500)
     held_up.touch()

@@ -11,20 +11,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from tamias.common import Duration, Time, Types, WatermarkStrategy
-from tamias.common.serialization import Encoder
-from tamias.common.watermark_strategy import TimestampAssigner
-from tamias.datastream import (
+from ekorn.common import Duration, Time, Types, WatermarkStrategy
+from ekorn.common.serialization import Encoder
+from ekorn.common.watermark_strategy import TimestampAssigner
+from ekorn.datastream import (
     AsyncDataStream,
     DataStream,
     KeyedProcessFunction,
     StreamExecutionEnvironment,
 )
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.datastream.connectors.file_system import FileSink
-from tamias.datastream.functions import AsyncFunction, KeyedBroadcastProcessFunction, KeyedCoProcessFunction
-from tamias.datastream.state import MapStateDescriptor, ValueStateDescriptor
-from tamias.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.connectors.file_system import FileSink
+from ekorn.datastream.functions import AsyncFunction, KeyedBroadcastProcessFunction, KeyedCoProcessFunction
+from ekorn.datastream.state import MapStateDescriptor, ValueStateDescriptor
+from ekorn.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from tests.spark.checkpointed import checkpointed_environment
 
 WITHOUT_LOOP = (

@@ -6,17 +6,17 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from tamias.common import SimpleStringSchema, Types, WatermarkStrategy
-from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from tamias.datastream.connectors.base import DeliveryGuarantee
-from tamias.datastream.connectors.kafka import (
+from ekorn.common import SimpleStringSchema, Types, WatermarkStrategy
+from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream.connectors.base import DeliveryGuarantee
+from ekorn.datastream.connectors.kafka import (
     KafkaOffsetsInitializer,
     KafkaRecordSerializationSchema,
     KafkaSink,
     KafkaSource,
     KafkaTopicPartition,
 )
-from tamias.datastream.state import ValueStateDescriptor
+from ekorn.datastream.state import ValueStateDescriptor
 from tests.spark.checkpointed import checkpointed_environment
 
 KEYS = 31

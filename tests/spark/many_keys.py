@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tamias.state_processor.spark import register_state_sources
+from ekorn.state_processor.spark import register_state_sources
 
 TASKS = 8
 
@@ -74,9 +74,9 @@ def main(count: int, path: str) -> None:
     began = time.monotonic()
     rows = spark.range(0, count, 1, TASKS).selectExpr("id as key", "id * 2 as doubled", "array(id) as listed")
     options = {"operatorUid": "many", "parallelism": str(4 * TASKS)}
-    rows.write.format("tamias-state").options(**options).mode("append").save(path)
+    rows.write.format("ekorn-state").options(**options).mode("append").save(path)
     written, write_cpu_s = time.monotonic(), tasks.cpu_s()
-    state = spark.read.format("tamias-state").option("operatorUid", "many").load(path)
+    state = spark.read.format("ekorn-state").option("operatorUid", "many").load(path)
     found = state.selectExpr("count(*) n", "sum(doubled) s", "sum(listed[0]) l").collect()[0]
     read = time.monotonic()
     assert (found.n, found.s, found.l) == (count, count * (count - 1), count * (count - 1) // 2), found

@@ -14,12 +14,12 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tamias.common import Configuration, Time, WatermarkStrategy
-from tamias.common.accumulators import LongCounter, LongMaximum
-from tamias.common.watermark_strategy import TimestampAssigner
-from tamias.datastream import DataStream, StreamExecutionEnvironment
-from tamias.datastream.functions import FlatMapFunction, ProcessWindowFunction, RuntimeContext, SinkFunction
-from tamias.datastream.window import TumblingEventTimeWindows
+from ekorn.common import Configuration, Time, WatermarkStrategy
+from ekorn.common.accumulators import LongCounter, LongMaximum
+from ekorn.common.watermark_strategy import TimestampAssigner
+from ekorn.datastream import DataStream, StreamExecutionEnvironment
+from ekorn.datastream.functions import FlatMapFunction, ProcessWindowFunction, RuntimeContext, SinkFunction
+from ekorn.datastream.window import TumblingEventTimeWindows
 from tests.spark.processes import descendants, is_slot, peak_resident_bytes, python_workers
 
 MEGABYTE = 1 << 20

@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 ROOT = Path(__file__).resolve().parents[2]
-TEST_RUN = ("TAMIAS_TEST_RUN", str(os.getpid()))  # a variable that every process of this test run inherits
+TEST_RUN = ("EKORN_TEST_RUN", str(os.getpid()))  # a variable that every process of this test run inherits
 
 
 def run_driver(
@@ -154,7 +154,7 @@ def _host(address: str) -> str:
 
 def is_slot(pid: int) -> bool:
     """Return whether a process is a running slot."""
-    return b"tamias.slot.slot_main" in _read(pid, "cmdline")
+    return b"ekorn.slot.slot_main" in _read(pid, "cmdline")
 
 
 def peak_resident_bytes(pid: int) -> int:

@@ -16,12 +16,12 @@ from dataclasses import replace
 from functools import partial
 from io import StringIO
 
-from tamias.config.job_settings import JobSettings
-from tamias.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
-from tamias.driver.submit import jobs_submitted_by, spark_engine, submit
-from tamias.engine.execution import reason_for_epochs
-from tamias.engine.protocol import Engine
-from tamias.graph.job_graph import JobGraph
+from ekorn.config.job_settings import JobSettings
+from ekorn.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from ekorn.driver.submit import jobs_submitted_by, spark_engine, submit
+from ekorn.engine.execution import reason_for_epochs
+from ekorn.engine.protocol import Engine
+from ekorn.graph.job_graph import JobGraph
 from tests.conformance.recorded_runs import differences, failure_of_user_code, recording_of
 from tests.recorded import outcome
 from tests.recorded import program as programs
@@ -41,7 +41,7 @@ def main(execution: str, names: list[str]) -> None:
 
 def differences_of(name: str) -> list[str]:
     """Run a program; return how its outcome differs from PyFlink's, in words."""
-    program, printed = programs.load(name, "tamias"), StringIO()
+    program, printed = programs.load(name, "ekorn"), StringIO()
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(program.parallelism)
     env.set_runtime_mode(RuntimeExecutionMode[program.mode])
@@ -58,7 +58,7 @@ def differences_of(name: str) -> list[str]:
 
 
 def continuously(settings: JobSettings) -> Callable[[JobGraph], Engine]:
-    """Run jobs as `tamias.execution: auto` does, but never in epochs because of the session."""
+    """Run jobs as `ekorn.execution: auto` does, but never in epochs because of the session."""
 
     def make(graph: JobGraph) -> Engine:
         chosen = replace(settings, execution="continuous" if reason_for_epochs(graph) is None else "auto")

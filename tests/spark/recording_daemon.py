@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark import daemon
 
-FOLDER = "TAMIAS_TEST_RECORDINGS"  # the variable that names the folder of the copies
+FOLDER = "EKORN_TEST_RECORDINGS"  # the variable that names the folder of the copies
 
 _plain_worker = daemon.worker
 

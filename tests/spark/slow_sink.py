@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tamias.common import WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource
-from tamias.graph.addresses import SubtaskId
-from tamias.program.job_client import JobClient
+from ekorn.common import WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource
+from ekorn.graph.addresses import SubtaskId
+from ekorn.program.job_client import JobClient
 from tests.live_jobs import Tracks, until
 
 RECORD_BYTES = 20_000

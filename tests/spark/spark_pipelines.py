@@ -10,12 +10,12 @@ import json
 import time
 from typing import Any
 
-from tamias.common import Configuration, SimpleStringSchema, Types
-from tamias.connectors.data_frames.row_files_sink import RowFilesSink
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.base import DeliveryGuarantee
-from tamias.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
-from tamias.table import DataTypes, Row
+from ekorn.common import Configuration, SimpleStringSchema, Types
+from ekorn.connectors.data_frames.row_files_sink import RowFilesSink
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.base import DeliveryGuarantee
+from ekorn.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
+from ekorn.table import DataTypes, Row
 from tests.spark.kafka_tally import Count
 
 LINES = DataTypes.ROW([DataTypes.FIELD("line", DataTypes.STRING())])

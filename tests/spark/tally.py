@@ -11,12 +11,12 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tamias.common import Types, WatermarkStrategy
-from tamias.common.serialization import Encoder
-from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource
-from tamias.datastream.connectors.file_system import FileSink
-from tamias.datastream.state import MapStateDescriptor, ValueStateDescriptor
+from ekorn.common import Types, WatermarkStrategy
+from ekorn.common.serialization import Encoder
+from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource
+from ekorn.datastream.connectors.file_system import FileSink
+from ekorn.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from tests.live_jobs import Held, limited
 from tests.spark.checkpointed import checkpointed_environment
 

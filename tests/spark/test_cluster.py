@@ -28,7 +28,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 @pytest.mark.soak  # a minute: CI has half an hour for everything
 def test_a_job_on_a_standalone_cluster_survives_the_loss_of_a_slot(cluster: Cluster, tmp_path: Path) -> None:
     assert run(cluster, tmp_path, "slot").executors == 2
-    until(lambda: not list(cluster.scratch.glob("tamias-slot-*")))  # also that of the slot that was killed is gone
+    until(lambda: not list(cluster.scratch.glob("ekorn-slot-*")))  # also that of the slot that was killed is gone
 
 
 def test_a_job_survives_the_loss_of_an_executor_with_its_slots(cluster: Cluster, tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_slots_end_with_the_jvm_of_their_executor_and_the_job_goes_on(cluster: C
 @pytest.mark.parametrize("fault", ["slot", "executor", "JVM of an executor"])
 def test_a_continuous_job_survives_what_a_cluster_loses(cluster: Cluster, tmp_path: Path, fault: str) -> None:
     """A lost executor costs one restart: the next attempt waits until Spark has replaced the executor."""
-    ended = run(cluster, tmp_path, fault, "tamias.execution=continuous")
+    ended = run(cluster, tmp_path, fault, "ekorn.execution=continuous")
     assert ended.restarts == 1, ended.output[-3000:]
 
 
@@ -65,7 +65,7 @@ def test_a_job_leaves_an_executor_whose_python_daemon_is_stopped(cluster: Cluste
         for pid in python_workers(worker):
             os.kill(pid, signal.SIGKILL)
 
-    settings = ["heartbeat.interval=300 ms", "tamias.epoch.stall-timeout=4 s", "spark.task.reaper.killTimeout=5s"]
+    settings = ["heartbeat.interval=300 ms", "ekorn.epoch.stall-timeout=4 s", "spark.task.reaper.killTimeout=5s"]
     try:
         ended = run(cluster, tmp_path, "ask", *settings, per_second=150.0, strike=stop_daemon)
     finally:
@@ -80,11 +80,11 @@ def test_a_job_leaves_an_executor_whose_python_daemon_is_stopped(cluster: Cluste
 
 FAILED_START = """
 import sys
-from tamias.engine.slots.registering_pool import RegisteringSlotPool
-from tamias.engine.slots.slot_handle import Heartbeat
-from tamias.engine.spark.driver_side.cluster import SlotLauncher, ship_package
-from tamias.engine.spark.driver_side.session import spark_context
-from tamias.errors import DeploymentError
+from ekorn.engine.slots.registering_pool import RegisteringSlotPool
+from ekorn.engine.slots.slot_handle import Heartbeat
+from ekorn.engine.spark.driver_side.cluster import SlotLauncher, ship_package
+from ekorn.engine.spark.driver_side.session import spark_context
+from ekorn.errors import DeploymentError
 context = spark_context({"spark.master": sys.argv[1], "spark.driver.host": "127.0.0.1", "spark.cores.max": "4",
                          "spark.driver.bindAddress": "127.0.0.1", "spark.executor.memory": "512m"})
 ship_package(context)

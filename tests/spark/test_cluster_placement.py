@@ -17,10 +17,10 @@ JOBS = 3  # without a preference, the tasks of one may be beside their slots by 
 DRIVER = """
 import json, os, sys
 from pathlib import Path
-from tamias.common import Configuration, WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.datastream.functions import MapFunction
+from ekorn.common import Configuration, WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.functions import MapFunction
 
 class Where(MapFunction):  # a slot has the folder of its executor: work-2/app-20261116-0000/1
     def open(self, runtime_context):
@@ -35,7 +35,7 @@ for key, value in {"spark.master": master, "spark.driver.host": "127.0.0.1", "sp
                    "spark.ui.enabled": "false", "spark.scheduler.minRegisteredResourcesRatio": "1.0",
                    "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
                    "spark.eventLog.enabled": "true", "spark.eventLog.dir": events, "spark.eventLog.compress": "false",
-                   "tamias.execution": "continuous"}.items():
+                   "ekorn.execution": "continuous"}.items():
     conf.set_string(key, value)
 for _ in range(int(jobs)):
     env = StreamExecutionEnvironment.get_execution_environment(conf)

@@ -14,10 +14,10 @@ from tests.spark.processes import run_driver, slot_processes
 DRIVER = """
 import json, logging, sys, time
 from pathlib import Path
-from tamias.common import Configuration, JobStatus, RestartStrategies
-from tamias.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
-from tamias.engine.spark.driver_side.session import SparkLog
-from tamias.errors import TamiasError
+from ekorn.common import Configuration, JobStatus, RestartStrategies
+from ekorn.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from ekorn.engine.spark.driver_side.session import SparkLog
+from ekorn.errors import EkornError
 from tests.spark import every_kind, slow_sink, tally
 
 folder, found, lines = Path(sys.argv[1]), {}, []
@@ -28,13 +28,13 @@ class Lines(logging.Handler):
         lines.append(record.getMessage())
 
 
-logging.getLogger("tamias").addHandler(Lines())
-logging.getLogger("tamias").setLevel(logging.INFO)
+logging.getLogger("ekorn").addHandler(Lines())
+logging.getLogger("ekorn").setLevel(logging.INFO)
 
 
 def environment(execution):
     configuration = Configuration()
-    configuration.set_string("tamias.execution", execution)
+    configuration.set_string("ekorn.execution", execution)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_restart_strategy(RestartStrategies.no_restart())
     env.set_parallelism(2)
@@ -68,7 +68,7 @@ env.set_parallelism(15)
 env.from_sequence(1, 10).key_by(lambda v: v).map(lambda v: v).print("beside")
 try:
     env.execute()
-except TamiasError as error:
+except EkornError as error:
     found["beside"] = str(error)
 client.cancel().result()
 while client.get_job_status().result() is not JobStatus.CANCELED:
@@ -94,7 +94,7 @@ env = environment("continuous")
 env.from_sequence(1, 100).key_by(lambda v: v % 3).map(check).print()
 try:
     env.execute()
-except TamiasError as error:
+except EkornError as error:
     found["error"] = str(error).splitlines()[0]
 
 # ------------------------------------------------------------------------- a job that the session cannot serve
@@ -103,7 +103,7 @@ env.set_parallelism(40)
 env.from_sequence(1, 10).key_by(lambda v: v).map(lambda v: v).print()
 try:
     env.execute()
-except TamiasError as error:
+except EkornError as error:
     found["too wide"] = str(error)
 env = environment("auto")
 env.set_parallelism(1)
@@ -118,13 +118,13 @@ print("FOUND", json.dumps(found), flush=True)
 
 OWN_SESSION = """
 from pyspark.sql import SparkSession
-from tamias.common import Configuration, WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.common import Configuration, WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 
 SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
 configuration = Configuration()
-configuration.set_string("tamias.execution", "continuous")
+configuration.set_string("ekorn.execution", "continuous")
 env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(1)
 rate = RateLimiterStrategy.per_second(100)
 numbers = env.from_source(DataGeneratorSource(lambda n: n, 300, rate), WatermarkStrategy.no_watermarks(), "numbers")
@@ -176,7 +176,7 @@ def test_an_exception_of_the_users_code_reaches_the_program_as_itself(found) -> 
 
 def test_a_job_with_more_tasks_than_places_is_refused_with_what_to_do(found) -> None:
     assert "the job needs 80 tasks at the same time" in found["too wide"]
-    assert "tamias.execution" in found["too wide"]
+    assert "ekorn.execution" in found["too wide"]
 
 
 def test_a_job_does_not_take_places_that_another_one_holds(found) -> None:

@@ -17,7 +17,7 @@ DRIVER = """
 import json, sys, tempfile
 from functools import partial
 from pathlib import Path
-from tamias.datastream import CheckpointingMode
+from ekorn.datastream import CheckpointingMode
 from tests.spark import continuous_jobs as jobs
 
 runs = {

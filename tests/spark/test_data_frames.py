@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common import Types
-from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.engine.spark.data_frames.result_frames import row_type_for
-from tamias.table import Row
+from ekorn.common import Types
+from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.engine.spark.data_frames.result_frames import row_type_for
+from ekorn.table import Row
 from tests.example_modules import example
 
 
@@ -79,7 +79,7 @@ def test_a_stateful_step_between_two_data_frames_is_exactly_once_although_it_fai
     assert sorted((row.key, row.seen) for row in rows) == [(key, n) for key in range(10) for n in range(1, 501)]
     assert all(row.at_us == row.id and row.old_s == -14_800_000_000 for row in rows)
     assert all(row.more == {"digits": [int(digit) for digit in str(row.id)]} for row in rows)
-    assert not list((tmp_path / "checkpoints").rglob("_tamias-rows.json")), "the rows go with the job"
+    assert not list((tmp_path / "checkpoints").rglob("_ekorn-rows.json")), "the rows go with the job"
     assert row_type_for("id long not null, tags array<string>", None, "f()").field_names() == ["id", "tags"]
 
 
@@ -124,7 +124,7 @@ def test_a_stateful_step_inside_a_pipeline_is_exactly_once_across_restarts_of_th
     client.cancel().result()
     assert sorted(visits) == [("ada", 2), ("bob", 3), ("cyd", 1)]
 
-    rows = spark.read.format("tamias").load(f"{tmp_path}/visits")
+    rows = spark.read.format("ekorn").load(f"{tmp_path}/visits")
     assert sorted(map(tuple, rows.collect())) == sorted(visits)
-    unread = list((tmp_path / "clicks-progress" / "tamias-rows" / "batches").iterdir())
+    unread = list((tmp_path / "clicks-progress" / "ekorn-rows" / "batches").iterdir())
     assert len(unread) <= 1, "batches that a checkpoint covers are deleted"

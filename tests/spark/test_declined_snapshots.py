@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common import Configuration, RestartStrategies
-from tamias.datastream import CheckpointedFunction, MapFunction, StreamExecutionEnvironment
-from tamias.errors import JobExecutionError
+from ekorn.common import Configuration, RestartStrategies
+from ekorn.datastream import CheckpointedFunction, MapFunction, StreamExecutionEnvironment
+from ekorn.errors import JobExecutionError
 from tests.driver.submitted_jobs import noted_handles
 from tests.live_jobs import expected_tally, generated, tallied
 

@@ -25,16 +25,16 @@ CONTROL = b"control-" + os.urandom(8).hex().encode()  # sent in plain, to show t
 PROGRAM = """
 import os, signal, sys
 from collections import Counter
-from tamias.common import Configuration, WatermarkStrategy
-from tamias.common.restart_strategy import RestartStrategies
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.common import Configuration, WatermarkStrategy
+from ekorn.common.restart_strategy import RestartStrategies
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 
 master, folder, encryption = sys.argv[1:]
 conf = Configuration()
 for key, value in {"spark.master": master, "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
                    "spark.cores.max": "4", "spark.executor.memory": "512m", "spark.ui.enabled": "false",
-                   "tamias.links.encryption": encryption}.items():
+                   "ekorn.links.encryption": encryption}.items():
     conf.set_string(key, value)
 env = StreamExecutionEnvironment.get_execution_environment(conf)
 env.set_parallelism(2)

@@ -11,13 +11,13 @@ from pathlib import Path
 import pyarrow.orc
 import pytest
 
-from tamias.common import Configuration, RestartStrategies, Row, WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.datastream.connectors.file_system import BucketAssigner, FileSink, FileSource
-from tamias.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
-from tamias.table import DataTypes
-from tamias.types.data_type_info import row_type_info
+from ekorn.common import Configuration, RestartStrategies, Row, WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.connectors.file_system import BucketAssigner, FileSink, FileSource
+from ekorn.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
+from ekorn.table import DataTypes
+from ekorn.types.data_type_info import row_type_info
 from tests.s3_server import s3_endpoint, s3_url
 from tests.spark.processes import ROOT
 
@@ -39,8 +39,8 @@ def test_slots_killed_while_parts_on_s3_are_committed_lose_no_row_and_write_none
     s3_url: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "faults").mkdir()
-    monkeypatch.setenv("TAMIAS_FAULT", "sink-file:*:2:kill,sink-file-copied:*:3:kill")
-    monkeypatch.setenv("TAMIAS_FAULT_DIR", str(tmp_path / "faults"))
+    monkeypatch.setenv("EKORN_FAULT", "sink-file:*:2:kill,sink-file-copied:*:3:kill")
+    monkeypatch.setenv("EKORN_FAULT_DIR", str(tmp_path / "faults"))
     env = environment()
     env.enable_checkpointing(200).get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path / "checkpoints"))
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(10, 0))
@@ -114,7 +114,7 @@ def test_a_pyflink_program_of_all_file_formats_runs_on_spark(tmp_path: Path) -> 
     (tmp_path / "in.csv").write_text("id|name|list\n1|ab\\|c|x#y\n2|d|\n")
     (tmp_path / "program.py").write_text(PROGRAM)
     done = subprocess.run(
-        [sys.executable, "-m", "tamias.pyflink", str(tmp_path / "program.py"), str(tmp_path)],
+        [sys.executable, "-m", "ekorn.pyflink", str(tmp_path / "program.py"), str(tmp_path)],
         env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common import Configuration
-from tamias.datastream import StreamExecutionEnvironment
+from ekorn.common import Configuration
+from ekorn.datastream import StreamExecutionEnvironment
 from tests.driver.submitted_jobs import noted_handles
 from tests.live_jobs import Held, until
 from tests.spark import tally
@@ -81,7 +81,7 @@ def run_with(fault: Callable[[], list[int]], folder: Path) -> list[str]:
 def watched() -> Configuration:
     configuration = Configuration()
     configuration.set_string("heartbeat.interval", "300 ms")
-    configuration.set_string("tamias.epoch.stall-timeout", f"{STALL_S:.0f} s")
+    configuration.set_string("ekorn.epoch.stall-timeout", f"{STALL_S:.0f} s")
     return configuration
 
 

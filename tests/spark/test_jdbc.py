@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common import Configuration, RestartStrategies, Row, Types, WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink, JdbcSource
+from ekorn.common import Configuration, RestartStrategies, Row, Types, WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink, JdbcSource
 from tests.services.postgres import PASSWORD, USER, PostgresServer, postgres_database, postgres_server, postgres_url
 
 __all__ = ["postgres_database", "postgres_server", "postgres_url"]
@@ -34,8 +34,8 @@ def test_slots_killed_while_rows_are_committed_lose_no_row_and_write_none_twice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (tmp_path / "faults").mkdir()
-    monkeypatch.setenv("TAMIAS_FAULT", "jdbc-rows:0:2:kill,sink-committed:1:2:kill,sink-recover:*:1:kill")
-    monkeypatch.setenv("TAMIAS_FAULT_DIR", str(tmp_path / "faults"))
+    monkeypatch.setenv("EKORN_FAULT", "jdbc-rows:0:2:kill,sink-committed:1:2:kill,sink-recover:*:1:kill")
+    monkeypatch.setenv("EKORN_FAULT_DIR", str(tmp_path / "faults"))
     with postgres_server.connect(postgres_database) as connection:
         connection.execute("CREATE TABLE orders (id INT, item TEXT)")
     options = JdbcConnectionOptions(postgres_url, user_name=USER, password=PASSWORD)

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common import Configuration, Types, WatermarkStrategy
-from tamias.common.accumulators import IntCounter
-from tamias.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.datastream.connectors.number_seq import NumberSequenceSource
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.errors import JobCancelledError, JobExecutionError
-from tamias.keygroups import key_group, key_group_range
+from ekorn.common import Configuration, Types, WatermarkStrategy
+from ekorn.common.accumulators import IntCounter
+from ekorn.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.connectors.number_seq import NumberSequenceSource
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.errors import JobCancelledError, JobExecutionError
+from ekorn.keygroups import key_group, key_group_range
 from tests.spark.processes import listening_addresses, run_driver, slot_processes
 
 
@@ -144,7 +144,7 @@ def test_spark_shows_the_jobs_name_its_epochs_and_its_operators() -> None:
     client = env.execute_async("legible")
     client.get_job_execution_result().result()
     tracker = SparkContext._active_spark_context.statusTracker()
-    group = f"tamias-{str(client.get_job_id())[:8]}"
+    group = f"ekorn-{str(client.get_job_id())[:8]}"
     jobs = tracker.getJobIdsForGroup(group)
     assert len(jobs) == client.get_progress().epochs
     names = [tracker.getStageInfo(s).name for j in jobs for s in tracker.getJobInfo(j).stageIds]
@@ -181,7 +181,7 @@ class Trace(MapFunction):
 def test_a_cancel_just_before_an_epoch_is_submitted_is_not_missed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from tamias.engine.spark.driver_side.spark_engine import SparkEngine
+    from ekorn.engine.spark.driver_side.spark_engine import SparkEngine
 
     building = SparkEngine._tasks
 
@@ -221,7 +221,7 @@ def test_local_modules_of_the_program_reach_the_slots(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
         "from my_rules import Event, twice\n"
-        "from tamias.datastream import StreamExecutionEnvironment\n"
+        "from ekorn.datastream import StreamExecutionEnvironment\n"
         "class Mine:\n"
         "    def __init__(self, n): self.n = n\n"
         "env = StreamExecutionEnvironment.get_execution_environment()\n"
@@ -238,7 +238,7 @@ def test_local_modules_of_the_program_reach_the_slots(tmp_path: Path) -> None:
 
 def test_an_embedded_spark_listens_on_loopback_alone() -> None:
     driver = run_driver(
-        "from tamias.datastream import StreamExecutionEnvironment\n"
+        "from ekorn.datastream import StreamExecutionEnvironment\n"
         "env = StreamExecutionEnvironment.get_execution_environment()\n"
         "env.from_collection([1]).print()\n"
         "env.execute()\n"
@@ -258,18 +258,18 @@ def test_an_embedded_spark_listens_on_loopback_alone() -> None:
 def test_a_program_without_spark_installed_is_told_what_to_install() -> None:
     driver = run_driver(
         "import sys; sys.modules['pyspark'] = None\n"
-        "from tamias.datastream import StreamExecutionEnvironment\n"
+        "from ekorn.datastream import StreamExecutionEnvironment\n"
         "env = StreamExecutionEnvironment.get_execution_environment()\n"
         "env.from_collection([1]).print()\n"
         "env.execute()\n"
     )
     output, _ = driver.communicate(timeout=60)
     assert driver.returncode != 0
-    assert "pip install 'tamias[spark]'" in output
+    assert "pip install 'ekorn[spark]'" in output
 
 
 def test_batch_mode_gives_the_last_result_of_each_key() -> None:
-    from tamias.datastream import RuntimeExecutionMode
+    from ekorn.datastream import RuntimeExecutionMode
 
     env = environment(2)
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)

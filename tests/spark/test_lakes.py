@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common import Configuration, RestartStrategies, Row, WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.datastream.connectors.delta import DeltaSink, DeltaSource
-from tamias.types.data_types import DataTypes
+from ekorn.common import Configuration, RestartStrategies, Row, WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.connectors.delta import DeltaSink, DeltaSource
+from ekorn.types.data_types import DataTypes
 
 ORDER = DataTypes.ROW([DataTypes.FIELD("id", DataTypes.BIGINT()), DataTypes.FIELD("item", DataTypes.STRING())])
 COUNT = 1500
@@ -28,8 +28,8 @@ def test_slots_killed_around_a_commit_lose_no_row_and_write_none_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "faults").mkdir()
-    monkeypatch.setenv("TAMIAS_FAULT", "lake-commit:*:2:kill,lake-committed:*:3:kill")
-    monkeypatch.setenv("TAMIAS_FAULT_DIR", str(tmp_path / "faults"))
+    monkeypatch.setenv("EKORN_FAULT", "lake-commit:*:2:kill,lake-committed:*:3:kill")
+    monkeypatch.setenv("EKORN_FAULT_DIR", str(tmp_path / "faults"))
     env = environment()
     env.enable_checkpointing(100).get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path / "checkpoints"))
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(10, 0))

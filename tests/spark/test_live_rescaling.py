@@ -17,7 +17,7 @@ DRIVER = """
 import json, os, signal, sys, time
 from pathlib import Path
 from pyspark import SparkContext
-from tamias.errors import RescaleError
+from ekorn.errors import RescaleError
 from tests.live_jobs import Held
 from tests.spark import tally
 
@@ -46,12 +46,12 @@ for execution in executions:
     wait_for(client, 200)
     first = client.get_progress().slot_pids
     if killed:
-        os.environ["TAMIAS_FAULT"] = killed  # of slots that start from now on
+        os.environ["EKORN_FAULT"] = killed  # of slots that start from now on
     try:
         found["up"] = client.rescale(3).result()
     except RescaleError as error:
         found["refused"] = str(error)
-    os.environ.pop("TAMIAS_FAULT", None)
+    os.environ.pop("EKORN_FAULT", None)
     found["slots"] = len(client.get_progress().slot_pids)
     found["first stays"] = client.get_progress().slot_pids[:1] == first
     try:

@@ -9,8 +9,8 @@ from tests.spark.processes import TEST_RUN
 
 PROGRAM = """
 import os, stat, sys, tempfile
-from tamias.engine.spark.driver_side.session import SparkLog, spark_context
-predicted = os.path.join(tempfile.gettempdir(), f"tamias-spark-{os.getpid()}.log")
+from ekorn.engine.spark.driver_side.session import SparkLog, spark_context
+predicted = os.path.join(tempfile.gettempdir(), f"ekorn-spark-{os.getpid()}.log")
 os.symlink(sys.argv[1], predicted)
 os.umask(0o022)
 context = spark_context({"spark.ui.enabled": "false", "spark.master": "local[1]"})
@@ -25,8 +25,8 @@ context.stop()
 KILLED = """
 import os, signal, sys
 from pyspark import SparkContext
-from tamias.engine.spark.driver_side.java_process import start_java
-from tamias.engine.spark.driver_side.session import spark_context
+from ekorn.engine.spark.driver_side.java_process import start_java
+from ekorn.engine.spark.driver_side.session import spark_context
 
 
 class Killing(dict):
@@ -57,7 +57,7 @@ def test_sparks_log_is_private_and_removed_with_the_driver(tmp_path: Path) -> No
     )
     assert "FOUND 0o100600 0o40700 True" in run.stdout, run.stdout + run.stderr
     assert victim.read_text() == "mine"
-    assert [path.name for path in scratch.glob("tamias-spark-*") if not path.is_symlink()] == []
+    assert [path.name for path in scratch.glob("ekorn-spark-*") if not path.is_symlink()] == []
 
 
 def test_what_a_killed_driver_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
@@ -73,9 +73,9 @@ def test_what_a_killed_driver_left_is_removed_by_the_next_one(tmp_path: Path) ->
             env=os.environ | environment,
         )
         assert run.returncode == (0 if moment == "never" else -9), run.stdout + run.stderr
-        kinds = ("tamias-spark-", "tamias-settings-")
+        kinds = ("ekorn-spark-", "ekorn-settings-")
         return sorted({kind for kind in kinds for _ in tmp_path.glob(f"{kind}*")})
 
-    assert left_by("starting") == ["tamias-settings-"]
-    assert left_by("running") == ["tamias-spark-"]
+    assert left_by("starting") == ["ekorn-settings-"]
+    assert left_by("running") == ["ekorn-spark-"]
     assert left_by("never") == []

@@ -16,7 +16,7 @@ RECORDS = 2_000
 DRIVER = """
 import sys
 from pathlib import Path
-from tamias.common import RestartStrategies
+from ekorn.common import RestartStrategies
 from tests.spark import tally
 
 folder, restore = sys.argv[1:]

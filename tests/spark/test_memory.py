@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import pytest
 
-from tamias.common import Configuration
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.errors import JobExecutionError
+from ekorn.common import Configuration
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.errors import JobExecutionError
 from tests.spark.processes import run_driver
 
 MEGABYTE = 1 << 20
@@ -58,7 +58,7 @@ def test_a_window_that_fires_a_million_keys_streams_out() -> None:
 
 def test_a_record_above_the_bound_is_refused_with_its_size_key_and_operator() -> None:
     configuration = Configuration()
-    configuration.set_string("tamias.exchange.max-record-size", "1 mb")
+    configuration.set_string("ekorn.exchange.max-record-size", "1 mb")
     env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)
     large = env.from_collection([("a", 1)]).map(lambda v: (v[0], bytes(2 * MEGABYTE))).name("blow up")
     large.key_by(lambda v: v[0]).map(len).print()
@@ -66,4 +66,4 @@ def test_a_record_above_the_bound_is_refused_with_its_size_key_and_operator() ->
         env.execute("too large")
     assert failure.value.operator_name == "blow up"
     assert "a record of key 'a' has 20971" in str(failure.value)
-    assert "tamias.exchange.max-record-size" in str(failure.value)
+    assert "ekorn.exchange.max-record-size" in str(failure.value)

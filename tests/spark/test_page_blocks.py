@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tamias.datastream import StreamExecutionEnvironment
+from ekorn.datastream import StreamExecutionEnvironment
 from tests.manual.blocks import DOCS, blocks_run_by
 
 

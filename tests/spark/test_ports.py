@@ -19,8 +19,8 @@ CANARY = "canary-" + os.urandom(8).hex()
 
 PROGRAM = """
 import os, sys
-from tamias.common import Configuration
-from tamias.datastream import StreamExecutionEnvironment
+from ekorn.common import Configuration
+from ekorn.datastream import StreamExecutionEnvironment
 conf = Configuration()
 conf.set_string("spark.hadoop.fs.s3a.secret.key", os.environ["CANARY"])
 for setting in sys.argv[1:]:
@@ -127,7 +127,7 @@ def test_no_port_tells_a_stranger_anything(running: Running) -> None:
         for name, said in SAYINGS.items():
             heard = answer((host.removeprefix("::ffff:"), port), said)
             refusal = any(word in heard for word in REFUSALS)
-            if heard and not refusal and not (heard.startswith(b"tamias/") and len(heard) <= 72):
+            if heard and not refusal and not (heard.startswith(b"ekorn/") and len(heard) <= 72):
                 told.append((port, name, heard[:300]))
     assert told == []
 

@@ -1,4 +1,4 @@
-"""`python -m tamias.pyflink` on Spark: slots find the script's classes, and modules beside it that import pyflink."""
+"""`python -m ekorn.pyflink` on Spark: slots find the script's classes, and modules beside it that import pyflink."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCRIPTS = Path(__file__).parent.parent / "pyflink" / "scripts"
 
 def test_an_unmodified_pyflink_script_runs_on_spark():
     done = subprocess.run(
-        [sys.executable, "-m", "tamias.pyflink", str(SCRIPTS / "beside.py"), "square", "circle", "triangle"],
+        [sys.executable, "-m", "ekorn.pyflink", str(SCRIPTS / "beside.py"), "square", "circle", "triangle"],
         env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,

@@ -11,7 +11,7 @@ from tests.spark.processes import run_driver
 DRIVER = """
 import json, os, signal, sys, time
 from pathlib import Path
-from tamias.queryable import QueryableStateClient
+from ekorn.queryable import QueryableStateClient
 from tests.live_jobs import until
 from tests.queryable.asked_jobs import Asking, build
 
@@ -26,7 +26,7 @@ def start(client):
     return asked, asking
 
 
-keys = {"tamias__execution": execution, "state__backend": "rocksdb" if execution == "epochs" else "hashmap"}
+keys = {"ekorn__execution": execution, "state__backend": "rocksdb" if execution == "epochs" else "hashmap"}
 client = build(10**9, 2_000, folder / execution, parallelism=2, **keys).execute_async()
 asked, asking = start(client)
 until(asking.all_known.is_set)

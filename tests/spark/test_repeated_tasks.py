@@ -10,8 +10,8 @@ from tests.spark.processes import python_workers, run_driver
 
 PROGRAM = """
 import sys, time
-from tamias.common import Configuration
-from tamias.datastream import StreamExecutionEnvironment
+from ekorn.common import Configuration
+from ekorn.datastream import StreamExecutionEnvironment
 
 def slow(n):
     if n == 7:

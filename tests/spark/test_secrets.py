@@ -24,9 +24,9 @@ CANARIES = [ACCESS_KEY.encode(), SECRET_KEY.encode(), SECRET_KEY.replace("/", "%
 # The addresses come over standard input: what the user writes on a command line is the user's own.
 PROGRAM = """
 import json, time
-from tamias.common import Configuration, WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.common import Configuration, WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 
 told = json.loads(input())
 

@@ -1,18 +1,18 @@
 """The service on Spark: a job is submitted, watched, saved and stopped by clients that come and go, and restored."""
 
-from tamias.common import JobStatus
-from tamias.config.service_settings import ServiceSettings
-from tamias.config.web_settings import WebSettings
-from tamias.service.job_process import end_process
-from tamias.service.service_client import ServiceClient
-from tamias.service.service_process import StandingService
+from ekorn.common import JobStatus
+from ekorn.config.service_settings import ServiceSettings
+from ekorn.config.web_settings import WebSettings
+from ekorn.service.job_process import end_process
+from ekorn.service.service_client import ServiceClient
+from ekorn.service.service_process import StandingService
 from tests.live_jobs import until
 from tests.rest.shapes import READING, misfits
 
 PROGRAM = """
-from tamias.common import WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.common import WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 
 env = StreamExecutionEnvironment.get_execution_environment()
 endless = DataGeneratorSource(lambda n: n, None, RateLimiterStrategy.per_second(500))

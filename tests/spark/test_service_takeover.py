@@ -2,7 +2,7 @@
 
 import signal
 
-from tamias.common import JobStatus
+from ekorn.common import JobStatus
 from tests.live_jobs import is_running, until
 from tests.service.cluster import PROGRAM, cluster_in, committed, misses
 

@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tamias.common import Types, WatermarkStrategy
-from tamias.datastream import KeyedProcessFunction
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.rest.driver_web import WEB
+from ekorn.common import Types, WatermarkStrategy
+from ekorn.datastream import KeyedProcessFunction
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.rest.driver_web import WEB
 from tests import live_jobs
 from tests.live_jobs import until
 from tests.rest.conftest import Caller
@@ -45,7 +45,7 @@ def test_the_web_server_and_the_reporters_show_a_job_and_its_slots(tmp_path, des
     env = live_jobs.environment(
         tmp_path / "checkpoints",
         interval_ms=300,
-        tamias__web="auto",
+        ekorn__web="auto",
         queryable_state__enable="true",
         queryable_state__proxy__ports="0",
         metrics__latency__interval="1 ms",
@@ -54,7 +54,7 @@ def test_the_web_server_and_the_reporters_show_a_job_and_its_slots(tmp_path, des
         rest__flamegraph__refresh_interval="0 ms",
         metrics__reporter__prom__factory__class="org.apache.flink.metrics.prometheus.PrometheusReporterFactory",
         metrics__reporter__prom__port=port,
-        metrics__reporter__lines__factory__class="tamias.JsonLinesReporterFactory",
+        metrics__reporter__lines__factory__class="ekorn.JsonLinesReporterFactory",
         metrics__reporter__lines__file=tmp_path / "metrics.jsonl",
         metrics__reporter__lines__interval="1 s",
     )
@@ -88,7 +88,7 @@ def test_the_web_server_and_the_reporters_show_a_job_and_its_slots(tmp_path, des
         assert b"counting begins" in caller.get(f"/taskmanagers/{slot}/logs/{log['name']}")
         entries = caller.get(f"{at}/state/count?key=1&key=7")["entries"]
         assert [each["found"] for each in entries] == [True, False] and entries[0]["value"] > 0
-        assert b"<title>Tamias</title>" in caller.get("/")
+        assert b"<title>Ekorn</title>" in caller.get("/")
 
         text = Caller(port, token).get("/metrics").decode()
         assert "flink_taskmanager_job_task_numRecordsIn{" in text and 'job_name="shown"' in text

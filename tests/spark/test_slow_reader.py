@@ -9,15 +9,15 @@ from tests.spark.processes import run_driver
 SLOW_READER = """
 import sys, time
 from pathlib import Path
-from tamias.common import Configuration, WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.number_seq import NumberSequenceSource
+from ekorn.common import Configuration, WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.number_seq import NumberSequenceSource
 
 def peak_mb():
     return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) // 1024
 
-configuration = Configuration().set_string("tamias.collect.buffer-size", "16 mb")
-configuration.set_string("tamias.epoch.target-ms", "500")
+configuration = Configuration().set_string("ekorn.collect.buffer-size", "16 mb")
+configuration.set_string("ekorn.epoch.target-ms", "500")
 env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(1)
 if sys.argv[1] != "none":
     env.enable_checkpointing(500)

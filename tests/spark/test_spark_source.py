@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common import Configuration
-from tamias.connectors.data_frames.row_files_sink import RowFilesSink
-from tamias.datastream import MapFunction, StreamExecutionEnvironment
-from tamias.engine.spark.data_frames.micro_batches import SparkMicroBatches
-from tamias.errors import ConfigurationError
-from tamias.table import DataTypes
+from ekorn.common import Configuration
+from ekorn.connectors.data_frames.row_files_sink import RowFilesSink
+from ekorn.datastream import MapFunction, StreamExecutionEnvironment
+from ekorn.engine.spark.data_frames.micro_batches import SparkMicroBatches
+from ekorn.errors import ConfigurationError
+from ekorn.table import DataTypes
 from tests.connectors.data_frames.row_files import committed_rows
 
 WAIT_S = 120
@@ -30,7 +30,7 @@ def spark():
     if running is not None:
         yield running
         return
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # for the Python source; jobs of Tamias do not need it
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # for the Python source; jobs of Ekorn do not need it
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     session = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

@@ -11,12 +11,12 @@ import pytest
 from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
-from tamias.common import Time, Types
-from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from tamias.datastream.functions import AggregateFunction
-from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
-from tamias.datastream.window import TumblingEventTimeWindows
-from tamias.testing import collect_locally, on_local_engine
+from ekorn.common import Time, Types
+from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream.functions import AggregateFunction
+from ekorn.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from ekorn.datastream.window import TumblingEventTimeWindows
+from ekorn.testing import collect_locally, on_local_engine
 from tests.manual.blocks import blocks_run_by
 
 PAGE = Path(__file__).parents[2] / "docs" / "state_processor.md"
@@ -109,7 +109,7 @@ class CountAll(AggregateFunction):
 
 def check_timers_and_windows(stored, spark, folder: Path) -> None:
     """Check what the program on timers and windows has written."""
-    timers = spark.read.format("tamias-state").option("operatorUid", "visits").option("readRegisteredTimers", "true")
+    timers = spark.read.format("ekorn-state").option("operatorUid", "visits").option("readRegisteredTimers", "true")
     found = timers.load(str(folder / "savepoints" / "without-pages")).collect()
     assert [tuple(row) for row in found] == [("ann", "event", 1700000000000, None)]
     states = stored.load(str(folder / "savepoints" / "without-pages")).groupBy("state").count().collect()
@@ -128,12 +128,12 @@ def test_the_programs_of_the_page_run_on_spark(spark, tmp_path, capsys):
     rows = spark.sql("select 'ann' key, 2L visits, array('/', '/shoes') pages union select 'bob', 1L, array('/')")
     names = {"__name__": "page", "spark": spark, "rows": rows}
     names["query_checkpoint"] = query_checkpoint_of(spark, tmp_path)
-    written = rows.coalesce(1).write.format("tamias-state").option("operatorUid", "visits").mode("append")
-    from tamias.state_processor.spark import register_state_sources
+    written = rows.coalesce(1).write.format("ekorn-state").option("operatorUid", "visits").mode("append")
+    from ekorn.state_processor.spark import register_state_sources
 
     register_state_sources(spark)
     written.save(str(tmp_path / "savepoints" / "history"))
-    limits = spark.sql("select 'ann' key, 5L value").write.format("tamias-state").option("operatorUid", "rules")
+    limits = spark.sql("select 'ann' key, 5L value").write.format("ekorn-state").option("operatorUid", "rules")
     limits = limits.option("operatorState", "limits").option("operatorStateKind", "broadcast").mode("append")
     limits.save(str(tmp_path / "savepoints" / "rules"))
     for number, program in enumerate(programs):

@@ -7,14 +7,14 @@ from functools import partial
 
 import pytest
 
-from tamias.common import Types
-from tamias.dataset import ExecutionEnvironment
-from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from tamias.datastream.functions import CheckpointedFunction, MapFunction
-from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from tamias.state_processor import OperatorTransformation, SavepointReader, SavepointWriter
-from tamias.state_processor.spark import register_state_sources
-from tamias.testing import collect_locally
+from ekorn.common import Types
+from ekorn.dataset import ExecutionEnvironment
+from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream.functions import CheckpointedFunction, MapFunction
+from ekorn.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from ekorn.state_processor import OperatorTransformation, SavepointReader, SavepointWriter
+from ekorn.state_processor.spark import register_state_sources
+from ekorn.testing import collect_locally
 from tests.state_processor.programs import KEYS, every_kind, restored, savepoint_of
 from tests.state_processor.savepoint_functions import EARLIER, LATER, FillEveryKind, ReadEverything, last_by_key
 
@@ -41,7 +41,7 @@ def savepoints(tmp_path_factory):
 
 def test_sql_over_a_savepoint(spark, savepoints):
     _, path = savepoints
-    state = spark.read.format("tamias-state").option("operatorUid", "every-kind")
+    state = spark.read.format("ekorn-state").option("operatorUid", "every-kind")
     frame = state.load(path)
     assert frame.schema.simpleString().startswith("struct<key:bigint,value:bigint,list:array<bigint>,map:map<string")
     assert frame.rdd.getNumPartitions() == 2
@@ -51,18 +51,16 @@ def test_sql_over_a_savepoint(spark, savepoints):
     assert [row.key for row in found] == list(range(KEYS)) and all(row.value == row.total for row in found)
     elements = state.option("stateVarName", "list").load(path)
     assert elements.columns == ["key", "namespace", "list_element", "ttl_ms", "key_group"]
-    timers = (
-        spark.read.format("tamias-state").option("operatorUid", "every-kind").option("readRegisteredTimers", "true")
-    )
+    timers = spark.read.format("ekorn-state").option("operatorUid", "every-kind").option("readRegisteredTimers", "true")
     assert timers.load(path).where("time_domain = 'event'").count() == elements.count()
-    metadata = spark.read.format("tamias-state-metadata").load(path)
+    metadata = spark.read.format("ekorn-state-metadata").load(path)
     kinds = {row.state_name: row.state_kind for row in metadata.where("operator_uid = 'every-kind'").collect()}
     assert kinds["value"] == "value" and kinds["map"] == "map" and kinds["_timers/event"] == "timers"
 
 
 def test_the_changes_of_a_state_between_two_savepoints(spark, savepoints):
     old, new = savepoints
-    changes = spark.read.format("tamias-state").option("operatorUid", "every-kind").option("stateVarName", "value")
+    changes = spark.read.format("ekorn-state").option("operatorUid", "every-kind").option("stateVarName", "value")
     found = changes.option("changeStart", old).load(new).collect()
     assert found and all(row.change_type == "changed" and row.value > row.previous for row in found)
 
@@ -89,8 +87,8 @@ def test_a_job_starts_from_a_savepoint_that_a_data_frame_was_written_to(spark, t
     frame = spark.range(0, 1000, 1, 4).selectExpr(*expressions)
     path = str(tmp_path / "new")
     options = {"operatorUid": "continue", "keyColumn": "user", "parallelism": "3"}
-    frame.write.format("tamias-state").options(**options).mode("append").save(path)
-    count = spark.read.format("tamias-state").option("operatorUid", "continue").load(path).where("total = 50").count()
+    frame.write.format("ekorn-state").options(**options).mode("append").save(path)
+    count = spark.read.format("ekorn-state").option("operatorUid", "continue").load(path).where("total = 50").count()
     assert count == 1
     env = StreamExecutionEnvironment.get_execution_environment(spark=spark).set_parallelism(2)
     env.set_restore_path(path)
@@ -134,9 +132,9 @@ def test_a_job_starts_from_operator_state_that_data_frames_were_written_to(spark
     for name, (kind, frame) in frames.items():
         path = str(tmp_path / name)
         given = {**options, **base, "operatorState": name, "operatorStateKind": kind}
-        frame.write.format("tamias-state").options(**given).mode("append").save(path)
+        frame.write.format("ekorn-state").options(**given).mode("append").save(path)
         options, base = {"operatorUid": "keep"}, {"baseSavepoint": path}
-    state = spark.read.format("tamias-state").option("operatorUid", "keep").option("operatorState", "list").load(path)
+    state = spark.read.format("ekorn-state").option("operatorUid", "keep").option("operatorState", "list").load(path)
     assert sorted((row.subtask, row.element) for row in state.collect()) == [(n % 2, n) for n in (0, 2, 4, 1, 3, 5)]
     env = StreamExecutionEnvironment.get_execution_environment(spark=spark).set_parallelism(2)
     env.set_restore_path(path)

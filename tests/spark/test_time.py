@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tamias.common import Configuration, Time, WatermarkStrategy
-from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.datastream.window import TumblingEventTimeWindows
+from ekorn.common import Configuration, Time, WatermarkStrategy
+from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.window import TumblingEventTimeWindows
 
 
 def environment() -> StreamExecutionEnvironment:

@@ -15,8 +15,8 @@ RECORDS = 30_000
 DRIVER = """
 import json, os, signal, sys, time
 from pathlib import Path
-from tamias.checkpoint.restore_point import resolve
-from tamias.common import JobStatus
+from ekorn.checkpoint.restore_point import resolve
+from ekorn.common import JobStatus
 from tests.live_jobs import until
 from tests.spark import tally
 

@@ -8,15 +8,15 @@ import os
 import shutil
 import tempfile
 
-from tamias.config.rocksdb_settings import RocksDBSettings
-from tamias.keygroups import KeyGroupRange
-from tamias.state.heap.heap_backend import HeapStateBackend
-from tamias.state.rocksdb.rocksdb_backend import RocksDBKeyedBackend
+from ekorn.config.rocksdb_settings import RocksDBSettings
+from ekorn.keygroups import KeyGroupRange
+from ekorn.state.heap.heap_backend import HeapStateBackend
+from ekorn.state.rocksdb.rocksdb_backend import RocksDBKeyedBackend
 
 GROUPS = 16
 EVERYTHING = KeyGroupRange(0, GROUPS - 1)
 # In memory if the machine has such a file system, because RocksDB waits for the disk with every file.
-SCRATCH = tempfile.mkdtemp(prefix="tamias-test-rocksdb-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+SCRATCH = tempfile.mkdtemp(prefix="ekorn-test-rocksdb-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
 atexit.register(shutil.rmtree, SCRATCH, ignore_errors=True)
 
 SMALL = RocksDBSettings(

@@ -7,11 +7,11 @@ import textwrap
 import types
 from dataclasses import replace
 
-from tamias.functions.state_descriptors import ValueStateDescriptor
-from tamias.state.canonical_format import PAYLOAD_BYTES
-from tamias.state.snapshots import OperatorRestore
-from tamias.state.state_files import write_state
-from tamias.storage.memory import MemoryFiles
+from ekorn.functions.state_descriptors import ValueStateDescriptor
+from ekorn.state.canonical_format import PAYLOAD_BYTES
+from ekorn.state.snapshots import OperatorRestore
+from ekorn.state.state_files import write_state
+from ekorn.storage.memory import MemoryFiles
 from tests.state.backends import BACKENDS, EVERYTHING, GROUPS
 
 LABEL = "'count' (uid 'u1', id 0ab)"

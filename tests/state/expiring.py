@@ -2,8 +2,8 @@
 
 import itertools
 
-from tamias.functions.record_functions import AggregateFunction
-from tamias.functions.state_descriptors import (
+from ekorn.functions.record_functions import AggregateFunction
+from ekorn.functions.state_descriptors import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
     ListStateDescriptor,
@@ -11,8 +11,8 @@ from tamias.functions.state_descriptors import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from tamias.state.canonical_format import PAYLOAD_BYTES
-from tamias.state.state_files import write_state
+from ekorn.state.canonical_format import PAYLOAD_BYTES
+from ekorn.state.state_files import write_state
 
 TTL_MS = 10
 GROUPS = 16

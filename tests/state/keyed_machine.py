@@ -11,8 +11,8 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tamias.functions.record_functions import AggregateFunction
-from tamias.functions.state_descriptors import (
+from ekorn.functions.record_functions import AggregateFunction
+from ekorn.functions.state_descriptors import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
     ListStateDescriptor,
@@ -20,11 +20,11 @@ from tamias.functions.state_descriptors import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from tamias.keygroups import key_group, key_group_range, state_key, subtask_of
-from tamias.state.canonical_format import PAYLOAD_BYTES
-from tamias.state.snapshots import OperatorRestore
-from tamias.state.state_files import write_state
-from tamias.storage.memory import MemoryFiles
+from ekorn.keygroups import key_group, key_group_range, state_key, subtask_of
+from ekorn.state.canonical_format import PAYLOAD_BYTES
+from ekorn.state.snapshots import OperatorRestore
+from ekorn.state.state_files import write_state
+from ekorn.storage.memory import MemoryFiles
 from tests.state.backends import GROUPS
 
 KEYS = ["a", 1, 1.0, ((1, 2.0), "n")]

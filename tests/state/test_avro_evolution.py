@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tamias.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
-from tamias.errors import StateError, StateMigrationError
-from tamias.functions.state_descriptors import ValueStateDescriptor
+from ekorn.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
+from ekorn.errors import StateError, StateMigrationError
+from ekorn.functions.state_descriptors import ValueStateDescriptor
 from tests.state.backends import BACKENDS
 from tests.state.evolving import INTO, evolve
 

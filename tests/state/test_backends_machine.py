@@ -8,8 +8,8 @@ configuration, on clocks that run forward and back). Every start of the job draw
 import pytest
 from hypothesis import settings
 
-from tamias.state.rocksdb import list_tables as rocksdb_lists
-from tamias.state.rocksdb import map_tables as rocksdb_maps
+from ekorn.state.rocksdb import list_tables as rocksdb_lists
+from ekorn.state.rocksdb import map_tables as rocksdb_maps
 from tests.state.backends import BACKENDS, cramped, heap, rocksdb
 from tests.state.keyed_machine import KeyedBackendMachine
 from tests.state.ttl_machine import TtlMachine

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tamias.common import Types
-from tamias.errors import UnsupportedOperationError
-from tamias.functions.state_descriptors import MapStateDescriptor
-from tamias.state.operator_state import OperatorStates
+from ekorn.common import Types
+from ekorn.errors import UnsupportedOperationError
+from ekorn.functions.state_descriptors import MapStateDescriptor
+from ekorn.state.operator_state import OperatorStates
 
 
 @pytest.fixture(params=["pickled", "typed"])

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tamias.errors import CorruptFileError
-from tamias.state.canonical_format import TableEntries, decode_file, encode_payloads
-from tamias.state.snapshots import StateInfo
-from tamias.state.state_files import write_state
-from tamias.storage.memory import MemoryFiles
+from ekorn.errors import CorruptFileError
+from ekorn.state.canonical_format import TableEntries, decode_file, encode_payloads
+from ekorn.state.snapshots import StateInfo
+from ekorn.state.state_files import write_state
+from ekorn.storage.memory import MemoryFiles
 
 
 @pytest.fixture

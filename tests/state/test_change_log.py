@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tamias.state.heap.change_log import Chain, ChangeLog
-from tamias.state.snapshots import StateFile
+from ekorn.state.heap.change_log import Chain, ChangeLog
+from ekorn.state.snapshots import StateFile
 
 KIB = 1 << 10
 

@@ -9,11 +9,11 @@ from decimal import Decimal
 
 import pytest
 
-from tamias.common import Row
-from tamias.errors import StateMigrationError
-from tamias.functions.state_descriptors import ListStateDescriptor, ValueStateDescriptor
-from tamias.state.declared import Described, declare, merged
-from tamias.state.evolution.pickled_classes import Noting
+from ekorn.common import Row
+from ekorn.errors import StateMigrationError
+from ekorn.functions.state_descriptors import ListStateDescriptor, ValueStateDescriptor
+from ekorn.state.declared import Described, declare, merged
+from ekorn.state.evolution.pickled_classes import Noting
 from tests.state.backends import BACKENDS
 from tests.state.evolving import INTO, MODULE, program, restored, snapshot_of
 

@@ -1,4 +1,4 @@
-"""Values that tamias did not write: refused with a message that shows their beginning, and no more."""
+"""Values that ekorn did not write: refused with a message that shows their beginning, and no more."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 
 import pytest
 
-from tamias.errors import CorruptFileError, StateError
-from tamias.state.evolution.avro_resolution import resolver
-from tamias.state.evolution.incompatible import Incompatible
-from tamias.state.evolution.pickled_classes import loads
-from tamias.state.rocksdb.value_bytes import (
+from ekorn.errors import CorruptFileError, StateError
+from ekorn.state.evolution.avro_resolution import resolver
+from ekorn.state.evolution.incompatible import Incompatible
+from ekorn.state.evolution.pickled_classes import loads
+from ekorn.state.rocksdb.value_bytes import (
     STAMP_BYTES,
     decode,
     decode_stamped,
@@ -30,7 +30,7 @@ from tamias.state.rocksdb.value_bytes import (
 def test_a_value_of_no_known_form_is_refused_with_its_first_bytes(data):
     with pytest.raises(StateError) as refused:
         decode(data)
-    assert str(refused.value).endswith(f"that tamias did not write: it begins with {data[:8]!r}")
+    assert str(refused.value).endswith(f"that ekorn did not write: it begins with {data[:8]!r}")
 
 
 @pytest.mark.parametrize("data", [b"", b"x12345678", b"t1234567", b"x1234567890"])

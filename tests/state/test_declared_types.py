@@ -5,12 +5,12 @@ from io import BytesIO
 
 import pytest
 
-from tamias.common import Row, Types, TypeSerializer, TypeSerializerSchemaCompatibility, TypeSerializerSnapshot
-from tamias.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
-from tamias.errors import StateError, StateMigrationError
-from tamias.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from tamias.state.evolution.type_descriptions import describe, spell
-from tamias.state.operator_state import OperatorStates
+from ekorn.common import Row, Types, TypeSerializer, TypeSerializerSchemaCompatibility, TypeSerializerSnapshot
+from ekorn.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
+from ekorn.errors import StateError, StateMigrationError
+from ekorn.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from ekorn.state.evolution.type_descriptions import describe, spell
+from ekorn.state.operator_state import OperatorStates
 from tests.state.backends import BACKENDS
 from tests.state.evolving import evolve, restored, snapshot_of
 

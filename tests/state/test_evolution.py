@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.common import ManualClock, Row, Time, Types
-from tamias.errors import CorruptFileError, StateError, StateMigrationError
-from tamias.functions.record_functions import AggregateFunction
-from tamias.functions.state_descriptors import (
+from ekorn.common import ManualClock, Row, Time, Types
+from ekorn.errors import CorruptFileError, StateError, StateMigrationError
+from ekorn.functions.record_functions import AggregateFunction
+from ekorn.functions.state_descriptors import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
     ListStateDescriptor,
@@ -20,14 +20,14 @@ from tamias.functions.state_descriptors import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from tamias.functions.state_ttl import StateTtlConfig
-from tamias.state.canonical_format import decode_file
-from tamias.state.evolution.converters import converter
-from tamias.state.evolution.incompatible import Incompatible
-from tamias.state.evolution.restore_checks import check_keys
-from tamias.state.operator_state import OperatorStates
-from tamias.state.operator_state_files import redistribute
-from tamias.storage.memory import MemoryFiles
+from ekorn.functions.state_ttl import StateTtlConfig
+from ekorn.state.canonical_format import decode_file
+from ekorn.state.evolution.converters import converter
+from ekorn.state.evolution.incompatible import Incompatible
+from ekorn.state.evolution.restore_checks import check_keys
+from ekorn.state.operator_state import OperatorStates
+from ekorn.state.operator_state_files import redistribute
+from ekorn.storage.memory import MemoryFiles
 from tests.state.backends import BACKENDS, EVERYTHING
 from tests.state.evolving import MODULE, Target, evolve, program, restored, snapshot_of
 

@@ -5,20 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common import Configuration, Duration, RestartStrategies, Row, Time, Types, WatermarkStrategy
-from tamias.common.watermark_strategy import TimestampAssigner
-from tamias.datastream import ExternalizedCheckpointRetention, StreamExecutionEnvironment
-from tamias.datastream.functions import KeyedProcessFunction, MapFunction, WindowFunction
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.datastream.window import (
+from ekorn.common import Configuration, Duration, RestartStrategies, Row, Time, Types, WatermarkStrategy
+from ekorn.common.watermark_strategy import TimestampAssigner
+from ekorn.datastream import ExternalizedCheckpointRetention, StreamExecutionEnvironment
+from ekorn.datastream.functions import KeyedProcessFunction, MapFunction, WindowFunction
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.datastream.window import (
     EventTimeSessionWindows,
     EventTimeTrigger,
     PurgingTrigger,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from tamias.errors import JobExecutionError
-from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
+from ekorn.errors import JobExecutionError
+from ekorn.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
 from tests.state.evolving import MODULE, program
 
 BACKENDS = [("hashmap", "hashmap"), ("rocksdb", "rocksdb"), ("hashmap", "rocksdb"), ("rocksdb", "hashmap")]

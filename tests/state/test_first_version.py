@@ -15,11 +15,11 @@ from subprocess import Popen
 import cloudpickle
 import pytest
 
-from tamias.common import Duration, Row
-from tamias.errors import CorruptFileError
-from tamias.state.canonical_format import decode_file
-from tamias.state.snapshots import StateFile
-from tamias.storage.memory import MemoryFiles
+from ekorn.common import Duration, Row
+from ekorn.errors import CorruptFileError
+from ekorn.state.canonical_format import decode_file
+from ekorn.state.snapshots import StateFile
+from ekorn.storage.memory import MemoryFiles
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,8 @@ HOSTILE = {
     "a module that the program imported": (MODULE, "os.system"),
     "a class that the program imported": (MODULE, "Popen"),
     "the inside of a function": (MODULE, "read.__globals__"),
-    "a function of tamias": ("tamias.state.rocksdb.instance_files", "shutil.rmtree"),
-    "the inside of a function of tamias": ("tamias.common.types", "make_row.__globals__"),
+    "a function of ekorn": ("ekorn.state.rocksdb.instance_files", "shutil.rmtree"),
+    "the inside of a function of ekorn": ("ekorn.common.types", "make_row.__globals__"),
 }
 assert os.name and subprocess.Popen is Popen and cloudpickle.dumps  # this module has the names
 
@@ -127,4 +127,4 @@ def test_getattr_finds_members_of_enums_alone():
 
 def test_a_chunk_whose_length_reads_as_the_magic_of_the_second_version_is_still_of_the_first():
     with pytest.raises(CorruptFileError, match=r"a chunk of 1263354196 bytes at 4 runs past the end"):
-        read(b"TAMK" + pickle.dumps(("name", "value", [], [], []), pickle.HIGHEST_PROTOCOL))
+        read(b"EKOK" + pickle.dumps(("name", "value", [], [], []), pickle.HIGHEST_PROTOCOL))

@@ -4,7 +4,7 @@ import decimal
 
 import pytest
 
-from tamias.state.codecs import PickledCodec
+from ekorn.state.codecs import PickledCodec
 
 CODEC = PickledCodec("state")
 

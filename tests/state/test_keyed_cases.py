@@ -4,9 +4,9 @@ from functools import partial
 
 import pytest
 
-from tamias.common import Time, Types
-from tamias.errors import NoCurrentKey, StateError, StateMigrationError
-from tamias.functions.state_descriptors import (
+from ekorn.common import Time, Types
+from ekorn.errors import NoCurrentKey, StateError, StateMigrationError
+from ekorn.functions.state_descriptors import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
     ListStateDescriptor,
@@ -14,10 +14,10 @@ from tamias.functions.state_descriptors import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from tamias.functions.state_ttl import StateTtlConfig
-from tamias.state.heap.heap_backend import HeapStateBackend
-from tamias.state.snapshots import OperatorRestore
-from tamias.storage.memory import MemoryFiles
+from ekorn.functions.state_ttl import StateTtlConfig
+from ekorn.state.heap.heap_backend import HeapStateBackend
+from ekorn.state.snapshots import OperatorRestore
+from ekorn.storage.memory import MemoryFiles
 from tests.state.backends import BACKENDS, EVERYTHING, GROUPS
 from tests.state.keyed_machine import DESCRIPTORS, Collect, Subtask, Target
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.errors import CorruptFileError, StateMigrationError
-from tamias.state.operator_state_files import decode_operator_state, encode_operator_state, redistribute
+from ekorn.errors import CorruptFileError, StateMigrationError
+from ekorn.state.operator_state_files import decode_operator_state, encode_operator_state, redistribute
 
 PIECES = st.binary(max_size=5)
 LISTS = st.lists(PIECES, max_size=6)
@@ -182,7 +182,7 @@ HEADER = struct.Struct(">7sBI")
 STATE = struct.Struct(">IBQ")
 
 
-def payload(*states, count=None, magic=b"TAMOPST", version=1):
+def payload(*states, count=None, magic=b"EKOOPST", version=1):
     header = HEADER.pack(magic, version, len(states) if count is None else count)
     return header + b"".join(STATE.pack(len(name), mode, 0) + name for name, mode in states)
 

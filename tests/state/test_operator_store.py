@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.common import Types
-from tamias.errors import StateError
-from tamias.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor
-from tamias.state.operator_state import OperatorStates
-from tamias.state.operator_state_files import decode_operator_state, encode_operator_state, redistribute
+from ekorn.common import Types
+from ekorn.errors import StateError
+from ekorn.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor
+from ekorn.state.operator_state import OperatorStates
+from ekorn.state.operator_state_files import decode_operator_state, encode_operator_state, redistribute
 
 SPLIT, UNION = ListStateDescriptor("split"), ListStateDescriptor("union")
 RULES = MapStateDescriptor("rules")

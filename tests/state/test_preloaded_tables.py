@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.keygroups import KeyGroupRange, key_group_range, key_groups_of
-from tamias.state.restored_tables import PreloadedTables, read_tables
-from tamias.state.snapshots import OperatorRestore
-from tamias.storage.memory import MemoryFiles
+from ekorn.keygroups import KeyGroupRange, key_group_range, key_groups_of
+from ekorn.state.restored_tables import PreloadedTables, read_tables
+from ekorn.state.snapshots import OperatorRestore
+from ekorn.storage.memory import MemoryFiles
 from tests.examples_by_profile import examples
 from tests.state.backends import BACKENDS, EVERYTHING, GROUPS
 from tests.state.keyed_machine import Subtask, Target

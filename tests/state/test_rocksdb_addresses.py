@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.functions.state_descriptors import ValueStateDescriptor
-from tamias.state.rocksdb.known_addresses import KnownAddresses
+from ekorn.functions.state_descriptors import ValueStateDescriptor
+from ekorn.state.rocksdb.known_addresses import KnownAddresses
 from tests.state.backends import rocksdb
 
 KEYS = st.integers(0, 30)

@@ -8,20 +8,20 @@ from weakref import WeakSet
 
 import pytest
 
-from tamias.checkpoint.checkpoint_directory import Listing
-from tamias.checkpoint.file_names import SnapshotNames
-from tamias.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
-from tamias.checkpoint.retention import Retention
-from tamias.errors import CorruptFileError, StateError
-from tamias.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from tamias.keygroups import key_group, key_group_range, state_key
-from tamias.state.canonical_format import PAYLOAD_BYTES
-from tamias.state.rocksdb.limits import RocksLimits
-from tamias.state.rocksdb.store import RocksStore
-from tamias.state.rocksdb.tables import Shared
-from tamias.state.snapshots import OperatorRestore, OperatorSnapshot
-from tamias.state.state_files import write_state
-from tamias.storage.memory import MemoryFiles
+from ekorn.checkpoint.checkpoint_directory import Listing
+from ekorn.checkpoint.file_names import SnapshotNames
+from ekorn.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
+from ekorn.checkpoint.retention import Retention
+from ekorn.errors import CorruptFileError, StateError
+from ekorn.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from ekorn.keygroups import key_group, key_group_range, state_key
+from ekorn.state.canonical_format import PAYLOAD_BYTES
+from ekorn.state.rocksdb.limits import RocksLimits
+from ekorn.state.rocksdb.store import RocksStore
+from ekorn.state.rocksdb.tables import Shared
+from ekorn.state.snapshots import OperatorRestore, OperatorSnapshot
+from ekorn.state.state_files import write_state
+from ekorn.storage.memory import MemoryFiles
 from tests.state.backends import EVERYTHING, GROUPS, SMALL, heap, rocksdb
 
 KEYS = [f"key-{n}" for n in range(2000)]

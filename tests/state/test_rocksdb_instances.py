@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from tamias.errors import CorruptFileError
-from tamias.functions.state_descriptors import ListStateDescriptor, ValueStateDescriptor
-from tamias.state.rocksdb.instance import InstanceMeta, read_meta
-from tamias.state.rocksdb.instance_files import Uploads, fetch, in_parallel
-from tamias.state.rocksdb.store import META, RocksStore
-from tamias.state.snapshots import ROCKSDB, KeyedFiles, StateFile, StateInfo
-from tamias.state.state_files import inline_state
-from tamias.storage.memory import MemoryFiles
+from ekorn.errors import CorruptFileError
+from ekorn.functions.state_descriptors import ListStateDescriptor, ValueStateDescriptor
+from ekorn.state.rocksdb.instance import InstanceMeta, read_meta
+from ekorn.state.rocksdb.instance_files import Uploads, fetch, in_parallel
+from ekorn.state.rocksdb.store import META, RocksStore
+from ekorn.state.snapshots import ROCKSDB, KeyedFiles, StateFile, StateInfo
+from ekorn.state.state_files import inline_state
+from ekorn.storage.memory import MemoryFiles
 from tests.state.backends import SMALL, rocksdb
 
 RECORD = META + b"tables"

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tamias.common.types import Row
-from tamias.errors import StateError
-from tamias.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from tamias.keygroups import key_group, state_key, user_key
-from tamias.state.rocksdb.key_bytes import PREFIX, address_of, entry_bytes, read_part, window_bytes
-from tamias.state.rocksdb.value_bytes import (
+from ekorn.common.types import Row
+from ekorn.errors import StateError
+from ekorn.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from ekorn.keygroups import key_group, state_key, user_key
+from ekorn.state.rocksdb.key_bytes import PREFIX, address_of, entry_bytes, read_part, window_bytes
+from ekorn.state.rocksdb.value_bytes import (
     decode,
     decode_stamped,
     encode,
@@ -28,7 +28,7 @@ from tamias.state.rocksdb.value_bytes import (
     stamp_of,
     with_original,
 )
-from tamias.types.by_value import stored
+from ekorn.types.by_value import stored
 from tests.state.backends import BACKENDS, rocksdb
 
 
@@ -135,7 +135,7 @@ def test_two_entries_of_a_map_have_the_same_bytes_when_they_are_equal(one, other
 
 def test_the_order_in_which_a_set_was_made_does_not_matter_in_any_process():
     program = (
-        "from tamias.state.rocksdb.key_bytes import address_of; from tamias.keygroups import state_key;"
+        "from ekorn.state.rocksdb.key_bytes import address_of; from ekorn.keygroups import state_key;"
         "print(address_of(state_key(frozenset('abcdefgh')), 128, 1)[0].hex())"
     )
     found = {
@@ -151,7 +151,7 @@ def test_the_order_in_which_a_set_was_made_does_not_matter_in_any_process():
 
 
 def test_an_address_from_elsewhere_is_refused():
-    with pytest.raises(StateError, match="that tamias did not write"):
+    with pytest.raises(StateError, match="that ekorn did not write"):
         read_part(b"\x00\x00\x00\x00?", 4)
 
 
@@ -370,7 +370,7 @@ def test_a_window_is_read_back(window):
 
 @pytest.mark.parametrize("data", [b"", b"?", b"i\0", b"s\0\5ab", b"S\0\0\0\5ab", b"(\0\2N", b"s\0\1\xff", b"d\0", b"x"])
 def test_bytes_that_break_off_are_refused(data):
-    with pytest.raises(StateError, match="an address that tamias did not write"):
+    with pytest.raises(StateError, match="an address that ekorn did not write"):
         read_part(data, 0)
 
 

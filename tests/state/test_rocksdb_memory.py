@@ -9,17 +9,17 @@ from weakref import WeakSet
 
 import pytest
 
-from tamias.common import Time, Types
-from tamias.functions.record_functions import AggregateFunction
-from tamias.functions.state_descriptors import (
+from ekorn.common import Time, Types
+from ekorn.functions.record_functions import AggregateFunction
+from ekorn.functions.state_descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from tamias.functions.state_ttl import StateTtlConfig
-from tamias.state.rocksdb.tables import Shared
+from ekorn.functions.state_ttl import StateTtlConfig
+from ekorn.state.rocksdb.tables import Shared
 from tests.state.backends import SMALL, rocksdb
 
 MB = 1 << 20

@@ -10,15 +10,15 @@ from uuid import uuid4
 
 import pytest
 
-from tamias.errors import StateError
-from tamias.functions.state_descriptors import ValueStateDescriptor
-from tamias.state.canonical_format import PAYLOAD_BYTES
-from tamias.state.rocksdb.compaction import Merging
-from tamias.state.rocksdb.limits import RocksLimits
-from tamias.state.rocksdb.store import SortedFile
-from tamias.state.snapshots import OperatorRestore
-from tamias.state.state_files import write_state
-from tamias.storage.memory import MemoryFiles
+from ekorn.errors import StateError
+from ekorn.functions.state_descriptors import ValueStateDescriptor
+from ekorn.state.canonical_format import PAYLOAD_BYTES
+from ekorn.state.rocksdb.compaction import Merging
+from ekorn.state.rocksdb.limits import RocksLimits
+from ekorn.state.rocksdb.store import SortedFile
+from ekorn.state.snapshots import OperatorRestore
+from ekorn.state.state_files import write_state
+from ekorn.storage.memory import MemoryFiles
 from tests.state.backends import EVERYTHING, GROUPS, SMALL, rocksdb
 
 KEYS = 30_000

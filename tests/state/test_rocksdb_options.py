@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 import rocksdict
 
-from tamias.config.rocksdb_settings import RocksDBSettings
-from tamias.errors import ConfigurationError
-from tamias.functions.state_descriptors import ValueStateDescriptor
-from tamias.state.rocksdb.store_options import make_options
+from ekorn.config.rocksdb_settings import RocksDBSettings
+from ekorn.errors import ConfigurationError
+from ekorn.functions.state_descriptors import ValueStateDescriptor
+from ekorn.state.rocksdb.store_options import make_options
 from tests.state.backends import SMALL, rocksdb
 
 SETTINGS = replace(

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tamias.state.rocksdb.store import RocksStore
+from ekorn.state.rocksdb.store import RocksStore
 from tests.state.backends import SMALL
 
 LIMIT = 100

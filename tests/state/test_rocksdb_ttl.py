@@ -4,13 +4,13 @@ import os
 
 import pytest
 
-from tamias.clock import ManualClock
-from tamias.common.time import Duration, Time
-from tamias.functions.state_ttl import StateTtlConfig
-from tamias.keygroups import state_key
-from tamias.state.rocksdb.limits import RocksLimits
-from tamias.state.snapshots import OperatorRestore
-from tamias.storage.memory import MemoryFiles
+from ekorn.clock import ManualClock
+from ekorn.common.time import Duration, Time
+from ekorn.functions.state_ttl import StateTtlConfig
+from ekorn.keygroups import state_key
+from ekorn.state.rocksdb.limits import RocksLimits
+from ekorn.state.snapshots import OperatorRestore
+from ekorn.storage.memory import MemoryFiles
 from tests.state.backends import EVERYTHING, GROUPS, rocksdb
 from tests.state.expiring import KINDS, TTL_MS, Target, handle_of
 

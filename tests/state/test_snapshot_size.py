@@ -6,13 +6,13 @@ import tracemalloc
 
 import pytest
 
-from tamias.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from tamias.keygroups import KeyGroupRange
-from tamias.state.canonical_format import CHUNK_BYTES, PAYLOAD_BYTES, TableEntries, decode_file, encode_payloads
-from tamias.state.snapshots import OperatorRestore, StateInfo
-from tamias.state.state_files import write_state
-from tamias.storage.local import LocalFiles
-from tamias.storage.memory import MemoryFiles
+from ekorn.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from ekorn.keygroups import KeyGroupRange
+from ekorn.state.canonical_format import CHUNK_BYTES, PAYLOAD_BYTES, TableEntries, decode_file, encode_payloads
+from ekorn.state.snapshots import OperatorRestore, StateInfo
+from ekorn.state.state_files import write_state
+from ekorn.storage.local import LocalFiles
+from ekorn.storage.memory import MemoryFiles
 from tests.state.backends import BACKENDS, EVERYTHING, GROUPS, heap, rocksdb
 
 MB = 1 << 20

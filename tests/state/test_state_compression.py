@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.errors import CorruptFileError
-from tamias.state.snapshots import StateFile
-from tamias.state.state_files import check_state, read_state, write_state
-from tamias.storage.memory import MemoryFiles
+from ekorn.errors import CorruptFileError
+from ekorn.state.snapshots import StateFile
+from ekorn.state.state_files import check_state, read_state, write_state
+from ekorn.storage.memory import MemoryFiles
 
 REPETITIVE = b"the same words again and again, " * 200
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from tamias.errors import CorruptFileError, StateError, StateMigrationError
-from tamias.state.evolution.pickled_classes import loads
-from tamias.state.rocksdb.value_bytes import split_original, with_original, without_original
-from tamias.state.snapshots import StateFile
-from tamias.state.state_files import (
+from ekorn.errors import CorruptFileError, StateError, StateMigrationError
+from ekorn.state.evolution.pickled_classes import loads
+from ekorn.state.rocksdb.value_bytes import split_original, with_original, without_original
+from ekorn.state.snapshots import StateFile
+from ekorn.state.state_files import (
     MOST_INFLATED,
     STATE_HEADER_BYTES,
     check_state,
@@ -20,8 +20,8 @@ from tamias.state.state_files import (
     read_state,
     write_state,
 )
-from tamias.storage.memory import MemoryFiles
-from tamias.types.by_value import dumps
+from ekorn.storage.memory import MemoryFiles
+from ekorn.types.by_value import dumps
 
 
 @pytest.mark.parametrize("change", [lambda data: data[:-1], lambda data: data + b"x"], ids=["shorter", "longer"])

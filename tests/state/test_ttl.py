@@ -5,12 +5,12 @@
 
 import pytest
 
-from tamias.clock import ManualClock
-from tamias.common.time import Time
-from tamias.errors import NoCurrentKey, StateError
-from tamias.functions.state_descriptors import ReducingStateDescriptor
-from tamias.functions.state_ttl import StateTtlConfig
-from tamias.state.operator_state import OperatorStates
+from ekorn.clock import ManualClock
+from ekorn.common.time import Time
+from ekorn.errors import NoCurrentKey, StateError
+from ekorn.functions.state_descriptors import ReducingStateDescriptor
+from ekorn.functions.state_ttl import StateTtlConfig
+from ekorn.state.operator_state import OperatorStates
 from tests.state.backends import EVERYTHING
 from tests.state.expiring import GROWING, KINDS, TTL_MS, descriptor_of, handle_of
 from tests.state.ttl_states import ON_HEAP, Kept, backends, builder  # noqa: F401 - backends is a fixture

@@ -5,17 +5,17 @@ import pickle
 
 import pytest
 
-from tamias.clock import ManualClock
-from tamias.common import WatermarkStrategy
-from tamias.common.time import Time
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.errors import StateMigrationError
-from tamias.functions.process_functions import KeyedProcessFunction
-from tamias.functions.state_descriptors import ValueStateDescriptor
-from tamias.functions.state_ttl import StateTtlConfig
-from tamias.state.canonical_format import decode_file
-from tamias.storage.memory import MemoryFiles
-from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
+from ekorn.clock import ManualClock
+from ekorn.common import WatermarkStrategy
+from ekorn.common.time import Time
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.errors import StateMigrationError
+from ekorn.functions.process_functions import KeyedProcessFunction
+from ekorn.functions.state_descriptors import ValueStateDescriptor
+from ekorn.functions.state_ttl import StateTtlConfig
+from ekorn.state.canonical_format import decode_file
+from ekorn.storage.memory import MemoryFiles
+from ekorn.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 from tests.state.backends import EVERYTHING
 from tests.state.expiring import KINDS, Target, handle_of
 from tests.state.ttl_states import ON_HEAP, Kept, backends, builder  # noqa: F401 - backends is a fixture

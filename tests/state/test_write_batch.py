@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tamias.state.rocksdb.store import WriteBatch
+from ekorn.state.rocksdb.store import WriteBatch
 
 
 class Writes:

@@ -11,12 +11,12 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tamias.clock import ManualClock
-from tamias.common.time import Time
-from tamias.functions.state_ttl import StateTtlConfig
-from tamias.keygroups import key_group, key_group_range, subtask_of
-from tamias.state.snapshots import OperatorRestore
-from tamias.storage.memory import MemoryFiles
+from ekorn.clock import ManualClock
+from ekorn.common.time import Time
+from ekorn.functions.state_ttl import StateTtlConfig
+from ekorn.keygroups import key_group, key_group_range, subtask_of
+from ekorn.state.snapshots import OperatorRestore
+from ekorn.storage.memory import MemoryFiles
 from tests.state.backends import heap
 from tests.state.expiring import GROUPS, ONE_STAMP, TTL_MS, Target, handle_of
 

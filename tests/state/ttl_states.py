@@ -4,11 +4,11 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tamias.clock import ManualClock
-from tamias.common.time import Time
-from tamias.functions.state_ttl import StateTtlConfig
-from tamias.state.snapshots import OperatorRestore
-from tamias.storage.memory import MemoryFiles
+from ekorn.clock import ManualClock
+from ekorn.common.time import Time
+from ekorn.functions.state_ttl import StateTtlConfig
+from ekorn.state.snapshots import OperatorRestore
+from ekorn.storage.memory import MemoryFiles
 from tests.state.backends import EVERYTHING, heap, rocksdb
 from tests.state.expiring import GROUPS, TTL_MS, Target, handle_of
 

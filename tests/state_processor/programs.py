@@ -2,9 +2,9 @@
 
 import shutil
 
-from tamias.common import Time, Types, WatermarkStrategy
-from tamias.datastream.functions import AggregateFunction, KeyedProcessFunction, MapFunction, ReduceFunction
-from tamias.datastream.state import (
+from ekorn.common import Time, Types, WatermarkStrategy
+from ekorn.datastream.functions import AggregateFunction, KeyedProcessFunction, MapFunction, ReduceFunction
+from ekorn.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
@@ -12,8 +12,8 @@ from tamias.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from tamias.functions.checkpointed import CheckpointedFunction
-from tamias.testing.scripted import Script, ScriptedSource, run_scripted, split_evenly
+from ekorn.functions.checkpointed import CheckpointedFunction
+from ekorn.testing.scripted import Script, ScriptedSource, run_scripted, split_evenly
 from tests.driver.savepoint_programs import Ask, environment
 
 COUNT = 40

@@ -1,7 +1,7 @@
 """Functions that read and write the savepoints of `programs.every_kind`."""
 
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.state_processor import KeyedStateBootstrapFunction, KeyedStateReaderFunction
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.state_processor import KeyedStateBootstrapFunction, KeyedStateReaderFunction
 from tests.state_processor.programs import COUNT, descriptors, put_into, state_of, told
 
 EARLIER, LATER = range(COUNT // 2), range(COUNT // 2, COUNT)

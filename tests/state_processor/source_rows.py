@@ -5,13 +5,13 @@ import pickle
 from pyspark.sql import Row
 from pyspark.sql.types import ArrayType, MapType, StructType
 
-from tamias.state_processor.spark.state_source import TamiasStateSource
-from tamias.state_processor.stored_savepoint import open_savepoint
+from ekorn.state_processor.spark.state_source import EkornStateSource
+from ekorn.state_processor.stored_savepoint import open_savepoint
 
 
 def read_rows(path, **options):
     """Read a table of a savepoint, as the tasks of Spark do; return its columns and the rows."""
-    source = TamiasStateSource({"path": str(path), **options})
+    source = EkornStateSource({"path": str(path), **options})
     schema = source.schema()
     reader = source.reader(schema)
     batches = [batch for partition in reader.partitions() for batch in reader.read(partition)]
@@ -20,7 +20,7 @@ def read_rows(path, **options):
 
 def write_rows(path, schema, tasks, **options):
     """Write the rows of some tasks to a new savepoint, as Spark does."""
-    writer = TamiasStateSource({"path": str(path), **options}).writer(schema, overwrite=False)
+    writer = EkornStateSource({"path": str(path), **options}).writer(schema, overwrite=False)
     writer.commit([pickle.loads(pickle.dumps(writer)).write(iter(task)) for task in tasks])
 
 

@@ -4,15 +4,15 @@ import tracemalloc
 
 import pytest
 
-from tamias.state_processor.editing import edit_savepoint
-from tamias.state_processor.key_state_files import KeyStateFiles, StatesByColumn, operator_metadata
-from tamias.state_processor.new_savepoint import NewSavepoint
-from tamias.state_processor.operator_identifier import OperatorIdentifier
-from tamias.state_processor.savepoint_inspection import differences
-from tamias.state_processor.state_rows import rows_of_changes
-from tamias.state_processor.stored_savepoint import open_savepoint
-from tamias.storage.file_store import open_files
-from tamias.types.data_types import DataTypes, RowField, RowType
+from ekorn.state_processor.editing import edit_savepoint
+from ekorn.state_processor.key_state_files import KeyStateFiles, StatesByColumn, operator_metadata
+from ekorn.state_processor.new_savepoint import NewSavepoint
+from ekorn.state_processor.operator_identifier import OperatorIdentifier
+from ekorn.state_processor.savepoint_inspection import differences
+from ekorn.state_processor.state_rows import rows_of_changes
+from ekorn.state_processor.stored_savepoint import open_savepoint
+from ekorn.storage.file_store import open_files
+from ekorn.types.data_types import DataTypes, RowField, RowType
 from tests.state_processor.programs import KEYS, every_kind, savepoint_of
 
 UID = "every-kind"

@@ -1,4 +1,4 @@
-"""What `tamias state` answers to mistakes, and what it tells of operator state."""
+"""What `ekorn state` answers to mistakes, and what it tells of operator state."""
 
 import os
 import shutil
@@ -10,15 +10,15 @@ import pyarrow.parquet
 import pytest
 from raw_program import draw as raw_program
 
-from tamias.cli.main import main
-from tamias.common import Types
-from tamias.datastream.functions import KeyedProcessFunction
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.errors import CorruptFileError, StateError
-from tamias.state_processor.editing import edit_savepoint
-from tamias.state_processor.export import export_parquet
-from tamias.state_processor.state_rows import rows_by_key
-from tamias.state_processor.stored_savepoint import open_savepoint
+from ekorn.cli.main import main
+from ekorn.common import Types
+from ekorn.datastream.functions import KeyedProcessFunction
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.errors import CorruptFileError, StateError
+from ekorn.state_processor.editing import edit_savepoint
+from ekorn.state_processor.export import export_parquet
+from ekorn.state_processor.state_rows import rows_by_key
+from ekorn.state_processor.stored_savepoint import open_savepoint
 from tests.state_processor.programs import every_kind, numbers, savepoint_of
 from tests.state_processor.window_programs import tumbling_reduce
 
@@ -83,10 +83,10 @@ def test_a_key_without_state_is_told_with_one_that_has_some(path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["get", "PATH", "numbers", "1"], "has no keyed state: `tamias state show` has its elements"),
+        (["get", "PATH", "numbers", "1"], "has no keyed state: `ekorn state show` has its elements"),
         (["get", "PATH", "", "1"], "an operator is named by its uid"),
         (["get", "PATH", "every-kind", "{'a': 1}"], "cannot use {'a': 1} as a key: a dict can change"),
-        (["edit", "PATH", "numbers", f"{__file__}:run", "NEW"], "as rows of the format tamias-state"),
+        (["edit", "PATH", "numbers", f"{__file__}:run", "NEW"], "as rows of the format ekorn-state"),
         (["export", "PATH", "positions", "NEW"], "its other states by its name: 'seen', 'all', 'rules'"),
         (["export", "PATH", "every-kind", "NEW", "--state", "other"], "has no keyed state 'other'; it has "),
     ],

@@ -4,12 +4,12 @@ from functools import partial
 
 import pytest
 
-from tamias.common import Types
-from tamias.dataset import ExecutionEnvironment
-from tamias.errors import InvalidProgramError, StateError
-from tamias.state_processor import OperatorTransformation, SavepointReader, SavepointWriter
-from tamias.state_processor.stored_savepoint import open_savepoint
-from tamias.testing import collect_locally, on_local_engine
+from ekorn.common import Types
+from ekorn.dataset import ExecutionEnvironment
+from ekorn.errors import InvalidProgramError, StateError
+from ekorn.state_processor import OperatorTransformation, SavepointReader, SavepointWriter
+from ekorn.state_processor.stored_savepoint import open_savepoint
+from ekorn.testing import collect_locally, on_local_engine
 from tests.state_processor.programs import KEYS, every_kind, restored, savepoint_of
 from tests.state_processor.savepoint_functions import (
     EARLIER,

@@ -7,14 +7,14 @@ import pytest
 from pyspark.sql import Row
 from pyspark.sql.types import ArrayType, BinaryType, BooleanType, LongType, MapType, StringType, StructType
 
-from tamias.common import Types, WatermarkStrategy
-from tamias.datastream.functions import AggregateFunction, KeyedProcessFunction
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.errors import ConfigurationError, StateError
-from tamias.state.snapshots import InFlightFiles, StateFile
-from tamias.state_processor.spark.state_source import TamiasStateSource
-from tamias.state_processor.stored_savepoint import open_savepoint
-from tamias.state_processor.written_entries import check_nothing_in_flight
+from ekorn.common import Types, WatermarkStrategy
+from ekorn.datastream.functions import AggregateFunction, KeyedProcessFunction
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.errors import ConfigurationError, StateError
+from ekorn.state.snapshots import InFlightFiles, StateFile
+from ekorn.state_processor.spark.state_source import EkornStateSource
+from ekorn.state_processor.stored_savepoint import open_savepoint
+from ekorn.state_processor.written_entries import check_nothing_in_flight
 from tests.state_processor.programs import COUNT, FAR_MS, KEYS, every_kind, numbers, restored, savepoint_of
 from tests.state_processor.source_rows import by_states, by_stored_entries, read_rows, rewritten, row_of, write_rows
 from tests.state_processor.window_programs import (
@@ -274,7 +274,7 @@ def test_values_that_would_not_come_back_from_their_columns_are_refused_at_the_c
 
 
 def writer(path, columns, **options):
-    return TamiasStateSource({"path": str(path), **options}).writer(columns, overwrite=False)
+    return EkornStateSource({"path": str(path), **options}).writer(columns, overwrite=False)
 
 
 @pytest.fixture(scope="module")

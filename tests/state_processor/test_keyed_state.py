@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from tamias.clock import ManualClock
-from tamias.common import Types
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.errors import JobExecutionError, StateError, StateMigrationError
-from tamias.state_processor import KeyedStateReaderFunction, OperatorIdentifier, SavepointReader
-from tamias.state_processor.keyed_source import KeyedStateSource
-from tamias.state_processor.stored_savepoint import open_savepoint
-from tamias.testing import collect_locally
-from tamias.testing.scripted import Crash, Script, run_scripted
+from ekorn.clock import ManualClock
+from ekorn.common import Types
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.errors import JobExecutionError, StateError, StateMigrationError
+from ekorn.state_processor import KeyedStateReaderFunction, OperatorIdentifier, SavepointReader
+from ekorn.state_processor.keyed_source import KeyedStateSource
+from ekorn.state_processor.stored_savepoint import open_savepoint
+from ekorn.testing import collect_locally
+from ekorn.testing.scripted import Crash, Script, run_scripted
 from tests.driver.savepoint_programs import environment
 from tests.state_processor.programs import (
     FAR_MS,

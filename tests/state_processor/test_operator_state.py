@@ -2,10 +2,10 @@
 
 import pytest
 
-from tamias.common import Types
-from tamias.errors import JobExecutionError, StateError
-from tamias.state_processor import SavepointReader
-from tamias.testing import collect_locally
+from ekorn.common import Types
+from ekorn.errors import JobExecutionError, StateError
+from ekorn.state_processor import SavepointReader
+from ekorn.testing import collect_locally
 from tests.state_processor.programs import every_kind, savepoint_of
 from tests.state_processor.savepoint_functions import env
 

@@ -7,15 +7,15 @@ import pytest
 from pyspark.sql import Row
 from pyspark.sql.types import ArrayType, BinaryType, IntegerType, LongType, StringType, StructType
 
-from tamias.common import Types, WatermarkStrategy
-from tamias.datastream.functions import CheckpointedFunction, MapFunction
-from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor
-from tamias.errors import ConfigurationError, CorruptFileError, StateError
-from tamias.state.state_files import write_state
-from tamias.state_processor.spark.state_source import TamiasStateSource
-from tamias.state_processor.stored_savepoint import open_savepoint
-from tamias.storage.file_store import open_files
-from tamias.testing.scripted import ScriptedSource, split_evenly
+from ekorn.common import Types, WatermarkStrategy
+from ekorn.datastream.functions import CheckpointedFunction, MapFunction
+from ekorn.datastream.state import ListStateDescriptor, MapStateDescriptor
+from ekorn.errors import ConfigurationError, CorruptFileError, StateError
+from ekorn.state.state_files import write_state
+from ekorn.state_processor.spark.state_source import EkornStateSource
+from ekorn.state_processor.stored_savepoint import open_savepoint
+from ekorn.storage.file_store import open_files
+from ekorn.testing.scripted import ScriptedSource, split_evenly
 from tests.state_processor.programs import every_kind, restored, savepoint_of
 from tests.state_processor.source_rows import by_operator_rows, read_rows, write_rows
 
@@ -284,7 +284,7 @@ def test_two_rows_of_one_key_group_of_raw_state_are_refused(tmp_path):
 
 
 def test_an_aborted_write_leaves_no_files(tmp_path):
-    source = TamiasStateSource(
+    source = EkornStateSource(
         {"path": str(tmp_path / "new"), **UID, "operatorState": "l", "operatorStateKind": "list-split"}
     )
     writer = source.writer(StructType().add("element", LongType()), overwrite=False)
@@ -295,7 +295,7 @@ def test_an_aborted_write_leaves_no_files(tmp_path):
 
 
 def writer_of(path, columns, **options):
-    return TamiasStateSource({"path": str(path), **options}).writer(columns, overwrite=False)
+    return EkornStateSource({"path": str(path), **options}).writer(columns, overwrite=False)
 
 
 def writer_of_a_list(path, **options):

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tamias.testing import on_local_engine
+from ekorn.testing import on_local_engine
 from tests.manual.blocks import blocks_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "state_processor.md"

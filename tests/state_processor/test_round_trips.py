@@ -11,15 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tamias.common import Time, Types, WatermarkStrategy
-from tamias.datastream.functions import (
+from ekorn.common import Time, Types, WatermarkStrategy
+from ekorn.datastream.functions import (
     AggregateFunction,
     CheckpointedFunction,
     KeyedProcessFunction,
     MapFunction,
     ReduceFunction,
 )
-from tamias.datastream.state import (
+from ekorn.datastream.state import (
     AggregatingState,
     AggregatingStateDescriptor,
     FoldingState,
@@ -34,7 +34,7 @@ from tamias.datastream.state import (
     ValueState,
     ValueStateDescriptor,
 )
-from tamias.state_processor import (
+from ekorn.state_processor import (
     KeyedStateBootstrapFunction,
     KeyedStateReaderFunction,
     OperatorTransformation,
@@ -42,9 +42,9 @@ from tamias.state_processor import (
     SavepointWriter,
     WindowReaderFunction,
 )
-from tamias.state_processor.editing import edit_savepoint
-from tamias.testing import on_local_engine
-from tamias.testing.scripted import ScriptedSource, split_evenly
+from ekorn.state_processor.editing import edit_savepoint
+from ekorn.testing import on_local_engine
+from ekorn.testing.scripted import ScriptedSource, split_evenly
 from tests.examples_by_profile import examples
 from tests.state_processor.programs import KEYS, Larger, restored, savepoint_of
 from tests.state_processor.savepoint_functions import env

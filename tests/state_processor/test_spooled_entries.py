@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.keygroups import state_key
-from tamias.state.canonical_v1 import Chunk
-from tamias.state.snapshots import StateInfo
-from tamias.state_processor.spooled_entries import StoredEntries, divided
+from ekorn.keygroups import state_key
+from ekorn.state.canonical_v1 import Chunk
+from ekorn.state.snapshots import StateInfo
+from ekorn.state_processor.spooled_entries import StoredEntries, divided
 from tests.examples_by_profile import examples
 from tests.live_jobs import open_files
 

@@ -1,4 +1,4 @@
-"""`tamias state` shows, compares, exports and edits the state in savepoints, also without the job's classes."""
+"""`ekorn state` shows, compares, exports and edits the state in savepoints, also without the job's classes."""
 
 import pickle
 import sys
@@ -8,17 +8,17 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
-from tamias.checkpoint.restore_point import resolve
-from tamias.cli.main import main
-from tamias.datastream.functions import KeyedProcessFunction
-from tamias.datastream.state import MapStateDescriptor, ValueStateDescriptor
-from tamias.errors import StateError, UntrustedFileError
-from tamias.state_processor.editing import edit_savepoint
-from tamias.state_processor.entries import address_of, pieces_of
-from tamias.state_processor.savepoint_inspection import find_key
-from tamias.state_processor.spark.state_source import TamiasStateSource
-from tamias.state_processor.stand_ins import StandIn, load_value, stand_ins_importable
-from tamias.state_processor.stored_savepoint import open_savepoint
+from ekorn.checkpoint.restore_point import resolve
+from ekorn.cli.main import main
+from ekorn.datastream.functions import KeyedProcessFunction
+from ekorn.datastream.state import MapStateDescriptor, ValueStateDescriptor
+from ekorn.errors import StateError, UntrustedFileError
+from ekorn.state_processor.editing import edit_savepoint
+from ekorn.state_processor.entries import address_of, pieces_of
+from ekorn.state_processor.savepoint_inspection import find_key
+from ekorn.state_processor.spark.state_source import EkornStateSource
+from ekorn.state_processor.stand_ins import StandIn, load_value, stand_ins_importable
+from ekorn.state_processor.stored_savepoint import open_savepoint
 from tests.state_processor.programs import FAR_MS, every_kind, numbers, restored, savepoint_of
 from tests.state_processor.window_programs import session_process, tumbling_reduce
 
@@ -124,8 +124,8 @@ def test_a_savepoint_that_is_not_signed_is_refused_where_a_key_is_configured(tmp
     key = tmp_path / "key"
     key.write_bytes(b"k" * 32)
     key.chmod(0o600)
-    (tmp_path / "config.yaml").write_text(f"tamias.checkpoint.signing-key-file: {key}\n")
-    monkeypatch.setenv("TAMIAS_CONF_DIR", str(tmp_path))
+    (tmp_path / "config.yaml").write_text(f"ekorn.checkpoint.signing-key-file: {key}\n")
+    monkeypatch.setenv("EKORN_CONF_DIR", str(tmp_path))
     commands = {
         "show": [],
         "get": ["every-kind", 3],
@@ -136,7 +136,7 @@ def test_a_savepoint_that_is_not_signed_is_refused_where_a_key_is_configured(tmp
     for command, more in commands.items():
         code, _, error = run(capsys, command, path, *more)
         assert code == 1 and "UntrustedFileError" in error and "no signature" in error
-    table = TamiasStateSource({"path": path, "operatorUid": "every-kind"})
+    table = EkornStateSource({"path": path, "operatorUid": "every-kind"})
     with pytest.raises(UntrustedFileError, match="no signature"):
         table.schema()
     with pytest.raises(UntrustedFileError, match="no signature"):

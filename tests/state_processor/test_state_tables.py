@@ -6,16 +6,16 @@ import pytest
 from pyspark.sql import Row
 from pyspark.sql.types import ArrayType, BinaryType, LongType, MapType, StringType, StructType, TimestampType
 
-from tamias.datastream.functions import KeyedProcessFunction
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.errors import CheckpointError, ConfigurationError, CorruptFileError, StateError
-from tamias.state_processor.key_state_files import KeyStateFiles, StatesByColumn
-from tamias.state_processor.spark.metadata_source import TamiasStateMetadataSource
-from tamias.state_processor.spark.state_source import TamiasStateSource
-from tamias.state_processor.state_rows import key_rows, rows_by_key, rows_of_state
-from tamias.state_processor.stored_savepoint import open_savepoint
-from tamias.storage.file_store import open_files
-from tamias.types.data_types import DataTypes, RowField, RowType
+from ekorn.datastream.functions import KeyedProcessFunction
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.errors import CheckpointError, ConfigurationError, CorruptFileError, StateError
+from ekorn.state_processor.key_state_files import KeyStateFiles, StatesByColumn
+from ekorn.state_processor.spark.metadata_source import EkornStateMetadataSource
+from ekorn.state_processor.spark.state_source import EkornStateSource
+from ekorn.state_processor.state_rows import key_rows, rows_by_key, rows_of_state
+from ekorn.state_processor.stored_savepoint import open_savepoint
+from ekorn.storage.file_store import open_files
+from ekorn.types.data_types import DataTypes, RowField, RowType
 from tests.state_processor.programs import COUNT, KEYS, every_kind, numbers, restored, savepoint_of
 from tests.state_processor.window_programs import counted_process, session_process
 
@@ -29,7 +29,7 @@ def path(tmp_path_factory):
 
 def rows(path, **options):
     """Read all partitions, as Spark's tasks do."""
-    source = TamiasStateSource({"path": path, **options})
+    source = EkornStateSource({"path": path, **options})
     reader = source.reader(source.schema())
     batches = [batch for partition in reader.partitions() for batch in reader.read(partition)]
     return [row for batch in batches for row in batch.to_pylist()]
@@ -62,7 +62,7 @@ def test_windows_are_read_as_entries_with_a_namespace(tmp_path, program, state):
 
 
 def test_the_metadata_lists_every_state(path):
-    source = TamiasStateMetadataSource({"path": path})
+    source = EkornStateMetadataSource({"path": path})
     found = list(source.reader(source.schema()).read(None))
     assert {row[10] for row in found if row[5] == "every-kind"} >= {"value", "list", "map", "_timers/event"}
     assert all(row[1] == "savepoint" and row[8] == 128 for row in found)
@@ -107,7 +107,7 @@ COLUMNS = COLUMNS.add("map", MapType(StringType(), LongType()))
 
 def write(path, tasks, columns=COLUMNS, **options):
     """Write the rows of some tasks, as Spark does."""
-    writer = TamiasStateSource({"path": str(path), **options}).writer(columns, overwrite=False)
+    writer = EkornStateSource({"path": str(path), **options}).writer(columns, overwrite=False)
     writer.commit([writer.write(iter(task)) for task in tasks])
 
 
@@ -138,7 +138,7 @@ def test_mistakes_of_a_write_are_refused(tmp_path, path):
     with pytest.raises(CheckpointError, match="holds files already"):
         write(path, [], **UID)
     with pytest.raises(ConfigurationError, match="never written over another"):
-        TamiasStateSource({"path": path, **UID}).writer(COLUMNS, overwrite=True)
+        EkornStateSource({"path": path, **UID}).writer(COLUMNS, overwrite=True)
 
 
 NUMBERS = StructType().add("key", LongType()).add("count", LongType())
@@ -164,7 +164,7 @@ NUMBERS = StructType().add("key", LongType()).add("count", LongType())
 )
 def test_mistakes_of_a_write_are_named_at_the_call(tmp_path, columns, options, says):
     with pytest.raises(ConfigurationError, match=says):
-        TamiasStateSource({"path": str(tmp_path / "new"), **UID, **options}).writer(columns, overwrite=False)
+        EkornStateSource({"path": str(tmp_path / "new"), **UID, **options}).writer(columns, overwrite=False)
 
 
 def test_a_keyed_write_has_the_key_groups_of_the_operator_that_it_replaces(tmp_path):
@@ -203,7 +203,7 @@ def test_structs_inside_of_keys_are_tuples(tmp_path):
 
 
 def test_digests_of_keys_that_are_not_those_of_a_task_are_refused(tmp_path):
-    writer = TamiasStateSource({"path": str(tmp_path / "new"), **UID}).writer(NUMBERS, overwrite=False)
+    writer = EkornStateSource({"path": str(tmp_path / "new"), **UID}).writer(NUMBERS, overwrite=False)
     message = writer.write(iter([Row(key=1, count=1)]))
     (file,) = (tmp_path / "new").glob("keys-*")
     file.write_bytes(file.read_bytes()[:-16])
@@ -225,7 +225,7 @@ def test_the_digests_of_keys_are_not_part_of_the_savepoint(tmp_path):
 
 
 def test_an_aborted_write_leaves_no_files(tmp_path):
-    writer = TamiasStateSource({"path": str(tmp_path / "new"), **UID}).writer(COLUMNS, overwrite=False)
+    writer = EkornStateSource({"path": str(tmp_path / "new"), **UID}).writer(COLUMNS, overwrite=False)
     message = writer.write(iter([row_of(1)]))
     assert list((tmp_path / "new").iterdir())
     writer.abort([message])
@@ -259,5 +259,5 @@ def test_a_second_row_of_a_key_is_refused_after_the_first_one_was_written(tmp_pa
 def test_options_that_would_be_ignored_are_refused(path, options, says):
     with pytest.raises(ConfigurationError, match=says):
         rows(path, **UID, **options)
-    with pytest.raises(ConfigurationError, match="tamias-state-metadata has no option 'operatorUid'; it has path"):
-        list(TamiasStateMetadataSource({"path": path, **UID}).reader(None).read(None))
+    with pytest.raises(ConfigurationError, match="ekorn-state-metadata has no option 'operatorUid'; it has path"):
+        list(EkornStateMetadataSource({"path": path, **UID}).reader(None).read(None))

@@ -2,13 +2,13 @@
 
 import pytest
 
-from tamias.common import Types
-from tamias.datastream.state import ReducingStateDescriptor
-from tamias.datastream.window import CountEvictor, GlobalWindows
-from tamias.errors import JobExecutionError
-from tamias.state_processor import SavepointReader, WindowReaderFunction
-from tamias.state_processor.stored_savepoint import open_savepoint
-from tamias.testing import collect_locally
+from ekorn.common import Types
+from ekorn.datastream.state import ReducingStateDescriptor
+from ekorn.datastream.window import CountEvictor, GlobalWindows
+from ekorn.errors import JobExecutionError
+from ekorn.state_processor import SavepointReader, WindowReaderFunction
+from ekorn.state_processor.stored_savepoint import open_savepoint
+from ekorn.testing import collect_locally
 from tests.state_processor.programs import COUNT, KEYS, Average, Larger, savepoint_of
 from tests.state_processor.savepoint_functions import env
 from tests.state_processor.window_programs import (

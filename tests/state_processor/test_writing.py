@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from tamias.checkpoint.restore_point import resolve
-from tamias.checkpoint.signing import read_signing_key
-from tamias.common import Configuration, RestartStrategies, Row, Types, WatermarkStrategy
-from tamias.connectors.datagen import DataGeneratorSource
-from tamias.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
-from tamias.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from tamias.datastream.state_backend import EmbeddedRocksDBStateBackend
-from tamias.datastream.window import CountEvictor, CountTrigger, GlobalWindows
-from tamias.errors import CheckpointError, InvalidProgramError, JobExecutionError, RestoreError, StateError
-from tamias.functions.checkpointed import CheckpointedFunction
-from tamias.state.codecs import ExactCodec
-from tamias.state_processor import (
+from ekorn.checkpoint.restore_point import resolve
+from ekorn.checkpoint.signing import read_signing_key
+from ekorn.common import Configuration, RestartStrategies, Row, Types, WatermarkStrategy
+from ekorn.connectors.datagen import DataGeneratorSource
+from ekorn.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from ekorn.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from ekorn.datastream.state_backend import EmbeddedRocksDBStateBackend
+from ekorn.datastream.window import CountEvictor, CountTrigger, GlobalWindows
+from ekorn.errors import CheckpointError, InvalidProgramError, JobExecutionError, RestoreError, StateError
+from ekorn.functions.checkpointed import CheckpointedFunction
+from ekorn.state.codecs import ExactCodec
+from ekorn.state_processor import (
     BroadcastStateBootstrapFunction,
     KeyedStateBootstrapFunction,
     OperatorIdentifier,
@@ -25,7 +25,7 @@ from tamias.state_processor import (
     SavepointWriter,
     StateBootstrapFunction,
 )
-from tamias.testing import collect_locally, on_local_engine
+from ekorn.testing import collect_locally, on_local_engine
 from tests.state_processor.programs import (
     KEYS,
     Average,
@@ -309,7 +309,7 @@ def test_a_savepoint_is_signed_with_the_key_of_the_environment(tmp_path):
     key = tmp_path / "key"
     key.write_bytes(b"k" * 32)
     key.chmod(0o600)
-    settings = Configuration().set_string("tamias.checkpoint.signing-key-file", str(key))
+    settings = Configuration().set_string("ekorn.checkpoint.signing-key-file", str(key))
     first = without_inline_state(StreamExecutionEnvironment.get_execution_environment(settings))
     path = write(SavepointWriter.new_savepoint(first, 128).with_operator("every-kind", filled(first)), tmp_path / "new")
     again = write(SavepointWriter.from_existing_savepoint(first, path), tmp_path / "copy")

@@ -1,9 +1,9 @@
 """Programs with windows of every layout, whose windows are open when the savepoint is taken."""
 
-from tamias.common import Time, Types, WatermarkStrategy
-from tamias.datastream.functions import ProcessWindowFunction
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.datastream.window import (
+from ekorn.common import Time, Types, WatermarkStrategy
+from ekorn.datastream.functions import ProcessWindowFunction
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.datastream.window import (
     CountEvictor,
     CountTrigger,
     EventTimeSessionWindows,

@@ -15,7 +15,7 @@ from typing import Literal
 
 import pytest
 
-from tamias.storage.durable import sync_directory
+from ekorn.storage.durable import sync_directory
 
 
 class Disk:

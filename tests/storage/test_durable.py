@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tamias.storage.durable import create_file, make_directory, rename_exclusive, sync_directory, sync_file
+from ekorn.storage.durable import create_file, make_directory, rename_exclusive, sync_directory, sync_file
 
 
 def test_a_file_is_created_once(tmp_path):

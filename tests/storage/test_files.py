@@ -11,15 +11,15 @@ from fsspec.implementations.local import LocalFileSystem
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.errors import ConfigurationError, CorruptFileError
-from tamias.state.snapshots import StateFile
-from tamias.state.state_files import STATE_HEADER_BYTES, check_state, read_state, write_state
-from tamias.storage.arrow_access import ArrowAccess
-from tamias.storage.file_store import open_files
-from tamias.storage.fsspec_access import FsspecAccess
-from tamias.storage.local import LocalFiles
-from tamias.storage.memory import MemoryFiles
-from tamias.storage.remote import RemoteFiles
+from ekorn.errors import ConfigurationError, CorruptFileError
+from ekorn.state.snapshots import StateFile
+from ekorn.state.state_files import STATE_HEADER_BYTES, check_state, read_state, write_state
+from ekorn.storage.arrow_access import ArrowAccess
+from ekorn.storage.file_store import open_files
+from ekorn.storage.fsspec_access import FsspecAccess
+from ekorn.storage.local import LocalFiles
+from ekorn.storage.memory import MemoryFiles
+from ekorn.storage.remote import RemoteFiles
 
 S3 = pytest.param("s3", marks=pytest.mark.heavy)
 

@@ -5,10 +5,10 @@ import uuid
 
 import pytest
 
-from tamias.errors import ConfigurationError
-from tamias.storage.file_store import open_files
-from tamias.storage.input_files import InputFile, download, list_files, open_input, size_of
-from tamias.storage.locations import join
+from ekorn.errors import ConfigurationError
+from ekorn.storage.file_store import open_files
+from ekorn.storage.input_files import InputFile, download, list_files, open_input, size_of
+from ekorn.storage.locations import join
 
 
 @pytest.fixture(params=["local", "file URL", "fsspec", pytest.param("s3", marks=pytest.mark.heavy)])

@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from tamias.storage.scratch_folders import LocalFolder
+from ekorn.storage.scratch_folders import LocalFolder
 
 HOLD = """
 import sys, time
-from tamias.storage.scratch_folders import LocalFolder
+from ekorn.storage.scratch_folders import LocalFolder
 folder = LocalFolder(sys.argv[1])
 open(folder.path + "/state", "w").write("large")
 print(folder.path, flush=True)
@@ -57,9 +57,9 @@ def test_what_a_killed_process_left_goes_with_the_next_folder(tmp_path):
 
 def test_other_files_are_not_touched(tmp_path):
     (tmp_path / "mine.lock").write_text("")
-    (tmp_path / "tamias-state-without-lock").mkdir()
+    (tmp_path / "ekorn-state-without-lock").mkdir()
     LocalFolder(str(tmp_path)).close()
-    assert sorted(os.listdir(tmp_path)) == ["mine.lock", "tamias-state-without-lock"]
+    assert sorted(os.listdir(tmp_path)) == ["mine.lock", "ekorn-state-without-lock"]
 
 
 def test_a_folder_that_is_left_to_the_user_stays(tmp_path):
@@ -70,11 +70,11 @@ def test_a_folder_that_is_left_to_the_user_stays(tmp_path):
 
 
 def test_folders_of_another_kind_are_not_touched(tmp_path):
-    (tmp_path / "tamias-job-1").mkdir()
-    (tmp_path / "tamias-job-1.lock").touch()
-    LocalFolder(str(tmp_path), "tamias-slot-").close()
-    assert sorted(os.listdir(tmp_path)) == ["tamias-job-1", "tamias-job-1.lock"]
-    LocalFolder(str(tmp_path), "tamias-job-").close()
+    (tmp_path / "ekorn-job-1").mkdir()
+    (tmp_path / "ekorn-job-1.lock").touch()
+    LocalFolder(str(tmp_path), "ekorn-slot-").close()
+    assert sorted(os.listdir(tmp_path)) == ["ekorn-job-1", "ekorn-job-1.lock"]
+    LocalFolder(str(tmp_path), "ekorn-job-").close()
     assert os.listdir(tmp_path) == []
 
 
@@ -84,21 +84,21 @@ def test_links_in_place_of_a_folder_or_its_lock_are_not_followed(tmp_path):
     (home / "precious").touch()
     shared = tmp_path / "shared"
     shared.mkdir()
-    (shared / "tamias-state-1").symlink_to(home)
-    (shared / "tamias-state-1.lock").touch()
-    (shared / "tamias-state-2").mkdir()
-    (shared / "tamias-state-2" / "mine").touch()
-    (shared / "tamias-state-2.lock").symlink_to(home / "precious")
+    (shared / "ekorn-state-1").symlink_to(home)
+    (shared / "ekorn-state-1.lock").touch()
+    (shared / "ekorn-state-2").mkdir()
+    (shared / "ekorn-state-2" / "mine").touch()
+    (shared / "ekorn-state-2.lock").symlink_to(home / "precious")
     LocalFolder(str(shared)).close()
-    assert (home / "precious").exists() and (shared / "tamias-state-2" / "mine").exists()
+    assert (home / "precious").exists() and (shared / "ekorn-state-2" / "mine").exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
-@pytest.mark.parametrize("what", ["tamias-state-1", "tamias-state-1.lock"])
+@pytest.mark.parametrize("what", ["ekorn-state-1", "ekorn-state-1.lock"])
 def test_a_folder_is_left_alone_if_it_or_its_lock_is_another_users(tmp_path, what):
-    (tmp_path / "tamias-state-1").mkdir()
-    (tmp_path / "tamias-state-1" / "precious").touch()
-    (tmp_path / "tamias-state-1.lock").touch()
+    (tmp_path / "ekorn-state-1").mkdir()
+    (tmp_path / "ekorn-state-1" / "precious").touch()
+    (tmp_path / "ekorn-state-1.lock").touch()
     os.chown(tmp_path / what, 65534, 65534)
     LocalFolder(str(tmp_path)).close()
-    assert (tmp_path / "tamias-state-1" / "precious").exists()
+    assert (tmp_path / "ekorn-state-1" / "precious").exists()

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from tamias.storage.durable import create_file, make_directory, sync_directory, sync_file
-from tamias.storage.local import LocalFiles
+from ekorn.storage.durable import create_file, make_directory, sync_directory, sync_file
+from ekorn.storage.local import LocalFiles
 from tests.storage.power_loss import Disk
 
 

@@ -5,8 +5,8 @@ import stat
 
 import pytest
 
-from tamias.errors import UnsafeFolderError
-from tamias.storage.private_folder import PrivateFolder, create_private_file
+from ekorn.errors import UnsafeFolderError
+from ekorn.storage.private_folder import PrivateFolder, create_private_file
 
 
 def test_a_new_folder_is_closed_to_other_users_and_so_are_its_files(tmp_path):

@@ -10,13 +10,13 @@ import botocore.exceptions
 import pytest
 from fsspec.implementations.local import LocalFileSystem
 
-from tamias.errors import ConfigurationError
-from tamias.storage.arrow_access import ArrowAccess
-from tamias.storage.file_store import open_files
-from tamias.storage.fsspec_access import FsspecAccess
-from tamias.storage.locations import join, masked, secrets_of, shown, split_last
-from tamias.storage.remote import RemoteFiles
-from tamias.storage.retry import Patience, is_final
+from ekorn.errors import ConfigurationError
+from ekorn.storage.arrow_access import ArrowAccess
+from ekorn.storage.file_store import open_files
+from ekorn.storage.fsspec_access import FsspecAccess
+from ekorn.storage.locations import join, masked, secrets_of, shown, split_last
+from ekorn.storage.remote import RemoteFiles
+from ekorn.storage.retry import Patience, is_final
 from tests.object_store import FakeObjects
 from tests.s3_server import ACCESS_KEY
 
@@ -45,10 +45,10 @@ def test_an_address_that_cannot_be_opened_says_why(address, words):
 def test_a_package_that_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "fsspec", None)
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
-    with pytest.raises(ConfigurationError, match=r"pip install 'tamias\[fsspec\]'"):
+    with pytest.raises(ConfigurationError, match=r"pip install 'ekorn\[fsspec\]'"):
         open_files("sftp://host/dir")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ConfigurationError, match=r"cannot open 's3://bucket/dir'.*pip install 'tamias\[pyarrow\]'"):
+    with pytest.raises(ConfigurationError, match=r"cannot open 's3://bucket/dir'.*pip install 'ekorn\[pyarrow\]'"):
         open_files("s3://bucket/dir")
 
 

@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from tamias.storage import durable
-from tamias.storage.file_store import open_files
+from ekorn.storage import durable
+from ekorn.storage.file_store import open_files
 
 
 @pytest.fixture

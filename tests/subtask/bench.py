@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from tamias.clock import ManualClock
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.functions import KeyedProcessFunction
-from tamias.graph.addresses import SubtaskId
-from tamias.operators.epoch import Ack, EpochOrder
-from tamias.slot.deployment import Deployment
-from tamias.slot.host import SlotHost
-from tamias.state.snapshots import StateFile
-from tamias.state.state_files import write_state
-from tamias.storage.memory import MemoryFiles
-from tamias.subtask.capture import CapturedSubtask
-from tamias.subtask.continuous import ContinuousChannels, run_continuously
-from tamias.subtask.subtask import Subtask
-from tamias.subtask.wire.frames import EPOCH, NO_MARK, RECORDS, Blob, Frame, ReceivedBlob
-from tamias.types.by_value import dumps
+from ekorn.clock import ManualClock
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.functions import KeyedProcessFunction
+from ekorn.graph.addresses import SubtaskId
+from ekorn.operators.epoch import Ack, EpochOrder
+from ekorn.slot.deployment import Deployment
+from ekorn.slot.host import SlotHost
+from ekorn.state.snapshots import StateFile
+from ekorn.state.state_files import write_state
+from ekorn.storage.memory import MemoryFiles
+from ekorn.subtask.capture import CapturedSubtask
+from ekorn.subtask.continuous import ContinuousChannels, run_continuously
+from ekorn.subtask.subtask import Subtask
+from ekorn.subtask.wire.frames import EPOCH, NO_MARK, RECORDS, Blob, Frame, ReceivedBlob
+from ekorn.types.by_value import dumps
 
 
 class Alarm(KeyedProcessFunction):

@@ -7,8 +7,8 @@ from operator import itemgetter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.subtask.batch_order import HeldBack, KeySorter
-from tamias.types.time_bounds import MIN_TIMESTAMP
+from ekorn.subtask.batch_order import HeldBack, KeySorter
+from ekorn.types.time_bounds import MIN_TIMESTAMP
 
 records = st.lists(st.tuples(st.sampled_from("abc"), st.one_of(st.none(), st.integers(0, 3))), max_size=12)
 runs = st.lists(st.tuples(st.integers(0, 1), records), max_size=6)
@@ -20,7 +20,7 @@ limits = st.sampled_from([1, 3, 1000])
 @contextmanager
 def keeping(in_memory):
     """Return arguments that limit the records in memory, with a folder for the others."""
-    with tempfile.TemporaryDirectory(prefix="tamias-test-") as folder:
+    with tempfile.TemporaryDirectory(prefix="ekorn-test-") as folder:
         yield {"in_memory": in_memory, "scratch": lambda: tempfile.mkdtemp(dir=folder)}
 
 

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.common import Types, WatermarkStrategy
-from tamias.common.watermark_strategy import TimestampAssigner
-from tamias.datastream import OutputTag, StreamExecutionEnvironment
-from tamias.datastream.functions import KeySelector, MapFunction, Partitioner, ProcessFunction
-from tamias.testing.local_run import collect_locally, on_local_engine
+from ekorn.common import Types, WatermarkStrategy
+from ekorn.common.watermark_strategy import TimestampAssigner
+from ekorn.datastream import OutputTag, StreamExecutionEnvironment
+from ekorn.datastream.functions import KeySelector, MapFunction, Partitioner, ProcessFunction
+from ekorn.testing.local_run import collect_locally, on_local_engine
 from tests.examples_by_profile import examples
 
 

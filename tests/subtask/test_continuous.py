@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tamias.errors import DeploymentError, SlotLostError, SpoolError
-from tamias.operators.epoch import EpochOrder
-from tamias.subtask.wire.frames import EPOCH, WATERMARK, Blob
-from tamias.types.by_value import dumps
+from ekorn.errors import DeploymentError, SlotLostError, SpoolError
+from ekorn.operators.epoch import EpochOrder
+from ekorn.subtask.wire.frames import EPOCH, WATERMARK, Blob
+from ekorn.types.by_value import dumps
 from tests.subtask.bench import Bench, records
 
 

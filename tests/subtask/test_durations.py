@@ -1,7 +1,7 @@
 """The durations that a subtask reports are measured by the clock that its slot gave it."""
 
-from tamias.clock import ManualClock
-from tamias.datastream import MapFunction
+from ekorn.clock import ManualClock
+from ekorn.datastream import MapFunction
 from tests.operators.windows.local_run import Run, environment, graph_of
 
 CLOCKS: list[ManualClock] = []

@@ -5,8 +5,8 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.subtask.wire.frames import END, RECORDS, WATERMARK, Blob, destination_of, in_order, is_blob
-from tamias.types.by_value import dumps
+from ekorn.subtask.wire.frames import END, RECORDS, WATERMARK, Blob, destination_of, in_order, is_blob
+from ekorn.types.by_value import dumps
 
 small = st.integers(0, 3)
 

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.functions import CoMapFunction
-from tamias.errors import CorruptFileError
-from tamias.graph.addresses import ChannelId
-from tamias.keygroups import key_group_range
-from tamias.operators.epoch import EpochOrder
-from tamias.state.snapshots import InFlightFiles, InFlightInput, InFlightRestore, Share
-from tamias.state.state_files import inline_state
-from tamias.subtask.in_flight import BlobPart, InFlight, KeyShare, restored_blobs
-from tamias.subtask.wire.frames import END, EPOCH, IDLE, RECORDS, WATERMARK, Blob, Frame
-from tamias.types.by_value import dumps
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.functions import CoMapFunction
+from ekorn.errors import CorruptFileError
+from ekorn.graph.addresses import ChannelId
+from ekorn.keygroups import key_group_range
+from ekorn.operators.epoch import EpochOrder
+from ekorn.state.snapshots import InFlightFiles, InFlightInput, InFlightRestore, Share
+from ekorn.state.state_files import inline_state
+from ekorn.subtask.in_flight import BlobPart, InFlight, KeyShare, restored_blobs
+from ekorn.subtask.wire.frames import END, EPOCH, IDLE, RECORDS, WATERMARK, Blob, Frame
+from ekorn.types.by_value import dumps
 from tests.subtask.bench import Target
 
 MAXIMUM = 16

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.graph.addresses import ChannelId
-from tamias.subtask.input_channels import InputChannels
-from tamias.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
+from ekorn.graph.addresses import ChannelId
+from ekorn.subtask.input_channels import InputChannels
+from ekorn.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 ONE, TWO = ChannelId(0, 0), ChannelId(0, 1)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from tamias.clock import ManualClock
-from tamias.subtask.intake import Intake
-from tamias.subtask.outbox import FULL_RUN
+from ekorn.clock import ManualClock
+from ekorn.subtask.intake import Intake
+from ekorn.subtask.outbox import FULL_RUN
 
 RECORD_MS = 2
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tamias.common import WatermarkStrategy
-from tamias.datastream import KeyedProcessFunction
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.keygroups import key_group, key_group_range
-from tamias.testing.scripted import Script, ScriptedSource, run_scripted, split_evenly
+from ekorn.common import WatermarkStrategy
+from ekorn.datastream import KeyedProcessFunction
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.keygroups import key_group, key_group_range
+from ekorn.testing.scripted import Script, ScriptedSource, run_scripted, split_evenly
 from tests.live_jobs import environment
 
 MAXIMUM = 16

@@ -4,16 +4,16 @@ import os
 
 import pytest
 
-from tamias.common import RestartStrategies, WatermarkStrategy
-from tamias.common.accumulators import AverageAccumulator, DoubleCounter, Histogram, IntCounter, ListAccumulator
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.functions import KeyedProcessFunction, MapFunction
-from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
-from tamias.errors import JobExecutionError, NoCurrentKey
-from tamias.functions.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
-from tamias.functions.sink_contract import SinkFunction
-from tamias.testing.local_run import collect_locally, on_local_engine
-from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
+from ekorn.common import RestartStrategies, WatermarkStrategy
+from ekorn.common.accumulators import AverageAccumulator, DoubleCounter, Histogram, IntCounter, ListAccumulator
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.functions import KeyedProcessFunction, MapFunction
+from ekorn.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from ekorn.errors import JobExecutionError, NoCurrentKey
+from ekorn.functions.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
+from ekorn.functions.sink_contract import SinkFunction
+from ekorn.testing.local_run import collect_locally, on_local_engine
+from ekorn.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 
 LOG = []
 

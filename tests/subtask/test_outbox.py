@@ -4,15 +4,15 @@ from collections import Counter
 
 import pytest
 
-from tamias.common import Configuration
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.errors import JobExecutionError
-from tamias.graph.channels import senders_of, targets_of
-from tamias.graph.job_graph import Exchange, Operator, OperatorId, Vertex, VertexId
-from tamias.graph.specs import Broadcast, Forward, Global, MapSpec, Rebalance, Rescale, Shuffle
-from tamias.subtask.outbox import BLOB_BYTES, FULL_RUN, ExchangeWriter, Router
-from tamias.subtask.wire.frames import END, RECORDS, WATERMARK
-from tamias.testing.local_run import collect_locally
+from ekorn.common import Configuration
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.errors import JobExecutionError
+from ekorn.graph.channels import senders_of, targets_of
+from ekorn.graph.job_graph import Exchange, Operator, OperatorId, Vertex, VertexId
+from ekorn.graph.specs import Broadcast, Forward, Global, MapSpec, Rebalance, Rescale, Shuffle
+from ekorn.subtask.outbox import BLOB_BYTES, FULL_RUN, ExchangeWriter, Router
+from ekorn.subtask.wire.frames import END, RECORDS, WATERMARK
+from ekorn.testing.local_run import collect_locally
 
 
 def vertex(parallelism):
@@ -130,7 +130,7 @@ def spread(partition, parallelism=3, count=12):
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(parallelism)
 
-    from tamias.datastream.functions import MapFunction
+    from ekorn.datastream.functions import MapFunction
 
     class Where(MapFunction):
         def open(self, runtime_context):
@@ -222,8 +222,8 @@ def test_a_collected_record_above_every_bound_is_refused_with_its_size():
 def test_output_that_cannot_be_sent_fails_an_operator_that_skips_records():
     """The error comes while a function yields, as an error of its own would; skipping it would lose other records."""
     configuration = small_records()
-    configuration.set_string("tamias.on-record-error", "skip")
-    configuration.set_string("tamias.exchange.blob-size", "10 kb")
+    configuration.set_string("ekorn.on-record-error", "skip")
+    configuration.set_string("ekorn.exchange.blob-size", "10 kb")
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     many = env.from_collection([1]).flat_map(lambda v: (b"x" * (60_000 if n == 500 else 100) for n in range(1_000)))
     with pytest.raises(JobExecutionError, match=r"a record of key 60000 has 60\d\d\d bytes when pickled"):
@@ -232,5 +232,5 @@ def test_output_that_cannot_be_sent_fails_an_operator_that_skips_records():
 
 def small_records():
     configuration = Configuration()
-    configuration.set_string("tamias.exchange.max-record-size", "50000 b")
+    configuration.set_string("ekorn.exchange.max-record-size", "50000 b")
     return configuration

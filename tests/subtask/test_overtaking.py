@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
-from tamias.clock import ManualClock
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.graph.addresses import ChannelId, SubtaskId
-from tamias.graph.specs import Broadcast, Custom, Forward, Rescale
-from tamias.operators.epoch import EpochOrder
-from tamias.slot.deployment import Deployment
-from tamias.slot.host import SlotHost
-from tamias.subtask.capture import CapturedSubtask
-from tamias.subtask.continuous import ContinuousChannels, run_continuously
-from tamias.subtask.continuous_subtask import NEVER
-from tamias.subtask.in_flight import BlobPart
-from tamias.subtask.recording import Recording, cut
-from tamias.subtask.wire.frames import EPOCH, RECORDS, WATERMARK, Blob, Frame
-from tamias.types.by_value import dumps
+from ekorn.clock import ManualClock
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.graph.addresses import ChannelId, SubtaskId
+from ekorn.graph.specs import Broadcast, Custom, Forward, Rescale
+from ekorn.operators.epoch import EpochOrder
+from ekorn.slot.deployment import Deployment
+from ekorn.slot.host import SlotHost
+from ekorn.subtask.capture import CapturedSubtask
+from ekorn.subtask.continuous import ContinuousChannels, run_continuously
+from ekorn.subtask.continuous_subtask import NEVER
+from ekorn.subtask.in_flight import BlobPart
+from ekorn.subtask.recording import Recording, cut
+from ekorn.subtask.wire.frames import EPOCH, RECORDS, WATERMARK, Blob, Frame
+from ekorn.types.by_value import dumps
 from tests.subtask.bench import Bench, Surroundings, Target, records
 
 

@@ -3,7 +3,7 @@
 import doctest
 from pathlib import Path
 
-import tamias.testing.harnesses
+import ekorn.testing.harnesses
 
 MANUAL = Path(__file__).parent.parent.parent / "docs" / "testing.md"
 
@@ -15,6 +15,6 @@ def test_the_examples_of_the_manual_run_as_shown():
 
 
 def test_examples_in_docstrings_run_as_shown():
-    failed, attempted = doctest.testmod(tamias.testing.harnesses)
+    failed, attempted = doctest.testmod(ekorn.testing.harnesses)
     assert attempted > 0
     assert failed == 0

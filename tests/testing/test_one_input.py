@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from tamias.common import Configuration, Row, Time, Types, WatermarkStrategy
-from tamias.common.watermark_strategy import TimestampAssigner
-from tamias.datastream import AsyncDataStream, AsyncFunction, OutputTag
-from tamias.datastream.functions import (
+from ekorn.common import Configuration, Row, Time, Types, WatermarkStrategy
+from ekorn.common.watermark_strategy import TimestampAssigner
+from ekorn.datastream import AsyncDataStream, AsyncFunction, OutputTag
+from ekorn.datastream.functions import (
     AggregateFunction,
     CoMapFunction,
     FilterFunction,
@@ -18,7 +18,7 @@ from tamias.datastream.functions import (
     ReduceFunction,
     SinkFunction,
 )
-from tamias.datastream.state import (
+from ekorn.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
@@ -26,9 +26,9 @@ from tamias.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from tamias.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows, TumblingProcessingTimeWindows
-from tamias.functions.timer_service import TimeDomain
-from tamias.testing import KeyedOneInputHarness, OneInputHarness, RegisteredTimer
+from ekorn.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows, TumblingProcessingTimeWindows
+from ekorn.functions.timer_service import TimeDomain
+from ekorn.testing import KeyedOneInputHarness, OneInputHarness, RegisteredTimer
 
 MAX = 2**63 - 1
 

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.common import Configuration, Time, Types
-from tamias.datastream.functions import KeyedProcessFunction, MapFunction
-from tamias.datastream.state import ListStateDescriptor, ValueStateDescriptor
-from tamias.datastream.window import TumblingEventTimeWindows
-from tamias.errors import CorruptFileError, InvalidProgramError, RestoreError
-from tamias.functions.checkpointed import CheckpointedFunction, CheckpointListener
-from tamias.testing import KeyedOneInputHarness, OneInputHarness
+from ekorn.common import Configuration, Time, Types
+from ekorn.datastream.functions import KeyedProcessFunction, MapFunction
+from ekorn.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from ekorn.datastream.window import TumblingEventTimeWindows
+from ekorn.errors import CorruptFileError, InvalidProgramError, RestoreError
+from ekorn.functions.checkpointed import CheckpointedFunction, CheckpointListener
+from ekorn.testing import KeyedOneInputHarness, OneInputHarness
 from tests.examples_by_profile import examples
 
 COUNT = ValueStateDescriptor("count", Types.INT())

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tamias.common import Types
-from tamias.datastream import OutputTag
-from tamias.datastream.functions import (
+from ekorn.common import Types
+from ekorn.datastream import OutputTag
+from ekorn.datastream.functions import (
     BroadcastProcessFunction,
     CoFlatMapFunction,
     CoMapFunction,
@@ -13,8 +13,8 @@ from tamias.datastream.functions import (
     KeyedCoProcessFunction,
     MapFunction,
 )
-from tamias.datastream.state import MapStateDescriptor, ValueStateDescriptor
-from tamias.testing import BroadcastHarness, KeyedTwoInputHarness, TwoInputHarness
+from ekorn.datastream.state import MapStateDescriptor, ValueStateDescriptor
+from ekorn.testing import BroadcastHarness, KeyedTwoInputHarness, TwoInputHarness
 
 START = -(2**63)
 

@@ -5,8 +5,8 @@ import sys
 import fastavro
 import pytest
 
-from tamias.errors import ConfigurationError
-from tamias.types.avro_schema import AvroSchema
+from ekorn.errors import ConfigurationError
+from ekorn.types.avro_schema import AvroSchema
 
 
 def record(*fields, name="R", **more):
@@ -135,5 +135,5 @@ def test_text_that_is_no_json_is_refused():
 
 def test_without_fastavro_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "fastavro.schema", None)
-    with pytest.raises(ConfigurationError, match=r"pip install 'tamias\[avro\]'"):
+    with pytest.raises(ConfigurationError, match=r"pip install 'ekorn\[avro\]'"):
         AvroSchema("int")

@@ -4,10 +4,10 @@ import pickle
 
 import pytest
 
-from tamias.common.typeinfo import Types
-from tamias.table import DataTypes
-from tamias.table.types import NumericType, RowType
-from tamias.types.data_type_info import checked_row_type, row_type_info, type_info_of
+from ekorn.common.typeinfo import Types
+from ekorn.table import DataTypes
+from ekorn.table.types import NumericType, RowType
+from ekorn.types.data_type_info import checked_row_type, row_type_info, type_info_of
 
 ROW = DataTypes.ROW(
     [DataTypes.FIELD("id", DataTypes.INT(False)), DataTypes.FIELD("tags", DataTypes.ARRAY(DataTypes.STRING()))]

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.common import Instant, Row, RowKind, Types
-from tamias.types.java_text import double_text, float_text, instant_text
-from tamias.types.record_text import record_file_text, record_text
+from ekorn.common import Instant, Row, RowKind, Types
+from ekorn.types.java_text import double_text, float_text, instant_text
+from ekorn.types.record_text import record_file_text, record_text
 
 INT, LONG, STRING = Types.INT(), Types.LONG(), Types.STRING()
 PAIR = Types.ROW([INT, INT])

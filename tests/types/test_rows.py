@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.common import Row, RowKind
-from tamias.types.row import make_row
+from ekorn.common import Row, RowKind
+from ekorn.types.row import make_row
 
 Person = Row("name", "age")
 

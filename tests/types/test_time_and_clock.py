@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.common import Clock, Duration, Instant, ManualClock, SystemClock, Time
-from tamias.types.time import millis_of
+from ekorn.common import Clock, Duration, Instant, ManualClock, SystemClock, Time
+from ekorn.types.time import millis_of
 
 
 def test_lengths_are_given_in_any_unit():

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.common import Instant, Row, RowKind, Types
-from tamias.common.typeinfo import RowTypeInfo
-from tamias.errors import RecordTypeError, preview
+from ekorn.common import Instant, Row, RowKind, Types
+from ekorn.common.typeinfo import RowTypeInfo
+from ekorn.errors import RecordTypeError, preview
 
 INT, LONG, STRING, FLOAT, DOUBLE = Types.INT(), Types.LONG(), Types.STRING(), Types.FLOAT(), Types.DOUBLE()
 F11 = 1.100000023841858

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tamias.common import Row
-from tamias.types.by_value import dumps, is_immutable, loaded, own, stored
+from ekorn.common import Row
+from ekorn.types.by_value import dumps, is_immutable, loaded, own, stored
 
 
 @dataclass

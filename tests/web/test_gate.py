@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common import Configuration
-from tamias.config.web_settings import WebSettings, web_settings
-from tamias.engine.slots.link_certificate import made_by_package
-from tamias.errors import ConfigurationError
-from tamias.web.gate import Gate
-from tamias.web.http_client import WebClient
-from tamias.web.http_messages import Response
-from tamias.web.http_server import ServerLimits, WebServer, tcp_socket, unix_socket
-from tamias.web.routes import Routes
-from tamias.web.serving import serve
-from tamias.web.token_file import read_token, token_in
+from ekorn.common import Configuration
+from ekorn.config.web_settings import WebSettings, web_settings
+from ekorn.engine.slots.link_certificate import made_by_package
+from ekorn.errors import ConfigurationError
+from ekorn.web.gate import Gate
+from ekorn.web.http_client import WebClient
+from ekorn.web.http_messages import Response
+from ekorn.web.http_server import ServerLimits, WebServer, tcp_socket, unix_socket
+from ekorn.web.routes import Routes
+from ekorn.web.serving import serve
+from ekorn.web.token_file import read_token, token_in
 
 TOKEN = "a-token-that-is-long-enough"
 
@@ -101,7 +101,7 @@ def test_a_token_is_compared_in_constant_time(monkeypatch):
         compared.append((given, known))
         return False
 
-    monkeypatch.setattr("tamias.web.gate.hmac.compare_digest", compare)
+    monkeypatch.setattr("ekorn.web.gate.hmac.compare_digest", compare)
     gate = Gate(b"the token of this server")
     assert not gate.knows({"Authorization": "Bearer the token of this server"}), "nothing else decides"
     assert not gate.knows({"Authorization": "Bearer of another one"})
@@ -318,13 +318,13 @@ def test_the_token_file_is_made_once_and_for_its_owner_only(tmp_path):
 @pytest.mark.parametrize(
     ("keys", "reason"),
     [
-        ({"tamias.web": "9999999"}, "a port from 1 to 65535"),
-        ({"tamias.web": "auto", "tamias.web.bind-address": "0.0.0.0"}, "tamias.web.certificate-file"),
+        ({"ekorn.web": "9999999"}, "a port from 1 to 65535"),
+        ({"ekorn.web": "auto", "ekorn.web.bind-address": "0.0.0.0"}, "ekorn.web.certificate-file"),
         (
-            {"tamias.web": "auto", "tamias.web.bind-address": "::", "tamias.web.authentication": "none"},
+            {"ekorn.web": "auto", "ekorn.web.bind-address": "::", "ekorn.web.authentication": "none"},
             "cannot be 'none'",
         ),
-        ({"tamias.web.bind-address": "0.0.0.0"}, "tamias.web.certificate-file"),
+        ({"ekorn.web.bind-address": "0.0.0.0"}, "ekorn.web.certificate-file"),
     ],
 )
 def test_a_server_that_strangers_could_use_is_refused(keys, reason):

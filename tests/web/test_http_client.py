@@ -4,14 +4,14 @@ from contextlib import ExitStack
 
 import pytest
 
-from tamias.config.web_settings import WebSettings
-from tamias.web.gate import Gate
-from tamias.web.http_client import WebClient
-from tamias.web.http_messages import Response
-from tamias.web.http_server import WebServer, tcp_socket
-from tamias.web.routes import Routes
-from tamias.web.serving import serve
-from tamias.web.token_file import read_token
+from ekorn.config.web_settings import WebSettings
+from ekorn.web.gate import Gate
+from ekorn.web.http_client import WebClient
+from ekorn.web.http_messages import Response
+from ekorn.web.http_server import WebServer, tcp_socket
+from ekorn.web.routes import Routes
+from ekorn.web.serving import serve
+from ekorn.web.token_file import read_token
 from tests.self_signed import self_signed
 
 

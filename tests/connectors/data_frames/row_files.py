@@ -4,13 +4,13 @@ import io
 
 import pyarrow.parquet
 
-from tamias.connectors.data_frames.commit_log import CommitLog, path_of
-from tamias.connectors.data_frames.parquet_rows import ParquetRows, RowColumns
-from tamias.connectors.data_frames.row_batches import RowBatches, batch_path
-from tamias.connectors.data_frames.row_batches_source import RowBatchesSource
-from tamias.connectors.data_frames.written_rows import row_files_in
-from tamias.storage.file_store import open_files
-from tamias.table import DataTypes, Row
+from ekorn.connectors.data_frames.commit_log import CommitLog, path_of
+from ekorn.connectors.data_frames.parquet_rows import ParquetRows, RowColumns
+from ekorn.connectors.data_frames.row_batches import RowBatches, batch_path
+from ekorn.connectors.data_frames.row_batches_source import RowBatchesSource
+from ekorn.connectors.data_frames.written_rows import row_files_in
+from ekorn.storage.file_store import open_files
+from ekorn.table import DataTypes, Row
 
 ROW_TYPE = DataTypes.ROW([DataTypes.FIELD("id", DataTypes.BIGINT(False)), DataTypes.FIELD("word", DataTypes.STRING())])
 

@@ -1,11 +1,11 @@
 """Whole jobs between a folder of batches and a folder of rows, on the local engine."""
 
-from tamias.common import RestartStrategies
-from tamias.connectors.data_frames.commit_log import CommitLog
-from tamias.connectors.data_frames.row_files_sink import RowFilesSink
-from tamias.datastream import MapFunction, StreamExecutionEnvironment
-from tamias.storage.file_store import open_files
-from tamias.testing import on_local_engine
+from ekorn.common import RestartStrategies
+from ekorn.connectors.data_frames.commit_log import CommitLog
+from ekorn.connectors.data_frames.row_files_sink import RowFilesSink
+from ekorn.datastream import MapFunction, StreamExecutionEnvironment
+from ekorn.storage.file_store import open_files
+from ekorn.testing import on_local_engine
 from tests.connectors.data_frames.row_files import ROW_TYPE, Query, rows, rows_of
 
 

@@ -6,12 +6,12 @@ import decimal
 import pandas
 import pytest
 
-from tamias.common import Instant, Types
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.file_system import FileSource, StreamFormat
-from tamias.errors import ConfigurationError, InvalidProgramError
-from tamias.table import Row
-from tamias.testing import collect_locally, on_local_engine
+from ekorn.common import Instant, Types
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.file_system import FileSource, StreamFormat
+from ekorn.errors import ConfigurationError, InvalidProgramError
+from ekorn.table import Row
+from ekorn.testing import collect_locally, on_local_engine
 
 
 @pytest.fixture

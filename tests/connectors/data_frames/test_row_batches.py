@@ -2,9 +2,9 @@
 
 import pytest
 
-from tamias.connectors.data_frames.row_batches import Lane, batch_path
-from tamias.connectors.data_frames.row_batches_source import RowBatchesSource
-from tamias.errors import RowFilesDamaged, RowFilesGone, StreamingQueryFailed
+from ekorn.connectors.data_frames.row_batches import Lane, batch_path
+from ekorn.connectors.data_frames.row_batches_source import RowBatchesSource
+from ekorn.errors import RowFilesDamaged, RowFilesGone, StreamingQueryFailed
 from tests.connectors.data_frames.row_files import ROW_TYPE, Query, rows, write_part
 from tests.connectors.reading import SourceJob
 from tests.connectors.source_contract import FindsNewInput, RefusesBadInput, SourceCase

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tamias.connectors.data_frames.commit_log import LOG, CommitLog
-from tamias.connectors.data_frames.row_files_sink import DATA, MARKS, RowFilesSink
-from tamias.errors import RecordTypeError, RowFilesDamaged, RowFilesGone
-from tamias.storage.file_store import open_files
-from tamias.storage.local import LocalFiles
-from tamias.table import Row
+from ekorn.connectors.data_frames.commit_log import LOG, CommitLog
+from ekorn.connectors.data_frames.row_files_sink import DATA, MARKS, RowFilesSink
+from ekorn.errors import RecordTypeError, RowFilesDamaged, RowFilesGone
+from ekorn.storage.file_store import open_files
+from ekorn.storage.local import LocalFiles
+from ekorn.table import Row
 from tests.connectors.data_frames.row_files import ROW_TYPE, rows_of
 from tests.connectors.sink_contract import RefusesBadRecords, SinkCase, SinkContract
 from tests.connectors.writing import SinkJob

@@ -3,18 +3,18 @@
 import pyarrow.parquet
 import pytest
 
-from tamias.common import Instant
-from tamias.connectors.data_frames.parquet_rows import ParquetRows, RowColumns
-from tamias.connectors.data_frames.written_rows import (
+from ekorn.common import Instant
+from ekorn.connectors.data_frames.parquet_rows import ParquetRows, RowColumns
+from ekorn.connectors.data_frames.written_rows import (
     MANIFEST,
     WrittenRows,
     publish_manifest,
     read_manifest,
     row_files_in,
 )
-from tamias.errors import RowFilesDamaged, RowFilesGone
-from tamias.storage.file_store import open_files
-from tamias.table import DataTypes, Row
+from ekorn.errors import RowFilesDamaged, RowFilesGone
+from ekorn.storage.file_store import open_files
+from ekorn.table import DataTypes, Row
 from tests.connectors.data_frames.row_files import ROW_TYPE, rows, write_part
 from tests.connectors.reading import SourceJob
 from tests.connectors.source_contract import RefusesBadInput, SourceCase, SourceContract
@@ -55,7 +55,7 @@ def test_a_folder_without_its_manifest_is_not_complete(tmp_path):
     assert read_manifest(open_files(str(tmp_path))) is None
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b'{"format": "tamias-rows", "version": 9, "files": []}'])
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"format": "ekorn-rows", "version": 9, "files": []}'])
 def test_a_manifest_that_cannot_be_read_is_an_error_that_names_it(tmp_path, content):
     (tmp_path / MANIFEST).write_bytes(content)
     with pytest.raises(RowFilesDamaged, match=MANIFEST):

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tamias.connectors.formats.schemas import BulkWriterFactory
-from tamias.functions.source_contract import Malformed
+from ekorn.connectors.formats.schemas import BulkWriterFactory
+from ekorn.functions.source_contract import Malformed
 from tests.connectors.reading import SourceJob
 
 

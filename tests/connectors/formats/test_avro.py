@@ -10,9 +10,9 @@ import cloudpickle
 import fastavro
 import pytest
 
-from tamias.common import Row, Types
-from tamias.datastream.connectors.file_system import FileEnumeratorProvider, FileSource
-from tamias.datastream.formats.avro import (
+from ekorn.common import Row, Types
+from ekorn.datastream.connectors.file_system import FileEnumeratorProvider, FileSource
+from ekorn.datastream.formats.avro import (
     AvroBulkWriters,
     AvroInputFormat,
     AvroReaderFormat,
@@ -20,7 +20,7 @@ from tamias.datastream.formats.avro import (
     AvroRowSerializationSchema,
     AvroSchema,
 )
-from tamias.errors import ConfigurationError, RecordFormatError
+from ekorn.errors import ConfigurationError, RecordFormatError
 from tests.connectors.formats.files import read_file, read_source, write_file
 
 ROW_SCHEMA = json.dumps(

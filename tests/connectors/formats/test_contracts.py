@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from tamias.common import Row
-from tamias.connectors.stream_formats import FileFormat
-from tamias.datastream.connectors.file_system import FileEnumeratorProvider, FileSource
-from tamias.datastream.formats.avro import AvroBulkWriters, AvroReaderFormat, AvroSchema
-from tamias.datastream.formats.csv import CsvBulkWriters, CsvReaderFormat, CsvSchema
-from tamias.datastream.formats.parquet import (
+from ekorn.common import Row
+from ekorn.connectors.stream_formats import FileFormat
+from ekorn.datastream.connectors.file_system import FileEnumeratorProvider, FileSource
+from ekorn.datastream.formats.avro import AvroBulkWriters, AvroReaderFormat, AvroSchema
+from ekorn.datastream.formats.csv import CsvBulkWriters, CsvReaderFormat, CsvSchema
+from ekorn.datastream.formats.parquet import (
     AvroParquetReaders,
     AvroParquetWriters,
     ParquetBulkWriters,
     ParquetColumnarRowInputFormat,
 )
-from tamias.errors import ConfigurationError
-from tamias.table import DataTypes
+from ekorn.errors import ConfigurationError
+from ekorn.table import DataTypes
 from tests.connectors.formats.files import write_file
 from tests.connectors.source_contract import FindsNewInput, RefusesBadInput, SourceCase
 
@@ -180,7 +180,7 @@ class ParquetCase(FilesCase):
         return row(number)
 
     def write(self, path, records):
-        from tamias.common import Configuration
+        from ekorn.common import Configuration
 
         small_groups = Configuration().set_integer("parquet.block.size", 1)
         write_file(path, ParquetBulkWriters.for_row_type(ROW_TYPE, small_groups), records, flush_every=3)

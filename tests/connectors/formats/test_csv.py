@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.common import Instant, Row, Types
-from tamias.datastream.formats.csv import (
+from ekorn.common import Instant, Row, Types
+from ekorn.datastream.formats.csv import (
     CsvBulkWriters,
     CsvReaderFormat,
     CsvRowDeserializationSchema,
     CsvRowSerializationSchema,
     CsvSchema,
 )
-from tamias.errors import ConfigurationError, RecordFormatError
-from tamias.table import DataTypes
+from ekorn.errors import ConfigurationError, RecordFormatError
+from ekorn.table import DataTypes
 from tests.connectors.formats.files import read_file, write_file
 
 NUMBERED = CsvSchema.builder().add_number_column("n").add_string_column("s").build()

@@ -6,9 +6,9 @@ from decimal import Decimal
 import cloudpickle
 import pytest
 
-from tamias.common import Instant, Row, Types
-from tamias.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
-from tamias.errors import ConfigurationError, RecordFormatError
+from ekorn.common import Instant, Row, Types
+from ekorn.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
+from ekorn.errors import ConfigurationError, RecordFormatError
 
 ALL = Types.ROW_NAMED(
     ["id", "price", "at", "day", "time", "moment", "tags", "sizes", "data", "inner", "ratio", "ok"],

@@ -4,13 +4,13 @@ import logging
 
 import pytest
 
-from tamias.common import Configuration, Row, Types, WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.file_system import FileSource
-from tamias.datastream.formats.csv import CsvReaderFormat, CsvSchema
-from tamias.datastream.formats.json import JsonRowDeserializationSchema
-from tamias.errors import JobExecutionError, SchemaRegistryError
-from tamias.testing.local_run import collect_locally
+from ekorn.common import Configuration, Row, Types, WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.file_system import FileSource
+from ekorn.datastream.formats.csv import CsvReaderFormat, CsvSchema
+from ekorn.datastream.formats.json import JsonRowDeserializationSchema
+from ekorn.errors import JobExecutionError, SchemaRegistryError
+from ekorn.testing.local_run import collect_locally
 
 SCHEMA = CsvSchema.builder().add_number_column("n").add_string_column("s").build()
 GOOD = [Row(n=1, s="a"), Row(n=4, s="d")]
@@ -24,9 +24,9 @@ def path(tmp_path):
 
 
 def environment(action, limit=None):
-    configuration = Configuration().set_string("tamias.on-record-error", action)
+    configuration = Configuration().set_string("ekorn.on-record-error", action)
     if limit is not None:
-        configuration.set_string("tamias.on-record-error.limit", str(limit))
+        configuration.set_string("ekorn.on-record-error.limit", str(limit))
     return StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(1)
 
 

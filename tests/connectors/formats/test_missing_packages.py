@@ -9,17 +9,17 @@ import pytest
 from tests.imports import SOURCE
 
 PARQUET = """
-from tamias.datastream.formats.parquet import ParquetBulkWriters
-from tamias.table import DataTypes
+from ekorn.datastream.formats.parquet import ParquetBulkWriters
+from ekorn.table import DataTypes
 ParquetBulkWriters.for_row_type(DataTypes.ROW([DataTypes.FIELD("n", DataTypes.INT())])).create(io.BytesIO())
 """
 ORC = PARQUET.replace("parquet", "orc").replace("Parquet", "Orc")
 AVRO = """
-from tamias.datastream.formats.avro import AvroRowSerializationSchema
+from ekorn.datastream.formats.avro import AvroRowSerializationSchema
 AvroRowSerializationSchema(avro_schema_string='"int"')
 """
 ZSTD = """
-from tamias.datastream.connectors.file_system import StreamFormat
+from ekorn.datastream.connectors.file_system import StreamFormat
 open(sys.argv[1] + "/x.zst", "wb").write(b"x")
 StreamFormat.text_line_format().create_reader(sys.argv[1] + "/x.zst", 0, None, None).read(1)
 """
@@ -28,10 +28,10 @@ StreamFormat.text_line_format().create_reader(sys.argv[1] + "/x.zst", 0, None, N
 @pytest.mark.parametrize(
     ("package", "program", "says"),
     [
-        ("pyarrow", PARQUET, "Parquet needs pyarrow, in every process: pip install 'tamias[parquet]'"),
-        ("pyarrow", ORC, "ORC needs pyarrow, in every process: pip install 'tamias[parquet]'"),
-        ("fastavro", AVRO, "need fastavro, in every process: pip install 'tamias[avro]'"),
-        ("backports.zstd", ZSTD, "compressed with zstd needs: pip install 'tamias[zstd]'"),
+        ("pyarrow", PARQUET, "Parquet needs pyarrow, in every process: pip install 'ekorn[parquet]'"),
+        ("pyarrow", ORC, "ORC needs pyarrow, in every process: pip install 'ekorn[parquet]'"),
+        ("fastavro", AVRO, "need fastavro, in every process: pip install 'ekorn[avro]'"),
+        ("backports.zstd", ZSTD, "compressed with zstd needs: pip install 'ekorn[zstd]'"),
     ],
     ids=["parquet", "orc", "avro", "zstd"],
 )
@@ -46,5 +46,5 @@ def test_a_missing_package_is_named_with_its_extra(tmp_path, package, program, s
         timeout=100,
     )
     last = done.stderr.splitlines()[-1]
-    assert last.startswith("tamias.errors.") and "ConfigurationError: " in last
+    assert last.startswith("ekorn.errors.") and "ConfigurationError: " in last
     assert says in last

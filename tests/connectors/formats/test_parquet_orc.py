@@ -8,20 +8,20 @@ import pyarrow.orc
 import pyarrow.parquet
 import pytest
 
-from tamias.common import Configuration, Instant, Row
-from tamias.connectors.open_files import OpenFiles
-from tamias.datastream.connectors.file_system import FileEnumeratorProvider, FileSource
-from tamias.datastream.formats.avro import AvroSchema
-from tamias.datastream.formats.orc import OrcBulkWriters
-from tamias.datastream.formats.parquet import (
+from ekorn.common import Configuration, Instant, Row
+from ekorn.connectors.open_files import OpenFiles
+from ekorn.datastream.connectors.file_system import FileEnumeratorProvider, FileSource
+from ekorn.datastream.formats.avro import AvroSchema
+from ekorn.datastream.formats.orc import OrcBulkWriters
+from ekorn.datastream.formats.parquet import (
     AvroParquetReaders,
     AvroParquetWriters,
     ParquetBulkWriters,
     ParquetColumnarRowInputFormat,
 )
-from tamias.errors import ConfigurationError, RecordFormatError
-from tamias.functions.source_contract import Batch, SplitReader
-from tamias.table import DataTypes
+from ekorn.errors import ConfigurationError, RecordFormatError
+from ekorn.functions.source_contract import Batch, SplitReader
+from ekorn.table import DataTypes
 from tests.connectors.formats.files import read_file, read_source, write_file
 
 FIELDS = {

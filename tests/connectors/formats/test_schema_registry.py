@@ -8,14 +8,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import cloudpickle
 import pytest
 
-from tamias.datastream.formats.avro import (
+from ekorn.datastream.formats.avro import (
     AvroSchema,
     ConfluentRegistryAvroDeserializationSchema,
     ConfluentRegistryAvroSerializationSchema,
     HttpSchemaRegistry,
 )
-from tamias.errors import ConfigurationError, RecordFormatError, SchemaRegistryError
-from tamias.storage.retry import Patience
+from ekorn.errors import ConfigurationError, RecordFormatError, SchemaRegistryError
+from ekorn.storage.retry import Patience
 
 OLD = AvroSchema.parse_string('{"type": "record", "name": "Hit", "fields": [{"name": "n", "type": "int"}]}')
 NEW = AvroSchema.parse_string(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tamias.datastream.connectors.jdbc import JdbcConnectionOptions
+from ekorn.datastream.connectors.jdbc import JdbcConnectionOptions
 from tests.services.postgres import PASSWORD, USER, PostgresServer
 
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from tamias import faults
-from tamias.clock import ManualClock
-from tamias.common import Configuration, Row, Types, WatermarkStrategy
-from tamias.connectors.jdbc.exactly_once import JdbcExactlyOnceSink
-from tamias.datastream import CheckpointingMode, StreamExecutionEnvironment
-from tamias.datastream.connectors.jdbc import JdbcExecutionOptions, JdbcSink
-from tamias.errors import DatabaseError, LedgerRowExpired
-from tamias.testing import on_local_engine
-from tamias.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
+from ekorn import faults
+from ekorn.clock import ManualClock
+from ekorn.common import Configuration, Row, Types, WatermarkStrategy
+from ekorn.connectors.jdbc.exactly_once import JdbcExactlyOnceSink
+from ekorn.datastream import CheckpointingMode, StreamExecutionEnvironment
+from ekorn.datastream.connectors.jdbc import JdbcExecutionOptions, JdbcSink
+from ekorn.errors import DatabaseError, LedgerRowExpired
+from ekorn.testing import on_local_engine
+from ekorn.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
 from tests.connectors.jdbc.stores import Store
 from tests.operators.committing import POINTS, environment, retaining, run_at_two_parallelisms
 from tests.services.postgres import PASSWORD
@@ -55,7 +55,7 @@ def test_a_failure_after_which_the_sink_is_closed_loses_no_row_and_writes_none_t
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_failure_at_any_step_of_a_commit_is_made_good(log, fault, monkeypatch):
-    monkeypatch.setenv("TAMIAS_FAULT", f"{fault}:*:1:error")
+    monkeypatch.setenv("EKORN_FAULT", f"{fault}:*:1:error")
     faults.reset_counts()
     env = environment(parallelism=2)
     draw(env, log)
@@ -89,7 +89,7 @@ def test_rows_appear_when_their_checkpoint_is_complete(log):
     draw(env, log)
     run_scripted(env, Script(failed_snapshots=[1, 2]))
     assert written(log) == RECORDS
-    committed = log.run("SELECT row_count FROM tamias_ledger ORDER BY committed_ms, row_count")
+    committed = log.run("SELECT row_count FROM ekorn_ledger ORDER BY committed_ms, row_count")
     assert sum(count for (count,) in committed) == len(RECORDS)
 
 
@@ -139,7 +139,7 @@ def test_rows_of_the_ledger_are_deleted_when_they_are_old(log):
     sink.commit(transaction(sink, 1))
     clock.advance(8 * 86_400_000)
     sink.commit(transaction(sink, 2))
-    ids = log.run("SELECT transaction_id, row_count FROM tamias_ledger ORDER BY row_count")
+    ids = log.run("SELECT transaction_id, row_count FROM ekorn_ledger ORDER BY row_count")
     assert [(name == "(pruned)", count) for name, count in ids] == [(True, 0), (False, 1)]
     sink.close()
 
@@ -175,7 +175,7 @@ def test_rows_that_the_database_refuses_leave_no_row_of_the_ledger(log):
         sink.commit(transaction(sink, 1, 2, 1))
     sink.close()
     assert written(log) == []
-    assert log.run("SELECT * FROM tamias_ledger") == []
+    assert log.run("SELECT * FROM ekorn_ledger") == []
 
 
 def test_an_interval_is_refused(store):

@@ -4,11 +4,11 @@ import pickle
 
 import pytest
 
-from tamias.connectors.jdbc.databases import database_of
-from tamias.connectors.jdbc.placeholders import parse
-from tamias.connectors.jdbc.postgresql import PostgreSql
-from tamias.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions
-from tamias.errors import ConfigurationError
+from ekorn.connectors.jdbc.databases import database_of
+from ekorn.connectors.jdbc.placeholders import parse
+from ekorn.connectors.jdbc.postgresql import PostgreSql
+from ekorn.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions
+from ekorn.errors import ConfigurationError
 from tests.connectors.jdbc.stores import options_of
 
 SECRET = "canary-Pg7-secret"

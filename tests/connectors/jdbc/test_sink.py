@@ -7,15 +7,15 @@ from decimal import Decimal
 
 import pytest
 
-from tamias.clock import ManualClock
-from tamias.common import Configuration, Instant, RestartStrategies, Row, Types, WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.datastream.connectors.jdbc import JdbcExecutionOptions, JdbcSink
-from tamias.errors import DatabaseError, JobExecutionError, RecordTypeError
-from tamias.functions.sink_contract import SinkContext
-from tamias.testing import on_local_engine
-from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
+from ekorn.clock import ManualClock
+from ekorn.common import Configuration, Instant, RestartStrategies, Row, Types, WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.connectors.jdbc import JdbcExecutionOptions, JdbcSink
+from ekorn.errors import DatabaseError, JobExecutionError, RecordTypeError
+from ekorn.functions.sink_contract import SinkContext
+from ekorn.testing import on_local_engine
+from ekorn.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 from tests.connectors.jdbc.stores import options_of, sqlite_store
 from tests.live_jobs import until
 from tests.services.postgres import PASSWORD, USER
@@ -200,7 +200,7 @@ def test_a_row_that_the_database_refuses_fails_at_once_and_its_batch_leaves_noth
     with caplog.at_level(logging.WARNING), pytest.raises(DatabaseError, match="write a batch of 3 rows") as caught:
         sink.finish()
     assert "names" in str(caught.value) and table.options.get_db_url() in str(caught.value)
-    assert [record for record in caplog.records if record.name.startswith("tamias")] == [], "a retry cannot help"
+    assert [record for record in caplog.records if record.name.startswith("ekorn")] == [], "a retry cannot help"
     assert names(table) == []
     sink.close()
 
@@ -216,7 +216,7 @@ def test_a_connection_that_was_lost_is_opened_again(postgresql, caplog):
     with caplog.at_level(logging.WARNING):
         sink.invoke(Row(2, "y"), Context())
     assert names(postgresql) == [(1, "x"), (2, "y")]
-    said = [record.getMessage() for record in caplog.records if record.name.startswith("tamias")]
+    said = [record.getMessage() for record in caplog.records if record.name.startswith("ekorn")]
     assert [text.partition(" at ")[0] for text in said] == ["cannot write a batch of 1 rows"]
     sink.close()
 

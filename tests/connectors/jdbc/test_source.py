@@ -5,12 +5,12 @@ from decimal import Decimal
 
 import pytest
 
-from tamias.clock import ManualClock
-from tamias.common import Configuration, Types, WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.jdbc import JdbcSource
-from tamias.errors import DatabaseError
-from tamias.testing import collect_locally
+from ekorn.clock import ManualClock
+from ekorn.common import Configuration, Types, WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.jdbc import JdbcSource
+from ekorn.errors import DatabaseError
+from ekorn.testing import collect_locally
 from tests.connectors.jdbc.stores import sqlite_store
 from tests.connectors.reading import SourceJob
 from tests.connectors.source_contract import FindsNewInput, RefusesBadInput, SourceCase

@@ -5,9 +5,9 @@ import pickle
 import cloudpickle
 import pytest
 
-from tamias.connectors.kafka.client_properties import ClientProperties, is_secret
-from tamias.connectors.kafka.client_start import check_properties, start_consumer
-from tamias.errors import ConfigurationError
+from ekorn.connectors.kafka.client_properties import ClientProperties, is_secret
+from ekorn.connectors.kafka.client_start import check_properties, start_consumer
+from ekorn.errors import ConfigurationError
 
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="hush\\"7";'
 

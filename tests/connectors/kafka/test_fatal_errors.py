@@ -8,11 +8,11 @@ import pytest
 from confluent_kafka import KafkaError as ClientError
 from confluent_kafka import KafkaException
 
-from tamias.common.serialization import SimpleStringSchema
-from tamias.connectors.kafka.client_properties import ClientProperties
-from tamias.connectors.kafka.producing import KafkaWriter
-from tamias.connectors.kafka.record_serialization import KafkaRecordSerializationSchema
-from tamias.errors import KafkaError
+from ekorn.common.serialization import SimpleStringSchema
+from ekorn.connectors.kafka.client_properties import ClientProperties
+from ekorn.connectors.kafka.producing import KafkaWriter
+from ekorn.connectors.kafka.record_serialization import KafkaRecordSerializationSchema
+from ekorn.errors import KafkaError
 
 FENCED = ClientError(-144, "fenced by a newer instance", fatal=True)  # librdkafka's _FENCED
 

@@ -4,8 +4,8 @@ import pickle
 
 import pytest
 
-from tamias.datastream.connectors.kafka import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaTopicPartition
-from tamias.errors import ConfigurationError
+from ekorn.datastream.connectors.kafka import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaTopicPartition
+from ekorn.errors import ConfigurationError
 
 P = KafkaTopicPartition("t", 1)
 EARLIEST, LATEST, NONE = (

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tamias.common import SimpleStringSchema
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.base import DeliveryGuarantee
-from tamias.datastream.connectors.kafka import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
-from tamias.errors import ConfigurationError, ProgramWarning
+from ekorn.common import SimpleStringSchema
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.base import DeliveryGuarantee
+from ekorn.datastream.connectors.kafka import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
+from ekorn.errors import ConfigurationError, ProgramWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 SERVERS = {"bootstrap.servers": "127.0.0.1:1"}

@@ -6,21 +6,21 @@ import pickle
 import cloudpickle
 import pytest
 
-from tamias.clock import ManualClock
-from tamias.common import SimpleStringSchema
-from tamias.connectors.kafka.client_properties import ClientProperties
-from tamias.connectors.kafka.transactions import (
+from ekorn.clock import ManualClock
+from ekorn.common import SimpleStringSchema
+from ekorn.connectors.kafka.client_properties import ClientProperties
+from ekorn.connectors.kafka.transactions import (
     TransactionAdmin,
     TransactionCommitter,
     WriterName,
     bootstrap_addresses,
     writer_of,
 )
-from tamias.connectors.kafka.wire import ErrorCode, TransactionState
-from tamias.connectors.kafka.wire_login import Login, Scram
-from tamias.datastream.connectors.base import DeliveryGuarantee
-from tamias.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink, KafkaTopicSelector
-from tamias.errors import ConfigurationError, KafkaError, KafkaTransactionLost
+from ekorn.connectors.kafka.wire import ErrorCode, TransactionState
+from ekorn.connectors.kafka.wire_login import Login, Scram
+from ekorn.datastream.connectors.base import DeliveryGuarantee
+from ekorn.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink, KafkaTopicSelector
+from ekorn.errors import ConfigurationError, KafkaError, KafkaTransactionLost
 
 EXACTLY_ONCE = DeliveryGuarantee.EXACTLY_ONCE
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from tamias.common import SimpleStringSchema, Types
-from tamias.connectors.kafka.consuming import Position
-from tamias.connectors.kafka.offsets import KafkaTopicPartition
-from tamias.connectors.kafka.topic_partitions import GivenPartitions, NamedTopics, TopicPattern, Topics
-from tamias.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
-from tamias.errors import ConfigurationError, KafkaError, KafkaOffsetsLost, KafkaPartitionLost, ProgramWarning
-from tamias.functions.source_contract import Boundedness
+from ekorn.common import SimpleStringSchema, Types
+from ekorn.connectors.kafka.consuming import Position
+from ekorn.connectors.kafka.offsets import KafkaTopicPartition
+from ekorn.connectors.kafka.topic_partitions import GivenPartitions, NamedTopics, TopicPattern, Topics
+from ekorn.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
+from ekorn.errors import ConfigurationError, KafkaError, KafkaOffsetsLost, KafkaPartitionLost, ProgramWarning
+from ekorn.functions.source_contract import Boundedness
 
 
 def builder():

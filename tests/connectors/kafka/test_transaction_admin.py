@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from tamias.clock import ManualClock
-from tamias.connectors.kafka.client_properties import ClientProperties
-from tamias.connectors.kafka.transactions import TransactionAdmin, TransactionCommitter
-from tamias.errors import KafkaError
+from ekorn.clock import ManualClock
+from ekorn.connectors.kafka.client_properties import ClientProperties
+from ekorn.connectors.kafka.transactions import TransactionAdmin, TransactionCommitter
+from ekorn.errors import KafkaError
 
 LEADERLESS, UNKNOWN_TOPIC, NOT_SHOWN = -1, 3, 29
 

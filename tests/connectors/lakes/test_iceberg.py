@@ -2,13 +2,13 @@
 
 import pytest
 
-from tamias import faults
-from tamias.common import Configuration, RestartStrategies, Row, WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.iceberg import IcebergSink, IcebergSource
-from tamias.errors import ConfigurationError
-from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
-from tamias.types.data_types import DataTypes
+from ekorn import faults
+from ekorn.common import Configuration, RestartStrategies, Row, WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.iceberg import IcebergSink, IcebergSource
+from ekorn.errors import ConfigurationError
+from ekorn.testing.scripted import Crash, Script, ScriptedSource, run_scripted
+from ekorn.types.data_types import DataTypes
 from tests.connectors.reading import SourceJob
 from tests.connectors.source_contract import SourceCase, SourceContract
 
@@ -61,7 +61,7 @@ def test_a_kill_at_any_step_loses_no_row_and_writes_none_twice(tmp_path, point):
 
 @pytest.mark.parametrize("fault", ["lake-commit", "lake-committed", "sink-recover"])
 def test_a_failure_while_committing_is_made_good(tmp_path, fault, monkeypatch):
-    monkeypatch.setenv("TAMIAS_FAULT", f"{fault}:*:1:error")
+    monkeypatch.setenv("EKORN_FAULT", f"{fault}:*:1:error")
     faults.reset_counts()
     run = write(tmp_path, Script(crashes=[Crash("after-notify", 2)]))
     assert run.handle.progress().restarts >= 1

@@ -4,10 +4,10 @@ import io
 
 import pytest
 
-from tamias.connectors.lakes.data_folders import RemoteFolder
-from tamias.datastream.connectors.delta import DeltaSink, DeltaSource
-from tamias.datastream.connectors.iceberg import IcebergSink, IcebergSource
-from tamias.errors import ConfigurationError
+from ekorn.connectors.lakes.data_folders import RemoteFolder
+from ekorn.datastream.connectors.delta import DeltaSink, DeltaSource
+from ekorn.datastream.connectors.iceberg import IcebergSink, IcebergSource
+from ekorn.errors import ConfigurationError
 from tests.connectors.lakes.visits import EXPECTED, KILLED, VISIT, read, write
 from tests.s3_server import ACCESS_KEY, BUCKET, SECRET_KEY, s3_endpoint, s3_url
 

@@ -5,13 +5,13 @@ from decimal import Decimal
 
 import pytest
 
-from tamias.connectors.lakes.data_files import DataFileWriter, PartitionedWriter
-from tamias.connectors.lakes.table_partitions import DeltaPartitions
-from tamias.datastream.connectors.delta import DeltaSink, DeltaSource
-from tamias.datastream.connectors.iceberg import IcebergSink, IcebergSource
-from tamias.errors import ConfigurationError
-from tamias.functions.sink_contract import CommitId, WriterContext
-from tamias.types.data_types import DataTypes
+from ekorn.connectors.lakes.data_files import DataFileWriter, PartitionedWriter
+from ekorn.connectors.lakes.table_partitions import DeltaPartitions
+from ekorn.datastream.connectors.delta import DeltaSink, DeltaSource
+from ekorn.datastream.connectors.iceberg import IcebergSink, IcebergSource
+from ekorn.errors import ConfigurationError
+from ekorn.functions.sink_contract import CommitId, WriterContext
+from ekorn.types.data_types import DataTypes
 from tests.connectors.lakes.visits import COUNTRIES, EXPECTED, KILLED, RECORDS, VISIT, read, write
 from tests.connectors.reading import SourceJob
 

@@ -2,10 +2,10 @@
 
 import datetime
 
-from tamias.common import Configuration, RestartStrategies, Row, WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.testing.scripted import Crash, Script, ScriptedSource, run_scripted
-from tamias.types.data_types import DataTypes
+from ekorn.common import Configuration, RestartStrategies, Row, WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.testing.scripted import Crash, Script, ScriptedSource, run_scripted
+from ekorn.types.data_types import DataTypes
 from tests.connectors.reading import SourceJob
 
 VISIT = DataTypes.ROW(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tamias.dataset import ExecutionEnvironment
+from ekorn.dataset import ExecutionEnvironment
 
 
 @pytest.fixture

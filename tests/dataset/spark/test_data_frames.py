@@ -3,10 +3,10 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from tamias.common import Types
-from tamias.dataset import ExecutionEnvironment
-from tamias.errors import JobExecutionError, UnsupportedOperationError
-from tamias.testing import collect_locally
+from ekorn.common import Types
+from ekorn.dataset import ExecutionEnvironment
+from ekorn.errors import JobExecutionError, UnsupportedOperationError
+from ekorn.testing import collect_locally
 
 ROWS = [(1, "a", 1.5, None), (2, "b", None, [1, 2]), (3, "a", -0.25, [])]
 SCHEMA = "id long, word string, weight double, numbers array<int>"

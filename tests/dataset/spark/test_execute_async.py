@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from tamias.common import JobStatus
-from tamias.errors import JobCancelledError
+from ekorn.common import JobStatus
+from ekorn.errors import JobCancelledError
 
 
 def test_a_program_runs_beside_another_and_has_its_result(env, tmp_path):

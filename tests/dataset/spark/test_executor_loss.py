@@ -14,8 +14,8 @@ from tests.spark.standalone_cluster import Cluster
 # Text, so that its classes travel by value: the executors do not have the tests.
 PROGRAM = """
 import sys
-from tamias.common import Configuration
-from tamias.dataset import ExecutionEnvironment, MapFunction
+from ekorn.common import Configuration
+from ekorn.dataset import ExecutionEnvironment, MapFunction
 
 master, marker = sys.argv[1:]
 conf = Configuration()
@@ -54,8 +54,8 @@ print("SEEN", env.get_last_job_execution_result().get_accumulator_result("seen")
 
 BEGINNING = """
 import os, sys
-from tamias.common import Configuration
-from tamias.dataset import ExecutionEnvironment, MapPartitionFunction
+from ekorn.common import Configuration
+from ekorn.dataset import ExecutionEnvironment, MapPartitionFunction
 
 master, folder = sys.argv[1:]
 conf = Configuration()

@@ -2,12 +2,12 @@
 
 import pytest
 
-from tamias.common import Row, Types
-from tamias.dataset import InputFormat, NumberSequenceIterator, OutputFormat, WriteMode
-from tamias.datastream.connectors.number_seq import NumberSequenceSource
-from tamias.datastream.functions import MapFunction
-from tamias.errors import ConfigurationError, InvalidProgramError, JobExecutionError, OutputExistsError
-from tamias.table.types import DataTypes
+from ekorn.common import Row, Types
+from ekorn.dataset import InputFormat, NumberSequenceIterator, OutputFormat, WriteMode
+from ekorn.datastream.connectors.number_seq import NumberSequenceSource
+from ekorn.datastream.functions import MapFunction
+from ekorn.errors import ConfigurationError, InvalidProgramError, JobExecutionError, OutputExistsError
+from ekorn.table.types import DataTypes
 
 
 class Letters(InputFormat[str, str]):

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from tamias.dataset import (
+from ekorn.dataset import (
     ConvergenceCriterion,
     ExecutionEnvironment,
     IterationRuntimeContext,
     LongSumAggregator,
     MapPartitionFunction,
 )
-from tamias.datastream.functions import MapFunction, RuntimeContext
-from tamias.engine.slots.idle_pools import IDLE_POOLS
-from tamias.errors import JobExecutionError, SlotLostError
+from ekorn.datastream.functions import MapFunction, RuntimeContext
+from ekorn.engine.slots.idle_pools import IDLE_POOLS
+from ekorn.errors import JobExecutionError, SlotLostError
 from tests.spark.processes import descendants, is_slot
 
 
@@ -148,8 +148,8 @@ def test_a_superstep_looks_up_the_solution_set_and_data_from_outside(env: Execut
 def test_a_lost_slot_changes_no_result(
     env: ExecutionEnvironment, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TAMIAS_FAULT", fault)
-    monkeypatch.setenv("TAMIAS_FAULT_DIR", str(tmp_path))
+    monkeypatch.setenv("EKORN_FAULT", fault)
+    monkeypatch.setenv("EKORN_FAULT_DIR", str(tmp_path))
     iteration = env.from_elements(("a",), ("b",)).iterate(3)
     iteration.register_aggregator("records", LongSumAggregator())
     seen = [(1, 1, 0, 1, None), (2, 2, 1, 2, 2), (3, 3, 2, 3, 2)]
@@ -163,8 +163,8 @@ def test_a_lost_slot_changes_no_result(
 def test_a_result_that_is_lost_while_it_is_read_is_computed_again(
     env: ExecutionEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TAMIAS_FAULT", "table-read:0:3:kill")  # the superstep reads twice: the element, and the end
-    monkeypatch.setenv("TAMIAS_FAULT_DIR", str(tmp_path))
+    monkeypatch.setenv("EKORN_FAULT", "table-read:0:3:kill")  # the superstep reads twice: the element, and the end
+    monkeypatch.setenv("EKORN_FAULT_DIR", str(tmp_path))
     iteration = env.from_elements(1, 2).map(Counted()).iterate(1)
     result = iteration.close_with(iteration.map(Counted()))
     assert sorted(result.map(Counted()).collect()) == [1, 2]
@@ -176,8 +176,8 @@ def test_a_result_that_is_lost_while_it_is_read_is_computed_again(
 def test_a_slot_that_is_lost_again_and_again_fails_the_program(
     env: ExecutionEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TAMIAS_FAULT", "table-commit:0:2:kill")
-    env.get_configuration().set_integer("tamias.dataset.iteration-attempts", 2)
+    monkeypatch.setenv("EKORN_FAULT", "table-commit:0:2:kill")
+    env.get_configuration().set_integer("ekorn.dataset.iteration-attempts", 2)
     iteration = env.from_elements(1).iterate(3)
     with pytest.raises(SlotLostError, match="slot 0 was lost"):
         iteration.close_with(iteration.map(lambda x: x)).collect()

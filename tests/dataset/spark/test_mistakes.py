@@ -9,14 +9,14 @@ import sys
 from pathlib import Path
 
 PROGRAM = """
-from tamias.dataset import ExecutionEnvironment
+from ekorn.dataset import ExecutionEnvironment
 
 env = ExecutionEnvironment.get_execution_environment()
 env.set_parallelism(2)
 env.from_elements("1", "2", "x").map(lambda word: int(word)).name("numbers").print()
 """
 SAID = """\
-tamias.errors.JobExecutionError: job 'Tamias Batch Job' failed in operator 'numbers' (subtask 1) on record 'x': \
+ekorn.errors.JobExecutionError: job 'Ekorn Batch Job' failed in operator 'numbers' (subtask 1) on record 'x': \
 ValueError: invalid literal for int() with base 10: 'x'
 Traceback (most recent call last):
   File "program.py", line 6, in <lambda>
@@ -38,9 +38,9 @@ def test_an_error_of_a_function_is_shown_without_spark_and_its_log_is_kept(tmp_p
         env=os.environ | {"PYTHONPATH": source, "SPARK_LOCAL_IP": "127.0.0.1", "TMPDIR": str(tmp_path)},
     )
     assert ran.returncode == 1
-    for of_spark in ("org.apache", "py4j", "Py4J", "Caused by", "tamias-failure", "WARN", "ERROR"):
+    for of_spark in ("org.apache", "py4j", "Py4J", "Caused by", "ekorn-failure", "WARN", "ERROR"):
         assert of_spark not in ran.stderr + ran.stdout
-    said = ran.stderr[ran.stderr.index("tamias.errors.") :].replace(f"{tmp_path}{os.sep}program.py", "program.py")
+    said = ran.stderr[ran.stderr.index("ekorn.errors.") :].replace(f"{tmp_path}{os.sep}program.py", "program.py")
     lines = [line for line in said.splitlines() if not re.fullmatch(r"\s*[~^][~^ ]*", line)]  # differ between Pythons
     assert lines[:-1] == SAID.splitlines()
     log = Path(lines[-1].removeprefix("log: "))

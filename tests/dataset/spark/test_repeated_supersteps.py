@@ -13,8 +13,8 @@ from tests.spark.standalone_cluster import Cluster
 
 PROGRAM = """
 import glob, os, sys
-from tamias.common import Configuration
-from tamias.dataset import ConvergenceCriterion, ExecutionEnvironment, LongSumAggregator, MapPartitionFunction
+from ekorn.common import Configuration
+from ekorn.dataset import ConvergenceCriterion, ExecutionEnvironment, LongSumAggregator, MapPartitionFunction
 
 master, folder, fault, supersteps = sys.argv[1:]
 SUPERSTEPS = int(supersteps)
@@ -107,4 +107,4 @@ def test_an_iteration_survives_the_loss_of_an_executor_with_its_slots(
     killed = re.search(r"KILLED (\d+)", output)
     assert killed is not None and int(killed[1]) > 1, "an executor and at least one slot were killed"
     assert "EXACT" in output
-    assert not list(cluster.scratch.glob("tamias-slot-*"))
+    assert not list(cluster.scratch.glob("ekorn-slot-*"))

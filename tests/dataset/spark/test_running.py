@@ -3,10 +3,10 @@
 import pytest
 from pyspark import SparkContext
 
-from tamias.common import Configuration, Types
-from tamias.dataset import MapPartitionFunction
-from tamias.datastream.functions import MapFunction
-from tamias.errors import JobExecutionError
+from ekorn.common import Configuration, Types
+from ekorn.dataset import MapPartitionFunction
+from ekorn.datastream.functions import MapFunction
+from ekorn.errors import JobExecutionError
 
 
 def test_word_count(env):
@@ -77,7 +77,7 @@ def test_a_failing_function_is_named_with_record_and_partition(env):
     message = str(caught.value)
     assert "ZeroDivisionError" in message and "'narrow'" in message and "subtask 1" in message and "record 7" in message
     assert "lambda x: x // (x - 7) > 5" in message
-    assert "java" not in message and "tamias-failure" not in message and "stage_task" not in message
+    assert "java" not in message and "ekorn-failure" not in message and "stage_task" not in message
 
 
 def test_a_failing_open_and_a_failing_key_selector_are_named(env):

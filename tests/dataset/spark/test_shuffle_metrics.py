@@ -3,7 +3,7 @@
 import pytest
 from pyspark import SparkContext
 
-from tamias.dataset import ExecutionEnvironment
+from ekorn.dataset import ExecutionEnvironment
 
 
 def shuffled_bytes_of_stages(run):

@@ -7,23 +7,23 @@ functions tell what they hold.
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tamias.common import Configuration, RestartStrategies, Row, Time, Types, TypeSerializer, WatermarkStrategy
-from tamias.common.watermark_strategy import TimestampAssigner, Watermark, WatermarkGenerator
-from tamias.datastream import (
+from ekorn.common import Configuration, RestartStrategies, Row, Time, Types, TypeSerializer, WatermarkStrategy
+from ekorn.common.watermark_strategy import TimestampAssigner, Watermark, WatermarkGenerator
+from ekorn.datastream import (
     CheckpointedFunction,
     ExternalizedCheckpointRetention,
     ListCheckpointed,
     StreamExecutionEnvironment,
 )
-from tamias.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
-from tamias.datastream.functions import (
+from ekorn.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
+from ekorn.datastream.functions import (
     AggregateFunction,
     KeyedBroadcastProcessFunction,
     KeyedProcessFunction,
     MapFunction,
     WindowFunction,
 )
-from tamias.datastream.state import (
+from ekorn.datastream.state import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
     ListStateDescriptor,
@@ -32,8 +32,8 @@ from tamias.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from tamias.datastream.window import CountSlidingWindowAssigner, EventTimeSessionWindows, TumblingEventTimeWindows
-from tamias.testing.by_epoch import EpochSource
+from ekorn.datastream.window import CountSlidingWindowAssigner, EventTimeSessionWindows, TumblingEventTimeWindows
+from ekorn.testing.by_epoch import EpochSource
 
 KEYS = ["a", 7, ("t", 1.5)]
 FILLED = 4  # epochs before the checkpoint that is kept

@@ -3,10 +3,10 @@
 It must stay as it is: the checkpoint is restored into it.
 """
 
-from tamias.common import Types, WatermarkStrategy
-from tamias.datastream.functions import KeyedProcessFunction
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.testing.scripted import ScriptedSource, split_evenly
+from ekorn.common import Types, WatermarkStrategy
+from ekorn.datastream.functions import KeyedProcessFunction
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.testing.scripted import ScriptedSource, split_evenly
 
 KEYS = ("a", 7, ("t", 1.5), b"k", "", -1)
 RECORDS = [(KEYS[n * n % 6], n) for n in range(120)]

@@ -7,10 +7,10 @@ import json
 import pickle
 from collections import Counter, defaultdict
 
-from tamias.common import Configuration, RestartStrategies, WatermarkStrategy
-from tamias.datastream import CheckpointedFunction, ExternalizedCheckpointRetention, StreamExecutionEnvironment
-from tamias.datastream.functions import KeyedProcessFunction
-from tamias.testing.by_epoch import EpochSource
+from ekorn.common import Configuration, RestartStrategies, WatermarkStrategy
+from ekorn.datastream import CheckpointedFunction, ExternalizedCheckpointRetention, StreamExecutionEnvironment
+from ekorn.datastream.functions import KeyedProcessFunction
+from ekorn.testing.by_epoch import EpochSource
 
 KEYS = ["a", "b", "c", 7, ("t", 1)]
 FILLED = 4  # epochs before the checkpoint that is kept

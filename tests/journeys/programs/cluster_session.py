@@ -5,9 +5,9 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from tamias.common import RestartStrategies
-from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from tamias.datastream.state import ValueStateDescriptor
+from ekorn.common import RestartStrategies
+from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream.state import ValueStateDescriptor
 
 master, *pythons = sys.argv[1:]
 

@@ -1,4 +1,4 @@
-"""A PySpark user's program: the user's own session, with DataFrames before and after jobs of tamias."""
+"""A PySpark user's program: the user's own session, with DataFrames before and after jobs of ekorn."""
 
 import sys
 import time
@@ -12,11 +12,11 @@ print("orders:", orders.count())
 
 import logging  # noqa: E402
 
-from tamias.common import Configuration  # noqa: E402
-from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment  # noqa: E402
-from tamias.datastream.state import ValueStateDescriptor  # noqa: E402
+from ekorn.common import Configuration  # noqa: E402
+from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment  # noqa: E402
+from ekorn.datastream.state import ValueStateDescriptor  # noqa: E402
 
-log = logging.getLogger("tamias.engine.spark")
+log = logging.getLogger("ekorn.engine.spark")
 log.setLevel(logging.INFO)
 log.addHandler(logging.StreamHandler(sys.stdout))
 

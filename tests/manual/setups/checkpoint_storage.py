@@ -1,8 +1,8 @@
 """An environment, and a savepoint from before the key."""
 
-from tamias.common import WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.common import WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 
 env = StreamExecutionEnvironment.get_execution_environment()
 numbers = DataGeneratorSource(lambda number: number, None, RateLimiterStrategy.per_second(100))

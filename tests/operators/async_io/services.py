@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import threading
 
-from tamias.datastream import AsyncBatchFunction, AsyncFunction
+from ekorn.datastream import AsyncBatchFunction, AsyncFunction
 
 SERVICES = {}
 _numbers = itertools.count()

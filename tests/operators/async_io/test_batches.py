@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.common import Time
-from tamias.datastream import AsyncBatchFunction, AsyncDataStream, AsyncRetryStrategy, ProcessFunction
-from tamias.datastream.async_retry_predicates import has_exception_predicate
-from tamias.errors import InvalidProgramError, JobExecutionError
-from tamias.testing.local_run import collect_locally
+from ekorn.common import Time
+from ekorn.datastream import AsyncBatchFunction, AsyncDataStream, AsyncRetryStrategy, ProcessFunction
+from ekorn.datastream.async_retry_predicates import has_exception_predicate
+from ekorn.errors import InvalidProgramError, JobExecutionError
+from ekorn.testing.local_run import collect_locally
 from tests.examples_by_profile import examples
 from tests.operators.async_io.services import AskMany, Service, allowed
 from tests.operators.windows.local_run import Run, environment, graph_of, timed

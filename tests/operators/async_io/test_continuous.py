@@ -5,23 +5,23 @@ import socket
 
 import pytest
 
-from tamias.clock import SystemClock
-from tamias.common import Time, WatermarkStrategy
-from tamias.datastream import AsyncDataStream
-from tamias.datastream.connectors.datagen import DataGeneratorSource
-from tamias.graph.addresses import SubtaskId
-from tamias.operators.epoch import EpochOrder
-from tamias.slot.deployment import Deployment
-from tamias.slot.event_reports import Reports
-from tamias.slot.host import SlotHost
-from tamias.slot.link import Link
-from tamias.slot.mailbox import Desk, Mailbox
-from tamias.slot.task_messages import Carries
-from tamias.slot.turn import Turn
-from tamias.subtask.wire.frames import END, RECORDS, Blob
-from tamias.testing.continuous_process_engine import ContinuousProcessEngine
-from tamias.testing.local_slots import InProcessSlots
-from tamias.types.by_value import dumps
+from ekorn.clock import SystemClock
+from ekorn.common import Time, WatermarkStrategy
+from ekorn.datastream import AsyncDataStream
+from ekorn.datastream.connectors.datagen import DataGeneratorSource
+from ekorn.graph.addresses import SubtaskId
+from ekorn.operators.epoch import EpochOrder
+from ekorn.slot.deployment import Deployment
+from ekorn.slot.event_reports import Reports
+from ekorn.slot.host import SlotHost
+from ekorn.slot.link import Link
+from ekorn.slot.mailbox import Desk, Mailbox
+from ekorn.slot.task_messages import Carries
+from ekorn.slot.turn import Turn
+from ekorn.subtask.wire.frames import END, RECORDS, Blob
+from ekorn.testing.continuous_process_engine import ContinuousProcessEngine
+from ekorn.testing.local_slots import InProcessSlots
+from ekorn.types.by_value import dumps
 from tests.live_jobs import Tracks, comes_to_rest, until
 from tests.operators.async_io.services import Ask, Service, allowed
 from tests.operators.windows.local_run import Run, environment, graph_of

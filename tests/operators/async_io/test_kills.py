@@ -4,11 +4,11 @@ import asyncio
 import os
 import signal
 
-from tamias.common import RestartStrategies, Time, Types, WatermarkStrategy
-from tamias.common.job_status import JobStatus
-from tamias.datastream import AsyncDataStream, AsyncFunction, StreamExecutionEnvironment
-from tamias.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tamias.testing.process_engine import on_process_engine
+from ekorn.common import RestartStrategies, Time, Types, WatermarkStrategy
+from ekorn.common.job_status import JobStatus
+from ekorn.datastream import AsyncDataStream, AsyncFunction, StreamExecutionEnvironment
+from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.testing.process_engine import on_process_engine
 from tests.live_jobs import until
 
 RECORDS = 900

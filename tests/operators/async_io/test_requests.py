@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.common import Duration, Time, Types
-from tamias.datastream import (
+from ekorn.common import Duration, Time, Types
+from ekorn.datastream import (
     AsyncDataStream,
     AsyncFunction,
     AsyncRetryStrategy,
@@ -19,15 +19,15 @@ from tamias.datastream import (
     RuntimeExecutionMode,
     StreamExecutionEnvironment,
 )
-from tamias.datastream.async_retry_predicates import (
+from ekorn.datastream.async_retry_predicates import (
     empty_result_predicate,
     exception_type_predicate,
     has_exception_predicate,
 )
-from tamias.datastream.async_retry_strategies import NO_RETRY_STRATEGY, FixedDelayRetryStrategy, NoRetryStrategy
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.errors import InvalidProgramError, JobExecutionError
-from tamias.testing.local_run import collect_locally
+from ekorn.datastream.async_retry_strategies import NO_RETRY_STRATEGY, FixedDelayRetryStrategy, NoRetryStrategy
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.errors import InvalidProgramError, JobExecutionError
+from ekorn.testing.local_run import collect_locally
 from tests.examples_by_profile import examples
 from tests.operators.async_io.services import Ask, AskOrMakeDo, Service
 

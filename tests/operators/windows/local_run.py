@@ -8,20 +8,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tamias.checkpoint.metadata import assemble
-from tamias.checkpoint.restore_plan import plan_restore
-from tamias.clock import ManualClock
-from tamias.common import Configuration, WatermarkStrategy
-from tamias.common.watermark_strategy import WatermarkGenerator
-from tamias.config.rocksdb_settings import RocksDBSettings
-from tamias.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
-from tamias.engine.local_engine import LocalEngine
-from tamias.graph.job_graph import JobGraph
-from tamias.operators.epoch import EpochOrder
-from tamias.slot.deployment import Deployment
-from tamias.slot.slot_events import SnapshotWritten
-from tamias.state.snapshots import RestorePlan
-from tamias.testing.drawn_job import drawn_job
+from ekorn.checkpoint.metadata import assemble
+from ekorn.checkpoint.restore_plan import plan_restore
+from ekorn.clock import ManualClock
+from ekorn.common import Configuration, WatermarkStrategy
+from ekorn.common.watermark_strategy import WatermarkGenerator
+from ekorn.config.rocksdb_settings import RocksDBSettings
+from ekorn.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
+from ekorn.engine.local_engine import LocalEngine
+from ekorn.graph.job_graph import JobGraph
+from ekorn.operators.epoch import EpochOrder
+from ekorn.slot.deployment import Deployment
+from ekorn.slot.slot_events import SnapshotWritten
+from ekorn.state.snapshots import RestorePlan
+from ekorn.testing.drawn_job import drawn_job
 
 # A cache of a few entries, so that most state goes through RocksDB; on a file system in memory where there is one.
 SMALL = RocksDBSettings(
@@ -129,7 +129,7 @@ def environment(
     parallelism: int = 1, *, batch: bool = False, checkpoints: bool = False, linger: str = "0 ms"
 ) -> StreamExecutionEnvironment:
     """Return an environment whose epochs do not wait for asynchronous requests, unless `linger` says so."""
-    configuration = Configuration().set_string("tamias.async-io.linger", linger)
+    configuration = Configuration().set_string("ekorn.async-io.linger", linger)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(parallelism)
     if batch:

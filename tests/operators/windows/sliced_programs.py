@@ -8,14 +8,14 @@ from unittest import mock
 from hypothesis import HealthCheck
 from hypothesis import strategies as st
 
-from tamias.common import Time, Types
-from tamias.datastream import OutputTag
-from tamias.datastream.functions import AggregateFunction, ProcessWindowFunction, ReduceFunction
-from tamias.datastream.window import (
+from ekorn.common import Time, Types
+from ekorn.datastream import OutputTag
+from ekorn.datastream.functions import AggregateFunction, ProcessWindowFunction, ReduceFunction
+from ekorn.datastream.window import (
     SlidingEventTimeWindows,
 )
-from tamias.functions.rolling_aggregates import MaxByFunction, MaxFunction, MinByFunction, MinFunction, SumFunction
-from tamias.operators.windows import layout_choice
+from ekorn.functions.rolling_aggregates import MaxByFunction, MaxFunction, MinByFunction, MinFunction, SumFunction
+from ekorn.operators.windows import layout_choice
 
 LATE = OutputTag("late")
 SLOW_IS_FINE: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}

@@ -5,11 +5,11 @@ import tempfile
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tamias.common import Time
-from tamias.datastream import OutputTag
-from tamias.datastream import window as w
-from tamias.datastream.functions import AggregateFunction, ProcessWindowFunction
-from tamias.datastream.window import CountEvictor, DeltaEvictor, TimeEvictor, TimeWindow
+from ekorn.common import Time
+from ekorn.datastream import OutputTag
+from ekorn.datastream import window as w
+from ekorn.datastream.functions import AggregateFunction, ProcessWindowFunction
+from ekorn.datastream.window import CountEvictor, DeltaEvictor, TimeEvictor, TimeWindow
 from tests.examples_by_profile import examples
 from tests.operators.windows.brute_force import delta, evaluate
 from tests.operators.windows.local_run import Run, collected, collected_with_crashes, environment, graph_of, timed
@@ -232,7 +232,7 @@ def test_a_crash_and_a_restart_change_nothing_whatever_the_backend(  # noqa: PLR
 def test_windows_move_to_another_parallelism_and_backend_with_their_keys(  # noqa: PLR0917
     stream, described, incremental, cut, parallelisms, backends
 ):
-    from tamias.checkpoint.restore_plan import plan_restore
+    from ekorn.checkpoint.restore_plan import plan_restore
 
     events = in_order(stream)
 

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tamias.common import Time, Types
-from tamias.datastream import OutputTag, ProcessFunction
-from tamias.datastream.functions import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
-from tamias.datastream.window import CountTrigger, EventTimeSessionWindows, TumblingEventTimeWindows
-from tamias.errors import InvalidProgramError, UserFunctionError
-from tamias.state.heap.heap_backend import HeapStateBackend
+from ekorn.common import Time, Types
+from ekorn.datastream import OutputTag, ProcessFunction
+from ekorn.datastream.functions import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
+from ekorn.datastream.window import CountTrigger, EventTimeSessionWindows, TumblingEventTimeWindows
+from ekorn.errors import InvalidProgramError, UserFunctionError
+from ekorn.state.heap.heap_backend import HeapStateBackend
 from tests.examples_by_profile import examples
 from tests.operators.windows.local_run import collected, collected_with_crashes, environment, timed
 

@@ -4,8 +4,8 @@ from functools import partial
 
 import pytest
 
-from tamias.common import Types
-from tamias.datastream.window import (
+from ekorn.common import Types
+from ekorn.datastream.window import (
     CountEvictor,
     CountTrigger,
     CountTumblingWindowAssigner,
@@ -22,12 +22,12 @@ from tamias.datastream.window import (
     TumblingProcessingTimeWindows,
     WindowStagger,
 )
-from tamias.functions.window_arithmetic import SessionGap, WindowGrid
-from tamias.graph.specs import ListContents, ReduceContents, WindowSpec
-from tamias.operators.windows.layout_choice import default_arithmetic, layout_for
-from tamias.operators.windows.pane_layout import PaneLayout
-from tamias.operators.windows.session_layout import SessionLayout
-from tamias.operators.windows.slice_layout import SliceLayout
+from ekorn.functions.window_arithmetic import SessionGap, WindowGrid
+from ekorn.graph.specs import ListContents, ReduceContents, WindowSpec
+from ekorn.operators.windows.layout_choice import default_arithmetic, layout_for
+from ekorn.operators.windows.pane_layout import PaneLayout
+from ekorn.operators.windows.session_layout import SessionLayout
+from ekorn.operators.windows.slice_layout import SliceLayout
 
 
 def spec(assigner, trigger=None, evictor=None, contents=None):

@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamias.checkpoint.restore_plan import plan_restore
-from tamias.common import Time
-from tamias.datastream.window import (
+from ekorn.checkpoint.restore_plan import plan_restore
+from ekorn.common import Time
+from ekorn.datastream.window import (
     EventTimeSessionWindows,
     EventTimeTrigger,
     ProcessingTimeTrigger,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from tamias.errors import UserFunctionError
-from tamias.functions.window_arithmetic import TimeSpan
-from tamias.graph.specs import ListContents, WindowSpec
-from tamias.operators.windows.saved_windows import (
+from ekorn.errors import UserFunctionError
+from ekorn.functions.window_arithmetic import TimeSpan
+from ekorn.graph.specs import ListContents, WindowSpec
+from ekorn.operators.windows.saved_windows import (
     DEFAULT_IN_ROCKSDB,
     PANES,
     SavedDefaultInRocksDB,
@@ -27,8 +27,8 @@ from tamias.operators.windows.saved_windows import (
     SavedWindow,
     translate,
 )
-from tamias.state.keyed_backend import RestoredTable
-from tamias.state.snapshots import StateInfo
+from ekorn.state.keyed_backend import RestoredTable
+from ekorn.state.snapshots import StateInfo
 from tests.operators.windows.local_run import Run, environment, graph_of, timed
 
 INFO = StateInfo("any", "any", "Long", schema="{}")

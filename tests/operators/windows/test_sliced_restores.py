@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.checkpoint.restore_plan import plan_restore
-from tamias.datastream.window import (
+from ekorn.checkpoint.restore_plan import plan_restore
+from ekorn.datastream.window import (
     CountTrigger,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from tamias.errors import UserFunctionError
-from tamias.functions.rolling_aggregates import MaxFunction
+from ekorn.errors import UserFunctionError
+from ekorn.functions.rolling_aggregates import MaxFunction
 from tests.examples_by_profile import examples
 from tests.operators.windows.local_run import Run, environment, graph_of, timed
 from tests.operators.windows.sliced_programs import (

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamias.common import Types
-from tamias.datastream.functions import ProcessWindowFunction, ReduceFunction
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.datastream.window import (
+from ekorn.common import Types
+from ekorn.datastream.functions import ProcessWindowFunction, ReduceFunction
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.datastream.window import (
     CountTrigger,
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
 )
-from tamias.functions.rolling_aggregates import MaxFunction
-from tamias.operators.windows.pane_layout import PaneLayout
-from tamias.operators.windows.slice_layout import SliceLayout
+from ekorn.functions.rolling_aggregates import MaxFunction
+from ekorn.operators.windows.pane_layout import PaneLayout
+from ekorn.operators.windows.slice_layout import SliceLayout
 from tests.examples_by_profile import examples
 from tests.operators.windows.brute_force import evaluate
 from tests.operators.windows.local_run import Run, collected, environment, graph_of, timed

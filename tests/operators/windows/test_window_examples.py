@@ -2,10 +2,10 @@
 
 import pytest
 
-from tamias.datastream.functions import (
+from ekorn.datastream.functions import (
     ProcessWindowFunction,
 )
-from tamias.datastream.window import (
+from ekorn.datastream.window import (
     ContinuousEventTimeTrigger,
     CountEvictor,
     CountTrigger,
@@ -20,7 +20,7 @@ from tamias.datastream.window import (
     TimeEvictor,
     TumblingEventTimeWindows,
 )
-from tamias.errors import UnsupportedOperationError, UserFunctionError
+from ekorn.errors import UnsupportedOperationError, UserFunctionError
 from tests.operators.windows.local_run import Run, collected, environment, graph_of, timed
 from tests.operators.windows.window_programs import LATE, Show, Stamped, Values, ascending, in_any_order, ms, windows
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from tamias.datastream.functions import (
+from ekorn.datastream.functions import (
     AggregateFunction,
     AllWindowFunction,
     ProcessAllWindowFunction,
     ProcessWindowFunction,
     WindowFunction,
 )
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.datastream.window import (
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.datastream.window import (
     ContinuousEventTimeTrigger,
     CountTrigger,
     EventTimeSessionWindows,
@@ -20,7 +20,7 @@ from tamias.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from tamias.state.heap.heap_backend import HeapStateBackend
+from ekorn.state.heap.heap_backend import HeapStateBackend
 from tests.operators.windows.local_run import Run, collected, environment, graph_of, timed
 from tests.operators.windows.window_programs import Show, Stamped, Values, ascending, ms, windows
 

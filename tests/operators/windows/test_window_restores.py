@@ -4,14 +4,14 @@ import tempfile
 
 import pytest
 
-from tamias.checkpoint.restore_plan import plan_restore
-from tamias.datastream.window import (
+from ekorn.checkpoint.restore_plan import plan_restore
+from ekorn.datastream.window import (
     CountTrigger,
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from tamias.errors import UserFunctionError
+from ekorn.errors import UserFunctionError
 from tests.operators.windows.local_run import Run, environment, graph_of, timed
 from tests.operators.windows.window_programs import Values, in_any_order, ms
 

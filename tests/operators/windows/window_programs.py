@@ -1,11 +1,11 @@
 """Small programs with windows over streams that are given event by event."""
 
-from tamias.common import Time
-from tamias.datastream import OutputTag, ProcessFunction
-from tamias.datastream.functions import (
+from ekorn.common import Time
+from ekorn.datastream import OutputTag, ProcessFunction
+from ekorn.datastream.functions import (
     ProcessWindowFunction,
 )
-from tamias.datastream.window import (
+from ekorn.datastream.window import (
     TimeWindow,
 )
 from tests.operators.windows.local_run import environment, timed

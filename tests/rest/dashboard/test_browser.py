@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tamias.common import JobStatus
-from tamias.testing.process_engine import on_process_engine
+from ekorn.common import JobStatus
+from ekorn.testing.process_engine import on_process_engine
 from tests import live_jobs
 from tests.browser import WAIT_MS, chromium, tab_of
 from tests.driver.submitted_jobs import noted_handles
@@ -159,7 +159,7 @@ def test_a_flame_graph_is_drawn_enlarged_and_the_threads_of_a_slot_are_shown(pag
     page.get_by_label("Samples", exact=True).select_option("OFF_CPU")
     page.get_by_text("samples until").wait_for()
     page.get_by_label("Slot", exact=True).select_option(index=1)
-    page.locator("pre", has_text=f"tamias-{handle.job_name}").wait_for()
+    page.locator("pre", has_text=f"ekorn-{handle.job_name}").wait_for()
 
 
 def printing(number):

@@ -6,7 +6,7 @@ from importlib.resources import files
 
 import pytest
 
-STATIC = {file.name: file.read_text() for file in files("tamias.dashboard").joinpath("static").iterdir()}
+STATIC = {file.name: file.read_text() for file in files("ekorn.dashboard").joinpath("static").iterdir()}
 
 
 def answer(port, path, method="GET"):

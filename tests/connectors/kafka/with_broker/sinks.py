@@ -1,8 +1,8 @@
 """Sinks that write text to one topic."""
 
-from tamias.common import SimpleStringSchema
-from tamias.datastream.connectors.base import DeliveryGuarantee
-from tamias.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
+from ekorn.common import SimpleStringSchema
+from ekorn.datastream.connectors.base import DeliveryGuarantee
+from ekorn.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
 
 EXACTLY_ONCE, AT_LEAST_ONCE, NONE = (
     DeliveryGuarantee.EXACTLY_ONCE,

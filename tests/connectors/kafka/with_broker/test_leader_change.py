@@ -6,8 +6,8 @@ import time
 import pytest
 from confluent_kafka import Producer
 
-from tamias.common import RestartStrategies
-from tamias.testing.local_run import on_local_engine
+from ekorn.common import RestartStrategies
+from ekorn.testing.local_run import on_local_engine
 from tests.connectors.kafka.with_broker.sinks import writing
 from tests.connectors.writing import SinkJob
 from tests.services.kafka.cluster import running_cluster

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tamias.common import ByteArraySchema, Row, Types, WatermarkStrategy
-from tamias.common.serialization import RowFieldExtractorSchema
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.kafka import (
+from ekorn.common import ByteArraySchema, Row, Types, WatermarkStrategy
+from ekorn.common.serialization import RowFieldExtractorSchema
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.kafka import (
     DeliveryGuarantee,
     FlinkKafkaConsumer,
     FlinkKafkaProducer,
@@ -14,10 +14,10 @@ from tamias.datastream.connectors.kafka import (
     KafkaSink,
     KafkaSource,
 )
-from tamias.datastream.formats.avro import AvroRowDeserializationSchema, AvroRowSerializationSchema
-from tamias.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
-from tamias.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
-from tamias.testing.local_run import on_local_engine
+from ekorn.datastream.formats.avro import AvroRowDeserializationSchema, AvroRowSerializationSchema
+from ekorn.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
+from ekorn.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
+from ekorn.testing.local_run import on_local_engine
 from tests.example_modules import example
 from tests.services.kafka.topics import consume, new_topic, produce, values
 

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from tamias.common import SerializationSchema, SimpleStringSchema
-from tamias.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
-from tamias.errors import KafkaError, KafkaTransactionLost
+from ekorn.common import SerializationSchema, SimpleStringSchema
+from ekorn.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
+from ekorn.errors import KafkaError, KafkaTransactionLost
 from tests.connectors.kafka.with_broker.sinks import AT_LEAST_ONCE, NONE, writing
 from tests.connectors.sink_contract import RefusesBadRecords, SinkCase, SinkContract
 from tests.connectors.writing import SinkJob

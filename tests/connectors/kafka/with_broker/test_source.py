@@ -7,18 +7,18 @@ from contextlib import contextmanager
 import pytest
 from confluent_kafka import Producer
 
-from tamias.common import Duration, SimpleStringSchema, WatermarkStrategy
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.kafka import (
+from ekorn.common import Duration, SimpleStringSchema, WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.kafka import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
     KafkaRecordDeserializationSchema,
     KafkaSource,
     KafkaTopicPartition,
 )
-from tamias.datastream.functions import ProcessFunction
-from tamias.errors import ConfigurationError, KafkaError, KafkaOffsetsLost, KafkaPartitionLost
-from tamias.testing.local_run import collect_locally, on_local_engine
+from ekorn.datastream.functions import ProcessFunction
+from ekorn.errors import ConfigurationError, KafkaError, KafkaOffsetsLost, KafkaPartitionLost
+from ekorn.testing.local_run import collect_locally, on_local_engine
 from tests.connectors.reading import SourceJob
 from tests.connectors.source_contract import FindsNewInput, RefusesBadInput, SourceCase
 from tests.services.kafka.broker import PASSWORD, USER

@@ -1,7 +1,7 @@
 """A serializer and a stream of the reader's own."""
 
-from tamias.common.serialization import SerializationSchema
-from tamias.datastream import StreamExecutionEnvironment
+from ekorn.common.serialization import SerializationSchema
+from ekorn.datastream import StreamExecutionEnvironment
 
 
 class ByUser(SerializationSchema):

@@ -3,10 +3,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tamias.common import Configuration, JobClient, Types
-from tamias.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from tamias.datastream.state import ValueStateDescriptor
-from tamias.table import Row
+from ekorn.common import Configuration, JobClient, Types
+from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.table import Row
 
 __all__ = ["Any", "Configuration", "JobClient", "StreamExecutionEnvironment"]
 

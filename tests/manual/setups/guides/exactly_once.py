@@ -1,7 +1,7 @@
 from pathlib import Path
 
 Path("script.py").write_text("""
-from tamias.datastream import StreamExecutionEnvironment
+from ekorn.datastream import StreamExecutionEnvironment
 
 env = StreamExecutionEnvironment.get_execution_environment()
 env.from_collection([1, 2, 3]).print()

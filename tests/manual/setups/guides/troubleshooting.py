@@ -1,6 +1,6 @@
-from tamias.common.serialization import Encoder
-from tamias.datastream import StreamExecutionEnvironment
-from tamias.datastream.connectors.file_system import FileSink
+from ekorn.common.serialization import Encoder
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.connectors.file_system import FileSink
 
 env = StreamExecutionEnvironment.get_execution_environment()
 lines = env.from_collection(["1", "two"])

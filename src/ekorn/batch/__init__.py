@@ -1,0 +1,11 @@
+"""The DataSet API: Flink's batch programs, planned onto Spark's RDDs.
+
+| folder | runs in | holds |
+|---|---|---|
+| `plan` | every process | what a program drew, as values: operator specs, keys, partitionings |
+| `program` | the driver | the classes of the API: environment, data sets, grouping and join builders |
+| `planner` | the driver | translates a plan to RDDs and runs it; imports PySpark |
+| `tasks` | Spark's Python workers | the loops over records, blobs, sorting, errors |
+
+`ekorn.dataset` has the public names.
+"""

@@ -1,0 +1,196 @@
+"""Runs iterations: the loop over supersteps, and its repetition when a slot is lost.
+
+An attempt writes the initial data to resident tables, then runs one Spark job for each superstep. What the tasks of a
+job wrote takes effect when the job has ended, so all tasks of a superstep see the data of the last one, and a task that
+Spark repeats changes nothing. If a slot is lost, with it its partitions, the next attempt begins at the initial data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ekorn.batch.iterations.carried_partitions import carry_partitioning
+from ekorn.batch.iterations.iteration_tables import IterationTables, TableSource
+from ekorn.batch.iterations.place import IterationPlace
+from ekorn.batch.iterations.step_plan import StepPlan
+from ekorn.batch.iterations.superstep_end import SuperstepEnd, is_last, merged_aggregates
+from ekorn.batch.plan.iteration_specs import BulkIterationSpec, DeltaIterationSpec
+from ekorn.batch.plan.operators import Plan, PlanOperator
+from ekorn.batch.plan.partitioning import Partitioning
+from ekorn.batch.planner.plan_translation import Translation
+from ekorn.batch.planner.stages import Flow, Stages
+from ekorn.batch.tasks.blobs import OperatorReport, OperatorSubtask
+from ekorn.batch.tasks.exits import ForwardExit
+from ekorn.batch.tasks.record_operators import ReadSplits
+from ekorn.batch.tasks.superstep import Superstep
+from ekorn.batch.tasks.table_operators import Written
+from ekorn.batch.tasks.task_context import TaskJobInfo
+from ekorn.batch.tasks.task_errors import carried_error
+from ekorn.config import options
+from ekorn.config.configuration import Configuration
+from ekorn.errors import SlotLostError
+from ekorn.functions.accumulators import Accumulator
+
+__all__ = ["IterationRunner"]
+
+_log = logging.getLogger(__name__)
+
+Flows = Mapping[PlanOperator, Flow]
+Reports = dict[OperatorSubtask, OperatorReport]
+
+
+@dataclass
+class _Progress:
+    """What an attempt of an iteration hands on from one superstep to the next."""
+
+    aggregates: dict[str, Any] = field(default_factory=dict)
+    fields: dict[OperatorSubtask, bytes] = field(default_factory=dict)
+    accumulators: list[Mapping[str, Accumulator[Any, Any]]] = field(default_factory=list)
+
+
+class IterationRunner:
+    """Runs the iterations of one job.
+
+    Args:
+        place: Where they run.
+        facts: The job.
+
+    Attributes:
+        reports: What operators outside of iterations reported in jobs of iterations.
+        accumulators: The accumulators of functions inside iterations.
+    """
+
+    def __init__(self, place: IterationPlace, facts: TaskJobInfo) -> None:
+        self._place = place
+        self._facts = facts
+        self._configuration = Configuration.from_dict(facts.configuration)
+        self._attempts_left = options.ITERATION_ATTEMPTS.read(self._configuration)
+        self._running: list[IterationTables] = []
+        self.reports: Reports = {}
+        self.accumulators: list[Mapping[str, Accumulator[Any, Any]]] = []
+
+    def run(self, operator: PlanOperator, stages: Stages, flows: Flows) -> Flow:
+        """Run an iteration to its end; return the flow of its result, which can be read until `close`."""
+        spec = operator.spec
+        assert isinstance(spec, BulkIterationSpec | DeltaIterationSpec)
+        tables = IterationTables()
+        plan = StepPlan(operator, tables)
+        tables.start(self._place.slots(operator.parallelism), options.SLOT_MEMORY.read(self._configuration))
+        self._running.append(tables)
+        in_superstep = set(plan.superstep.operators())
+        given = {each: stages.kept(flows[each]) if each in in_superstep else flows[each] for each in operator.inputs}
+        progress = None
+        while progress is None:
+            try:
+                progress = self._attempt(plan, tables, operator, stages, given)
+            except Exception as error:
+                if not self._may_begin_anew(error, [tables]):
+                    raise
+                _log.warning("iteration %r begins anew: %s", operator.name, tables.lost() or "a slot was lost")
+        self.accumulators += progress.accumulators
+        splits = TableSource(tables, plan.result_table).splits(operator.parallelism, {})
+        result = stages.source(splits, operator.parallelism, ReadSplits(operator.name))
+        known = Partitioning(spec.keys) if isinstance(spec, DeltaIterationSpec) else None
+        return result.partitioned(known or tables.partitionings.get(plan.result_table))
+
+    def lost_a_result(self, error: Exception) -> bool:
+        """Return whether a failure after an iteration means that the whole plan has to run again.
+
+        The result of an iteration is read from its slots. If one is lost, so is the result.
+        """
+        if not self._running or not self._may_begin_anew(error, self._running):
+            return False
+        _log.warning("the job begins anew: the result of an iteration was lost")
+        return True
+
+    def drop_reports(self) -> None:
+        """Drop what was reported: the plan begins anew, and reports it again."""
+        self.reports.clear()
+        self.accumulators.clear()
+
+    def close(self) -> None:
+        """End the slots of all iterations."""
+        while self._running:
+            self._running.pop().close()
+
+    def _attempt(
+        self, plan: StepPlan, tables: IterationTables, operator: PlanOperator, stages: Stages, given: Flows
+    ) -> _Progress:
+        spec = operator.spec
+        assert isinstance(spec, BulkIterationSpec | DeltaIterationSpec)
+        limits = spec.limits
+        with self._place.starting_slots():
+            tables.begin()
+        written, _ = self._run(plan.beginning(carry_partitioning(plan, tables, given)), stages, given)
+        tables.commit(written)
+        progress = _Progress()
+        first_number = stages.next_number
+        number = 0
+        while True:
+            number += 1
+            superstep = Superstep(number, limits.aggregators, progress.aggregates, progress.fields)
+            rdds = self._place.rdds(f"{operator.name}: superstep {number}")
+            step = Stages(rdds, replace(self._facts, superstep=superstep), first_number).inside(stages, given.values())
+            try:
+                written, reports = self._run(plan.superstep, step, given)
+            finally:
+                with contextlib.suppress(Exception):  # the session is gone, and what it kept with it
+                    step.release()
+                    step.drop_shuffles()
+            tables.commit(written)
+            self._take(reports, first_number, progress)
+            of_subtasks = (reports[source].aggregates for source in sorted(reports))
+            progress.aggregates = merged_aggregates(limits.aggregators, of_subtasks)
+            if is_last(SuperstepEnd(number, progress.aggregates, _goes_on_with(plan, spec, written)), limits):
+                _log.info("iteration %r ended after superstep %d", operator.name, number)
+                return progress
+
+    def _may_begin_anew(self, error: Exception, tables: Sequence[IterationTables]) -> bool:
+        """Return whether a failure is the loss of a slot, and not one too many."""
+        if not any(_is_loss(error, each) for each in tables):
+            return False
+        self._attempts_left -= 1
+        return self._attempts_left > 0
+
+    def _run(self, plan: Plan, stages: Stages, flows: Flows) -> tuple[list[Written], Reports]:
+        """Run a plan as one Spark job; return what its tasks wrote and reported."""
+        (sink,) = plan.sinks
+        flow = Translation(stages, plan, flows).flows[sink]
+        written: list[Written] = stages.collected(flow, ForwardExit(sink.name))
+        return written, stages.reports
+
+    def _take(self, reports: Reports, first_number: int, progress: _Progress) -> None:
+        """Keep what the functions of a superstep reported."""
+        for source, report in reports.items():
+            if source.operator_number < first_number:  # an operator outside of the iteration, whose result Spark kept
+                self.reports[source] = report
+                continue
+            if report.fields is not None:
+                progress.fields[source] = report.fields
+            if report.accumulators:
+                progress.accumulators.append(report.accumulators)
+
+
+def _goes_on_with(plan: StepPlan, spec: BulkIterationSpec | DeltaIterationSpec, written: list[Written]) -> int | None:
+    """Return how many records there are for the next superstep, if their number can end the iteration."""
+    if isinstance(spec, BulkIterationSpec):
+        if spec.criterion is None:
+            return None
+        return sum(each.record_count for each in written if not each.writes)
+    return sum(
+        each.record_count for each in written if any(write.target.table == plan.work_table for write in each.writes)
+    )
+
+
+def _is_loss(error: Exception, tables: IterationTables) -> bool:
+    """Return whether an attempt failed because a slot is gone, and not because of the program."""
+    if isinstance(error, SlotLostError):
+        return True
+    carried = carried_error(str(error))
+    if carried is not None:
+        return carried.original_type == SlotLostError.__qualname__
+    return tables.lost() is not None

@@ -1,0 +1,235 @@
+"""Runs a plan on Spark, and turns what Spark raises into errors that a user can act on."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ekorn.batch.iterations.iteration_runner import IterationRunner
+from ekorn.batch.iterations.place import IterationPlace, SparkPlace
+from ekorn.batch.plan.data_set_specs import CountSpec, FrameSpec
+from ekorn.batch.plan.iteration_body import IterationSpec
+from ekorn.batch.plan.operators import Plan, PlanOperator
+from ekorn.batch.planner.outputs import PlanOutputs
+from ekorn.batch.planner.plan_translation import Translation
+from ekorn.batch.planner.rdds import Rdds, SparkRdds
+from ekorn.batch.planner.stages import Flow, Stages
+from ekorn.batch.tasks.blobs import OperatorReport, OperatorSubtask
+from ekorn.batch.tasks.exits import CountExit, ForwardExit, StageExit
+from ekorn.batch.tasks.job_files import packed_files
+from ekorn.batch.tasks.task_context import TaskJobInfo
+from ekorn.batch.tasks.task_errors import carried_error
+from ekorn.config.job_id import JobID
+from ekorn.config.restart_strategy import RestartStrategyConfiguration
+from ekorn.driver.failures import job_error
+from ekorn.engine.spark.driver_side.cluster import ship_package
+from ekorn.engine.spark.driver_side.session import (
+    SparkLog,
+    first_line_of,
+    is_started_by_us,
+    loss_of,
+    running_context,
+    spark_context,
+)
+from ekorn.engine.spark.driver_side.worker_python import compare_pythons
+from ekorn.errors import DeploymentError, JobExecutionError, RecomputedInputError, SparkSessionLostError
+from ekorn.functions.accumulators import merge_accumulators
+from ekorn.functions.job_execution_result import JobExecutionResult
+from ekorn.graph.job_graph import CachedFile
+
+__all__ = ["PlanResult", "RunSettings", "cancel", "default_parallelism", "error_of_function", "run", "run_on", "start"]
+
+_log = logging.getLogger(__name__)
+
+_MOST_RUNS = 4
+_CANNOT_ROLL_BACK = (  # parts of what Spark's scheduler says when it fails a job over lost results
+    "indeterminate output was failed and retried. However, Spark cannot rollback",
+    "Task with indeterminate results from old attempt succeeded",
+    "ollback failed due to: ",
+    "please re-run the query to ensure data correctness",
+)
+_GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """What a plan is run with."""
+
+    job_name: str
+    configuration: dict[str, str]
+    job_parameters: dict[str, str]
+    cached_files: tuple[CachedFile, ...] = ()
+    spark_session: Any = None
+    restart: RestartStrategyConfiguration | None = None  # None leaves it to the configuration
+    job_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+
+@dataclass(frozen=True)
+class PlanResult:
+    """What a run gave.
+
+    Attributes:
+        records: What each sink sent to the driver.
+        job: The id, running time and accumulators.
+    """
+
+    records: list[list[Any]]
+    job: JobExecutionResult
+
+
+def start(settings: RunSettings) -> None:
+    """Start the Spark that would run a plan, if it does not run yet."""
+    spark_context(settings.configuration, settings.spark_session)
+
+
+def default_parallelism(settings: RunSettings) -> int:
+    """Return how many tasks Spark runs at a time."""
+    return int(spark_context(settings.configuration, settings.spark_session).defaultParallelism)
+
+
+def run(plan: Plan, settings: RunSettings) -> PlanResult:
+    """Run all sinks of a plan on Spark. What several of them read is computed once.
+
+    Raises:
+        JobExecutionError: A function of the program failed.
+        DeploymentError: Spark could not run the job.
+    """
+    context = spark_context(settings.configuration, settings.spark_session)
+    if not context.master.startswith("local"):
+        ship_package(context)
+        compare_pythons(context)
+    place = SparkPlace(context, settings.configuration)
+    with _in_job_group(context, settings):
+        try:
+            return run_on(SparkRdds(context), place, plan, settings, settings.job_id)
+        except Exception as error:
+            raise explained(error, context, settings.job_name) from None
+
+
+def cancel(settings: RunSettings) -> None:
+    """Cancel the Spark jobs of a run that are active now. Called by another thread than that of the run.
+
+    A run whose Spark does not run yet has no jobs: nothing is started to cancel them.
+    """
+    context = running_context() if settings.spark_session is None else settings.spark_session.sparkContext
+    if context is not None:
+        context.cancelJobGroup(_group(settings))
+
+
+def _group(settings: RunSettings) -> str:
+    return f"ekorn-{settings.job_id}"
+
+
+def run_on(rdds: Rdds, place: IterationPlace, plan: Plan, settings: RunSettings, job_id: str) -> PlanResult:
+    """Run all sinks of a plan where the partitions are."""
+    started = time.monotonic()
+    facts = TaskJobInfo(
+        job_id,
+        settings.job_name,
+        settings.configuration,
+        settings.job_parameters,
+        packed_files(settings.cached_files, None if rdds.local else rdds.broadcast),
+    )
+    iterations = IterationRunner(place, facts)
+    with PlanOutputs(plan, job_id) as outputs:
+        runs = PlanRuns()
+        records, reports = _run_sinks(Stages(rdds, facts), plan, iterations, runs)
+        while records is None:  # results were lost before all sinks had read them, and cannot be computed again alone
+            records, reports = _run_sinks(Stages(rdds, facts), plan, iterations, runs)
+        outputs.commit(records)
+    reports |= iterations.reports
+    merged = merge_accumulators([*iterations.accumulators, *[report.accumulators for report in reports.values()]])
+    results = {name: each if isinstance(each, Exception) else each.get_local_value() for name, each in merged.items()}
+    runtime_ms = int((time.monotonic() - started) * 1000)
+    return PlanResult(records, JobExecutionResult(JobID(job_id), runtime_ms, results))
+
+
+def _run_sinks(
+    stages: Stages, plan: Plan, iterations: IterationRunner, runs: PlanRuns
+) -> tuple[list[list[Any]] | None, dict[OperatorSubtask, OperatorReport]]:
+    """Run all sinks; return what they sent to the driver, and all reports. None if the plan has to be run again."""
+    try:
+        flows = Translation(stages, plan, iterations=iterations).flows
+        return [_result(stages, sink, flows[sink]) for sink in plan.sinks], stages.reports
+    except Exception as error:
+        if not iterations.lost_a_result(error) and not runs.may_begin_anew(error):
+            raise
+        iterations.drop_reports()
+        return None, {}
+    finally:
+        iterations.close()
+        with contextlib.suppress(Exception):  # the session is gone, and what it kept with it
+            stages.release()
+
+
+class PlanRuns:
+    """Counts how often a plan has begun anew because Spark could not compute lost results again by themselves."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_RUNS
+
+    def may_begin_anew(self, error: Exception) -> bool:
+        """Return whether a failure means that the whole plan is to run again."""
+        carried = carried_error(str(error))
+        recomputed = carried is not None and carried.original_type == RecomputedInputError.__qualname__
+        not_rolled_back = carried is None and any(each in str(error) for each in _CANNOT_ROLL_BACK)
+        if not (recomputed or not_rolled_back):
+            return False
+        self._left -= 1
+        if self._left > 0:
+            _log.warning("the job begins anew: an executor was lost with results that depend on the order of records")
+        return self._left > 0
+
+
+def explained(error: Exception, context: Any, job_name: str) -> Exception:
+    """Return the error of a failed job, without the JVM's frames."""
+    if carried_error(str(error)) is not None:
+        log_path = SparkLog.keep() if is_started_by_us(context) else None
+        return error_of_function(error, job_name, log_path) or error
+    if not type(error).__module__.startswith(("py4j", "pyspark")):
+        return error
+    why = loss_of(context)
+    if why is not None:
+        return SparkSessionLostError(why, SparkLog.keep())
+    log = SparkLog.keep() or "the log of your session"
+    return DeploymentError(f"Spark could not run {job_name!r}: {first_line_of(error)}; Spark's log: {log}")
+
+
+def error_of_function(error: Exception, job_name: str, log_path: str | None) -> JobExecutionError | None:
+    """Return the error of a job whose task failed; None if the error is not of a task's function."""
+    found = carried_error(str(error))
+    return None if found is None else job_error(job_name, found, log_path=log_path, restarts=0, refusal=None)
+
+
+def _result(stages: Stages, sink: PlanOperator, flow: Flow) -> list[Any]:
+    if isinstance(sink.spec, FrameSpec):
+        from_slots = any(isinstance(each.spec, IterationSpec) for each in Plan((sink,)).operators())
+        return [stages.frame(flow, sink.spec.row_type, copies=2 if from_slots else 1)]  # slots end with the job
+    return stages.collected(flow, _exit_of(sink))
+
+
+def _exit_of(sink: PlanOperator) -> StageExit:
+    return CountExit(sink.name) if isinstance(sink.spec, CountSpec) else ForwardExit(sink.name)
+
+
+@contextlib.contextmanager
+def _in_job_group(context: Any, settings: RunSettings) -> Iterator[None]:
+    """Let all Spark jobs of a run belong together, so that an interrupt cancels them."""
+    group = _group(settings)
+    before = {key: context.getLocalProperty(key) for key in _GROUP_PROPERTIES}
+    context.setJobGroup(group, settings.job_name, interruptOnCancel=False)
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(Exception):  # no job runs, or the session is gone
+            context.cancelJobGroup(group)
+        raise
+    finally:
+        with contextlib.suppress(Exception):  # the session is gone
+            for key, value in before.items():
+                context.setLocalProperty(key, value)

@@ -1,0 +1,256 @@
+"""`ExecutionEnvironment`: where a DataSet program starts, and what runs it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from typing import Any, NoReturn, Self
+
+from ekorn.batch.plan.data_set_specs import InputSpec
+from ekorn.batch.plan.operators import Plan
+from ekorn.batch.planner.explained_plan import plan_as_json
+from ekorn.batch.planner.plan_runner import RunSettings
+from ekorn.batch.program.data_set import DataSet
+from ekorn.batch.program.data_set_core import DataSetCore
+from ekorn.batch.program.data_set_job_client import DataSetJobClient
+from ekorn.batch.program.data_set_kinds import DataSetKinds
+from ekorn.batch.program.drawn_plan import drawn_plan
+from ekorn.batch.program.drawn_sinks import DrawnSinks
+from ekorn.batch.program.environment_inputs import EnvironmentInputs
+from ekorn.batch.program.record_types import type_of_all
+from ekorn.batch.program.runner import cancel_plan, parallelism_of_runner, run_plan, start_runner
+from ekorn.batch.program.sources import CollectionInput, SequenceInput
+from ekorn.config import options
+from ekorn.config.configuration import Configuration
+from ekorn.config.execution_config import ExecutionConfig
+from ekorn.config.restart_strategy import RestartStrategyConfiguration
+from ekorn.config.starting_configuration import starting_configuration, with_current_keys
+from ekorn.errors import InvalidProgramError
+from ekorn.functions.job_execution_result import JobExecutionResult
+from ekorn.graph.stream_graph import PARALLELISM_DEFAULT, checked_parallelism
+from ekorn.program.argument_checks import check_output_type
+from ekorn.program.attribute_suggestions import SuggestsMethods
+from ekorn.program.cached_file_registry import CachedFileRegistry
+from ekorn.program.execute_reminder import remind_of_execute
+from ekorn.program.spark_session import checked_session
+from ekorn.program.stream_execution_environment import StreamExecutionEnvironment
+from ekorn.types.factory import Types
+from ekorn.types.published import load_published
+from ekorn.types.type_information import TypeInformation
+
+__all__ = ["ExecutionEnvironment"]
+
+DEFAULT_JOB_NAME = "Ekorn Batch Job"
+
+
+class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry, SuggestsMethods):
+    """Draws DataSet programs and runs them on Spark.
+
+    Example:
+        >>> env = ExecutionEnvironment.get_execution_environment()
+        >>> words = env.from_elements("to be or not to be").flat_map(str.split)
+        >>> counts = words.map(lambda word: (word, 1)).group_by(0).reduce(lambda a, b: (a[0], a[1] + b[1]))
+        >>> counts.get_name().split(" ")[0]
+        'Reduce'
+    """
+
+    kinds = DataSetKinds()
+
+    def __init__(self, configuration: Configuration | None = None) -> None:
+        """Make an environment with exactly this configuration. Programs call `get_execution_environment` instead."""
+        super().__init__()
+        load_published()  # before any function of the program is pickled
+        self._configuration = Configuration()
+        if configuration is not None:
+            self._configuration.add_all(with_current_keys(configuration))
+        self._config = ExecutionConfig(self._configuration)
+        self._spark_session: Any = None
+        self._restart: RestartStrategyConfiguration | None = None
+        self._sinks = DrawnSinks()
+        remind_of_execute(self._sinks)
+        self._last_result: JobExecutionResult | None = None
+        self._streams: StreamExecutionEnvironment | None = None
+
+    @staticmethod
+    def get_execution_environment(
+        configuration: Configuration | None = None, *, spark: Any = None
+    ) -> ExecutionEnvironment:
+        """Return a new environment.
+
+        It starts from the file ``config.yaml`` in the folder that the variable ``EKORN_CONF_DIR`` names, if the
+        variable is set, and then takes over the given configuration.
+
+        Args:
+            configuration: Settings by key.
+            spark: The `SparkSession` that runs the programs. Without it they run on the session that is active when
+                they start, or on a new one.
+        """
+        if configuration is not None and not isinstance(configuration, Configuration):
+            raise TypeError(f"get_execution_environment() takes a Configuration, got {configuration!r}")
+        combined = starting_configuration()
+        if configuration is not None:
+            combined.add_all(with_current_keys(configuration))
+        environment = ExecutionEnvironment(combined)
+        environment._spark_session = None if spark is None else checked_session(spark)
+        return environment
+
+    # ------------------------------------------------------------------------------ settings
+
+    def set_parallelism(self, parallelism: int) -> Self:
+        """Set the parallelism of operators that have none of their own; without it, Spark's number of cores."""
+        self._config.set_parallelism(checked_parallelism(parallelism) or PARALLELISM_DEFAULT)
+        return self
+
+    def get_parallelism(self) -> int:
+        """Return the parallelism of operators that have none of their own; -1 if Spark's number of cores applies."""
+        if not self._configuration.contains_key(options.PARALLELISM.key):
+            return PARALLELISM_DEFAULT
+        return self._config.get_parallelism()
+
+    def set_restart_strategy(self, restart_strategy_configuration: RestartStrategyConfiguration) -> None:
+        """Set whether and when a program is run again, from its beginning, after a function has failed."""
+        if not isinstance(restart_strategy_configuration, RestartStrategyConfiguration):
+            raise TypeError(
+                "set_restart_strategy() takes what RestartStrategies makes, such as "
+                f"RestartStrategies.fixed_delay_restart(3, 1000), got {restart_strategy_configuration!r}"
+            )
+        self._restart = restart_strategy_configuration
+
+    def get_config(self) -> ExecutionConfig:
+        """Return the execution settings."""
+        return self._config
+
+    def get_configuration(self) -> Configuration:
+        """Return the configuration that holds all settings by key. A value set in it takes effect."""
+        return self._configuration
+
+    def stream_environment(self) -> StreamExecutionEnvironment:
+        """Return the environment of the jobs that read data sets as streams, with the settings of this moment."""
+        if self._streams is None:
+            self._streams = StreamExecutionEnvironment.get_execution_environment(
+                self._configuration, spark=self._spark_session
+            )
+        self._streams.configure(self._configuration)
+        return self._streams
+
+    # ------------------------------------------------------------------------------ inputs
+
+    def from_elements(self, *elements: Any) -> DataSet:
+        """Return the given values as a data set."""
+        if not elements:
+            raise InvalidProgramError("from_elements() needs an element; use from_collection([]) for an empty data set")
+        return self.from_collection(elements)
+
+    def from_collection(self, values: Iterable[Any], type_info: TypeInformation | None = None) -> DataSet:
+        """Return the elements of a collection as a data set. With a type they are converted to it."""
+        check_output_type("from_collection", type_info, "type_info")
+        elements = list(values)
+        if type_info is not None:
+            elements = [type_info.narrow(element) for element in elements]
+        spec = InputSpec(CollectionInput(elements))
+        data_set = DataSet(self, "DataSource", spec, known_type=type_of_all(elements))
+        return data_set if type_info is None else data_set.returns(type_info)
+
+    def generate_sequence(self, start: int, end: int) -> DataSet:
+        """Return the integers from `start` to `end`, both included."""
+        if end < start:
+            raise InvalidProgramError(f"generate_sequence({start}, {end}): the end is before the start")
+        return DataSet(self, "Sequence", InputSpec(SequenceInput(start, end)), known_type=Types.LONG())
+
+    # ------------------------------------------------------------------------------ running
+
+    def execute(self, job_name: str | None = None) -> JobExecutionResult:
+        """Run all sinks that were drawn since the last `execute`, and wait for their end.
+
+        Raises:
+            RuntimeError: There is no such sink.
+            JobExecutionError: A function failed.
+        """
+        return self._run(self._taken_sinks(), job_name)[1]
+
+    def execute_async(self, job_name: str | None = None) -> DataSetJobClient:
+        """Start all sinks that were drawn since the last `execute`, and return at once.
+
+        The plan is that of this moment: what is drawn or set later does not change it.
+
+        Raises:
+            RuntimeError: There is no such sink.
+        """
+        sinks = self._taken_sinks()
+        plan, settings = self.plan(sinks), self._settings(job_name)
+
+        def run(cancelled: threading.Event) -> JobExecutionResult:
+            self._last_result = run_plan(plan, settings, cancelled).job
+            return self._last_result
+
+        return DataSetJobClient(settings.job_id, settings.job_name, run, lambda: cancel_plan(settings))
+
+    def get_execution_plan(self) -> str:
+        """Return, as JSON, the operators that `execute` would run, and how records get from one to the next.
+
+        Raises:
+            InvalidProgramError: There is no sink to execute.
+        """
+        if not self._sinks.pending():
+            raise InvalidProgramError("there is no plan: no sink was drawn since the last execute()")
+        return plan_as_json(self.plan())
+
+    def get_last_job_execution_result(self) -> JobExecutionResult | None:
+        """Return the result of the last job of this environment, whatever ran it; None before the first."""
+        return self._last_result
+
+    def add_sink(self, sink: DataSetCore) -> None:
+        """Let the next `execute` run a sink."""
+        sink.scope.refuse_outside(sink.get_name())
+        self._sinks.add(sink)
+
+    def run_now(self, sink: DataSetCore) -> list[Any]:
+        """Run one sink and return what it sent to the driver."""
+        sink.scope.refuse_outside(sink.get_name())
+        return self._run((sink,), None)[0][0]
+
+    def start_spark(self) -> None:
+        """Start Spark if it does not run yet. A test that runs plans in process starts nothing."""
+        start_runner(self._settings(None))
+
+    def plan(self, sinks: Iterable[DataSetCore] | None = None) -> Plan:
+        """Return the plan of some sinks, or of all that `execute` would run. Nothing runs."""
+        return drawn_plan(tuple(self._sinks.pending() if sinks is None else sinks), self._parallelism())
+
+    def _taken_sinks(self) -> tuple[DataSetCore, ...]:
+        """Return the sinks that are to run, which the next `execute` runs no more."""
+        sinks = self._sinks.take()
+        if not sinks:
+            raise RuntimeError(
+                "there is nothing to execute: no sink was drawn since the last execute(); "
+                "collect(), count() and print() run by themselves"
+            )
+        return sinks
+
+    def _run(self, sinks: tuple[DataSetCore, ...], job_name: str | None) -> tuple[list[list[Any]], JobExecutionResult]:
+        result = run_plan(self.plan(sinks), self._settings(job_name))
+        self._last_result = result.job
+        return result.records, result.job
+
+    def _parallelism(self) -> int:
+        set_one = self.get_parallelism()
+        return parallelism_of_runner(self._settings(None)) if set_one == PARALLELISM_DEFAULT else set_one
+
+    def _settings(self, job_name: str | None) -> RunSettings:
+        return RunSettings(
+            job_name or options.JOB_NAME.read(self._configuration) or DEFAULT_JOB_NAME,
+            self._configuration.to_dict(),
+            dict(options.GLOBAL_JOB_PARAMETERS.read(self._configuration)),
+            tuple(self._cached_files.values()),
+            self._spark_session,
+            self._restart,
+        )
+
+    def __repr__(self) -> str:
+        return f"ExecutionEnvironment({len(self._sinks.pending())} sinks to run)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "an environment is part of the program, not of a function: "
+            "pass settings as arguments, or as global job parameters"
+        )

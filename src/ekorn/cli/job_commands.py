@@ -1,0 +1,317 @@
+"""`ekorn list`, `stop`, `cancel`, `savepoint trigger`, `logs` and `top`: commands for jobs.
+
+A job is found where it runs: in a driver of this user on this machine, by its socket, or in a service, by its REST API.
+A job of the user's own service is both, and the service answers for it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ekorn.cli.savepoint_commands import absolute, print_table
+from ekorn.config import environment_variables as variables
+from ekorn.config import options
+from ekorn.driver.control import JobGone, ask, desks
+from ekorn.driver.savepoint_requests import Then
+from ekorn.errors import ConfigurationError, EkornError
+from ekorn.functions.job_status import JobStatus
+from ekorn.rest.operations import in_background
+from ekorn.service.remote_job import RemoteJob
+from ekorn.service.service_client import ServiceClient, own_service
+
+__all__ = ["cancel", "list_jobs", "logs", "rescale", "service_for", "stop", "top", "trigger", "upgrade"]
+
+_FOLLOW_S = 0.5
+_GLANCE_S = 5.0  # for drivers to say how far their jobs have come
+_ENDED = {status.name for status in JobStatus if status.is_terminal_state()}
+
+
+class _Job(NamedTuple):
+    """A job, and where it is reached: at a desk, or at a service."""
+
+    id: str
+    name: str
+    status: str
+    details: dict[str, Any]
+    desk: Path | None
+    service: ServiceClient | None
+
+
+class _Counts(NamedTuple):
+    """How far a job has come; empty if its driver does not say."""
+
+    records: str = ""
+    checkpoints: str = ""
+    restarts: str = ""
+
+
+class _ServiceJob(NamedTuple):
+    """A job of a service."""
+
+    id: str
+    service: ServiceClient
+
+
+def service_for(
+    address: str | None, token_file: str | None, certificate_file: str | None = None
+) -> ServiceClient | None:
+    """Return the client of the service that a command names, or of the user's own; None if none runs."""
+    if address is not None or token_file is not None or certificate_file is not None:
+        return ServiceClient(address, token_file, certificate_file)
+    if variables.variable(variables.SERVICE_ADDRESS) is not None or own_service() is not None:
+        return ServiceClient()
+    return None
+
+
+def list_jobs(service: ServiceClient | None, shown: str = "unended") -> int:
+    """Print a line for each job. The exit code is 1 if there is none.
+
+    Args:
+        service: The service, if there is one.
+        shown: `unended`, `all`, `running`, or `scheduled` for those that wait.
+    """
+    found, silent = _jobs(service)
+    jobs = [job for job in found if _is_shown(job, shown)]
+    for each in silent:
+        print(f"the driver {each} does not answer", file=sys.stderr)
+    if not jobs:
+        print("no jobs of yours run on this machine" if service is None else "no such jobs", file=sys.stderr)
+        return 1
+    counts = [in_background(partial(_counts, job)) for job in jobs]  # beside each other: a driver may hang
+    until_s = time.monotonic() + _GLANCE_S
+    rows = [_row(job, _within(each, until_s)) for job, each in zip(jobs, counts, strict=True)]
+    print_table([("job", "name", "status", "records", "checkpoints", "restarts", "process"), *rows])
+    for job in jobs:
+        if job.details.get("phase") == "WAITING":
+            print(f"{job.id}: {job.details['why']}")
+        elif job.details.get("silent"):
+            print(f"{job.id}: its driver does not answer")
+    return 0
+
+
+def _is_shown(job: _Job, shown: str) -> bool:
+    if shown == "all":
+        return True
+    if shown == "scheduled":
+        return job.status == "CREATED"
+    if shown == "running":
+        return job.status in ("RUNNING", "RESTARTING")
+    return job.status not in _ENDED
+
+
+def _counts(job: _Job) -> _Counts:
+    """Return how far a job has come, as its driver says."""
+    d = job.details
+    if job.service is None:
+        return _Counts(f"{d['records']:,}", str(d["checkpoints"]), str(d["restarts"]))
+    if d["phase"] != "STARTED" or d.get("silent"):
+        return _Counts()
+    progress = RemoteJob(job.service.web, job.id).progress()
+    return _Counts(f"{progress.records_read:,}", str(progress.checkpoints_completed), str(progress.restarts))
+
+
+def _within(counts: Future[_Counts], until_s: float) -> _Counts:
+    """Return what a driver has said; nothing if it has not answered in time, or has just ended."""
+    try:
+        return counts.result(max(until_s - time.monotonic(), 0.0))
+    except (TimeoutError, EkornError):
+        return _Counts()
+
+
+def _row(job: _Job, counts: _Counts) -> tuple[str, ...]:
+    has_process = job.details["pid"] and job.status not in _ENDED  # the number may be another process's by now
+    return job.id, job.name, job.status, *counts, str(job.details["pid"]) if has_process else ""
+
+
+def trigger(service: ServiceClient | None, job: str, directory: str | None, *, native: bool) -> int:
+    """Take a savepoint of a job that keeps running, and print its path."""
+    return _savepoint(service, job, directory, native=native, then="go on")
+
+
+def stop(service: ServiceClient | None, job: str, directory: str | None, *, drain: bool, native: bool) -> int:
+    """End a job with a savepoint, and print its path."""
+    return _savepoint(service, job, directory, native=native, then="drain" if drain else "stop")
+
+
+def cancel(service: ServiceClient | None, job: str, *, with_savepoint: bool, directory: str | None) -> int:
+    """Cancel a job, after a savepoint if one is wanted, and print the path of the savepoint."""
+    if with_savepoint:
+        return _savepoint(service, job, directory, native=False, then="cancel")
+    found = _find(service, job)
+    if found.service is not None:
+        remote = RemoteJob(found.service.web, found.id)
+        remote.cancel()
+        while not remote.status().is_terminal_state():
+            time.sleep(_FOLLOW_S / 5)
+        status = remote.status().name
+    else:
+        assert found.desk is not None
+        status = ask(found.desk, {"ask": "cancel"})
+    print(f"job {found.name!r} is {status}")
+    return 0 if status == "CANCELED" else 1
+
+
+def _savepoint(service: ServiceClient | None, job: str, directory: str | None, *, native: bool, then: Then) -> int:
+    found = _find(service, job)
+    where = None if directory is None else absolute(directory)
+    if found.service is not None:
+        print(RemoteJob(found.service.web, found.id).request_savepoint(where, native=native, then=then).result())
+    else:
+        assert found.desk is not None
+        print(ask(found.desk, {"ask": "savepoint", "directory": where, "native": native, "then": then}))
+    return 0
+
+
+def logs(service: ServiceClient | None, job: str, *, follow: bool, pause: Callable[[float], None] = time.sleep) -> int:
+    """Print the log of a job of a service; with `follow`, what is added too, until the job has ended.
+
+    Raises:
+        ConfigurationError: The job is not one of a service.
+    """
+    found = _of_service(service, job)
+    web, offset = found.service.web, 0
+    remote = RemoteJob(web, found.id)
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a piece may end in the middle of a character
+    while True:
+        has_ended = remote.status().is_terminal_state()
+        answer = web.ask("GET", f"/jobs/{found.id}/log?offset={offset}")
+        if answer.status == 200:
+            offset += len(answer.body)
+            sys.stdout.write(decoder.decode(answer.body, final=has_ended or not follow))
+            sys.stdout.flush()
+        elif not follow:
+            answer.json()
+        if not follow or has_ended:
+            return 0
+        pause(_FOLLOW_S)
+
+
+def rescale(service: ServiceClient | None, job: str, parallelism: int, directory: str | None) -> int:
+    """Let a running job go on at another parallelism, and print the checkpoint that it went on from."""
+    found = _find(service, job)
+    where = None if directory is None else absolute(directory)
+    if found.service is not None:
+        print(RemoteJob(found.service.web, found.id).request_rescale(parallelism, where).result())
+    else:
+        assert found.desk is not None
+        print(ask(found.desk, {"ask": "rescale", "parallelism": parallelism, "directory": where}))
+    return 0
+
+
+def upgrade(
+    service: ServiceClient | None,
+    job: str,
+    script: str,
+    arguments: Sequence[str],
+    directory: str | None,
+    *,
+    drops_state: bool = False,
+) -> int:
+    """Continue a job of a service with another program, and print the savepoint between the two.
+
+    Args:
+        service: The service.
+        job: The id or the name of the job.
+        script: The new program.
+        arguments: Its arguments; none for those of the program before.
+        directory: Where the savepoint goes; None for the job's default.
+        drops_state: Whether state that no operator of the new program takes is dropped.
+    """
+    found = _of_service(service, job)
+    where = None if directory is None else absolute(directory)
+    body: dict[str, Any] = {"program": found.service.upload(script), "targetDirectory": where}
+    if arguments:
+        body["programArgsList"] = list(arguments)
+    if drops_state:
+        body["flinkConfiguration"] = {options.RESTORE_IGNORE_UNCLAIMED.key: "true"}
+    at = f"/jobs/{found.id}/upgrade"
+    return _wait_for_change(found, at, found.service.web.ask("POST", at, body).json())
+
+
+def _wait_for_change(found: _ServiceJob, at: str, answer: dict[str, Any]) -> int:
+    while True:
+        state = found.service.web.get(f"{at}/{answer['request-id']}")
+        if state["status"]["id"] == "COMPLETED":
+            break
+        time.sleep(_FOLLOW_S / 5)
+    if "location" not in state["operation"]:
+        print(state["operation"]["failure-cause"]["stack-trace"], file=sys.stderr)
+        return 1
+    print(state["operation"]["location"])
+    return 0
+
+
+def _of_service(service: ServiceClient | None, job: str) -> _ServiceJob:
+    found = _find(service, job)
+    if found.service is None:
+        raise ConfigurationError(f"job {job!r} runs in a program of yours, not in a service")
+    return _ServiceJob(found.id, found.service)
+
+
+def top(
+    service: ServiceClient | None, *, rounds: int | None = None, pause: Callable[[float], None] = time.sleep
+) -> int:
+    """Print the jobs again and again, every two seconds, until Ctrl-C."""
+    while rounds is None or rounds > 0:
+        if sys.stdout.isatty():
+            sys.stdout.write("\x1b[2J\x1b[H")
+        list_jobs(service)
+        sys.stdout.flush()
+        if rounds is not None:
+            rounds -= 1
+        if rounds != 0:
+            pause(2.0)
+    return 0
+
+
+class _Found(NamedTuple):
+    """The jobs that were found, and the sockets of drivers that do not answer."""
+
+    jobs: list[_Job]
+    silent: list[Path]
+
+
+def _jobs(service: ServiceClient | None) -> _Found:
+    asked = [(desk, in_background(partial(ask, desk, {"ask": "job"}, _GLANCE_S))) for desk in desks()]
+    of_service = [] if service is None else service.jobs()
+    known = {each for job in of_service for each in (job["id"], *job.get("further", ()))}
+    found = _Found([_Job(job["id"], job["name"], job["state"], job, None, service) for job in of_service], [])
+    of_drivers = {job["pid"] for job in of_service}
+    for desk, answer in asked:
+        try:
+            job = answer.result()
+        except JobGone:
+            continue  # the job has just ended
+        except TimeoutError:
+            if int(desk.name.partition("-")[0]) not in of_drivers:  # else the service says so
+                found.silent.append(desk)
+            continue
+        if job["id"] not in known:
+            found.jobs.append(_Job(job["id"], job["name"], job["status"], job, desk, None))
+    return found
+
+
+def _find(service: ServiceClient | None, wanted: str) -> _Job:
+    """Return the one job with this id or name, or with an id that begins with this text.
+
+    Raises:
+        ConfigurationError: No job matches, or several do.
+    """
+    jobs, _ = _jobs(service)
+    running = [job for job in jobs if job.status not in _ENDED]
+    exact = [job for job in running if wanted in (job.id, job.name)] or [job for job in jobs if wanted == job.id]
+    matching = exact or [job for job in running if job.id.startswith(wanted)]
+    if len(matching) == 1:
+        return matching[0]
+    known = ", ".join(f"{job.id} ({job.name})" for job in matching or running)
+    what = f"{len(matching)} running jobs are called" if matching else "no running job is called"
+    raise ConfigurationError(
+        f"{what} {wanted!r}; " + (f"there are: {known}" if known else "no jobs of yours run on this machine")
+    )

@@ -1,0 +1,117 @@
+"""`ekorn submission`: the driver of a job that a service started; and `ekorn run -d`, which submits one."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from ekorn.cli.run_command import run_program
+from ekorn.config import options
+from ekorn.config.configuration import Configuration
+from ekorn.config.job_settings import JobSettings
+from ekorn.driver.job_outcome import JobOutcome, note_outcomes_with
+from ekorn.driver.submit import jobs_submitted_by
+from ekorn.errors import ConfigurationError, EkornError, JobHasFinished, JobWasCancelled
+from ekorn.functions.job_status import JobStatus
+from ekorn.graph.job_graph import JobGraph
+from ekorn.rest.driver_web import WEB
+from ekorn.rest.job_answers import drawn_plan
+from ekorn.service.job_store import write_private
+from ekorn.service.leash import Leash, end_this_process
+from ekorn.service.service_client import ServiceClient
+
+__all__ = ["run_submission", "submit_program"]
+
+
+def run_submission(file: str) -> int:
+    """Run the program that a service has put into a file; leave the last answers about its jobs behind.
+
+    Raises:
+        ConfigurationError: The file cannot be read.
+    """
+    try:
+        found = json.loads(Path(file).read_bytes())
+        script, arguments, settings = found["script"], found["arguments"], found["settings"]
+        answers = Path(found["answers"])
+        plan = found.get("plan")
+        leash = None if found.get("leash") is None else Leash(found["leash"], end_this_process)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigurationError(f"{file!r} holds no submission of a service: {error}") from error
+    if plan is not None:
+        return _write_plan(script, arguments, Configuration.from_dict(settings), Path(plan))
+    code = 1
+    if leash is not None:
+        leash.start()
+        note_outcomes_with(leash.note)
+    try:
+        code = run_program(script, arguments, Configuration.from_dict(settings))
+        _wait_for_jobs()
+    except (JobHasFinished, JobWasCancelled) as over:
+        # The driver of the leader before ended the job, and was lost before it could say so.
+        if leash is not None:
+            status = JobStatus.FINISHED if isinstance(over, JobHasFinished) else JobStatus.CANCELED
+            leash.note(JobOutcome(settings[options.JOB_ID.key], status, None))
+        raise
+    finally:
+        # What is known of the jobs is all that people have once this process is gone, however the program ended.
+        last = {**WEB.last_answers(), "exit code": code}
+        write_private(answers, json.dumps(last, default=str).encode())
+        WEB.close()
+        if leash is not None:
+            leash.close()
+            note_outcomes_with(None)
+    return code
+
+
+def _write_plan(script: str, arguments: Sequence[str], configuration: Configuration, file: Path) -> int:
+    """Run a program up to the start of its first job, and write the plan of the job to a file."""
+
+    def write(graph: JobGraph, settings: JobSettings) -> NoReturn:
+        found = {"plan": drawn_plan(graph, str(settings.job_id), settings.job_name)}
+        write_private(file, json.dumps(found, default=str).encode())
+        raise SystemExit(0)
+
+    with jobs_submitted_by(write):
+        return run_program(script, arguments, configuration)
+
+
+def _wait_for_jobs() -> None:
+    """Wait for jobs that the program left running. SIGTERM suspends them."""
+
+    def suspend(number: int, frame: FrameType | None) -> None:
+        for job in WEB.jobs.running():
+            job.handle.suspend()
+
+    signal.signal(signal.SIGTERM, suspend)
+    for job in WEB.jobs.running():
+        while not job.handle.wait_for_end(3600.0):
+            pass
+
+
+def submit_program(
+    client: ServiceClient,
+    script: str,
+    arguments: Sequence[str],
+    settings: Mapping[str, str],
+    *,
+    slot_memory_bytes: int,
+    files: Sequence[str],
+    detached: bool,
+) -> int:
+    """Submit a program to a service and print the id of its job; wait for the job unless it is detached."""
+    job = client.submit(
+        script, arguments=arguments, settings=settings, slot_memory_bytes=slot_memory_bytes, files=files
+    )
+    print(job.get_job_id(), flush=True)
+    if detached:
+        return 0
+    try:
+        job.get_job_execution_result().result()
+    except EkornError as error:
+        print(f"{type(error).__name__}: {error}")
+        return 1
+    return 0

@@ -1,0 +1,228 @@
+"""Turns an exception inside a chain into an error that names the operator and the record."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import traceback
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import cloudpickle
+
+import ekorn
+from ekorn.codegen.code_builder import CompiledCode
+from ekorn.codegen.exchange_code import COPY
+from ekorn.errors import (
+    EkornError,
+    InvalidKeyError,
+    RecordTooLargeError,
+    RecordTypeError,
+    UserFunctionError,
+    may_be_retried,
+    preview,
+)
+from ekorn.graph.job_graph import Operator, Vertex
+
+_NOTHING: Any = object()
+_OWN_FILES = (*(os.path.join(*each.__path__, "") for each in (ekorn, cloudpickle)), "<chain ")
+
+
+class Blame:
+    """Attributes exceptions in one subtask to the operator that raised them."""
+
+    def __init__(self, vertex: Vertex, index: int) -> None:
+        self.compiled: CompiledCode | None = None  # once the chain is compiled
+        self._vertex = vertex
+        self._index = index
+
+    def operator(self, number: int = 0) -> _Blaming:
+        """Return a context in which an exception becomes a `UserFunctionError`.
+
+        The error names operator `number`, unless the traceback shows a line generated for another operator.
+        """
+        return _Blaming(self, number)
+
+    def error(self, error: BaseException, number: int) -> UserFunctionError:
+        """Return an error that names the operator, the subtask and the record. Outside the loop, `number` failed."""
+        blamed = self.locate(error, number)
+        failed = self._vertex.operators[blamed.number]
+        return user_error(
+            blamed.error, failed, self._index, blamed.record_preview, blamed.frames, activity=blamed.activity
+        )
+
+    def locate(self, error: BaseException, number: int) -> Blamed:
+        """Find the operator that raised an exception, and the record.
+
+        The frame of the generated loop is in the traceback. Its line tells which operator ran, and its local
+        variables hold the record. The frames below it are the user's. Outside the loop, `number` is the operator.
+        """
+        record, key, frames = _NOTHING, _NOTHING, error.__traceback__
+        activity: str | None = None
+        frame = error.__traceback__
+        while frame is not None:
+            if self.compiled is not None and frame.tb_frame.f_code.co_filename == self.compiled.filename:
+                origin = self.compiled.origin(frame.tb_lineno)
+                if origin is not None:
+                    variables = frame.tb_frame.f_locals
+                    number, record = origin.operator, variables.get(origin.record, _NOTHING)
+                    activity = origin.activity
+                    if activity == COPY:
+                        error = _unserializable(error, record)
+                        record = variables.get(origin.result_of, _NOTHING) if origin.result_of is not None else _NOTHING
+                    key = variables.get(origin.key, _NOTHING) if origin.key is not None else _NOTHING
+                frames = frame.tb_next
+            frame = frame.tb_next
+        if activity == COPY and not _users(traceback.extract_tb(frames)):
+            frames = None  # the frames of pickling; with a frame of the user's they show its __reduce__ or the like
+        shown = None if record is _NOTHING else preview(record)
+        error = _about_keys(error, shown, key if frames is None else _NOTHING)
+        number = _author(error, self._vertex, number)
+        return Blamed(number, error, None if record is _NOTHING else record, shown, activity, frames)
+
+
+class Blamed(NamedTuple):
+    """An exception with what is known about it.
+
+    Attributes:
+        number: The operator, by its position in the chain.
+        error: The exception, or the error that explains it.
+        record: The record in process, if it is known.
+        record_preview: The record as text; None if it is not known.
+        activity: What was done for the operator, if it was not the operator itself that ran.
+        frames: The traceback from the user's first frame on.
+    """
+
+    number: int
+    error: BaseException
+    record: Any
+    record_preview: str | None
+    activity: str | None
+    frames: TracebackType | None
+
+    def traceback_text(self) -> str:
+        """Return the traceback from the user's first frame on, as text."""
+        return _text(self.error, self.frames)
+
+
+class _Blaming:
+    __slots__ = ("_blame", "_number")
+
+    def __init__(self, blame: Blame, number: int) -> None:
+        self._blame = blame
+        self._number = number
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, frames: Any) -> None:
+        if error is None or isinstance(error, (UserFunctionError, GeneratorExit, KeyboardInterrupt)):
+            return
+        raise self._blame.error(error, self._number) from error
+
+
+def user_error(
+    error: BaseException,
+    failed: Operator,
+    index: int,
+    record: str | None,
+    frames: TracebackType | None,
+    *,
+    activity: str | None = None,
+) -> UserFunctionError:
+    """Return the error of an operator that failed on a record.
+
+    Args:
+        record: The record as text, if it is known.
+        frames: The traceback from the user's first frame on.
+        activity: What was done for the operator, if it was not the operator itself that ran.
+    """
+    return UserFunctionError(
+        failed.name,
+        failed.uid,
+        index,
+        record,
+        _text(error, frames),
+        type(error).__qualname__,
+        _message(error),
+        may_be_retried(error),
+        activity,
+    )
+
+
+def _author(error: BaseException, vertex: Vertex, operator: int) -> int:
+    """Return the operator to name. A record that does not fit its declared type is the fault of its emitter."""
+    if not isinstance(error, (RecordTypeError, RecordTooLargeError)):
+        return operator
+    if error.emitted_by is not None:
+        return error.emitted_by
+    return next((link.source for link in vertex.links if link.target == operator), operator)
+
+
+def _about_keys(error: BaseException, record: str | None, key: Any) -> BaseException:
+    """Return an error about an invalid key that names the record; other errors are returned unchanged.
+
+    Args:
+        key: The key that the generated loop was looking up, if any.
+    """
+    if isinstance(error, InvalidKeyError) and not error.record_preview:
+        return InvalidKeyError(record or "?", error.key_preview, error.reason)
+    if key is not _NOTHING and isinstance(error, TypeError):
+        kind = str(error).rpartition(":")[2].strip().strip("'")
+        return InvalidKeyError(
+            record or "?", preview(key), f"a {kind} can change, so it has no stable hash; use a tuple or a str"
+        )
+    return error
+
+
+def _unserializable(error: BaseException, result: Any) -> BaseException:
+    """Return the error for a result that cannot be pickled, with what to do; other errors are returned unchanged."""
+    if not isinstance(error, TypeError | pickle.PicklingError | AttributeError):
+        return error
+    what = f"the result {preview(result)} ({type(result).__name__})"
+    return TypeError(f"{what} cannot be serialized: {_message(error)}; emit plain data instead")
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # a broken __str__ of the user's exception must not hide the exception
+        return ""
+
+
+def _text(error: BaseException, frames: TracebackType | None) -> str:
+    """Format the traceback from the user's first frame to the user's last one, with its causes.
+
+    An error that this package raises on purpose, while no frame is the user's, says in its message what is wrong and
+    where; its traceback would show this package's own lines. It has none, or that of the user's error that caused it.
+    """
+    found = traceback.TracebackException(type(error), error, frames)
+    if _is_on_purpose(found, error):
+        cause = found.__cause__
+        if cause is None or not _users(cause.stack):
+            return ""
+        found = cause
+    link: traceback.TracebackException | None = found
+    while link is not None:
+        link.stack = traceback.StackSummary.from_list(_users(link.stack) or link.stack)
+        link = link.__cause__ or link.__context__
+    return "".join(found.format()).rstrip()
+
+
+def _is_on_purpose(found: traceback.TracebackException, error: BaseException) -> bool:
+    """Return whether this package raised an error, and no frame of it is the user's."""
+    if _users(found.stack):
+        return False
+    return isinstance(error, EkornError) or not found.stack or (found.stack[-1].line or "").startswith("raise ")
+
+
+def _users(stack: traceback.StackSummary) -> list[traceback.FrameSummary]:
+    """Return the frames from the user's first to the user's last one. What they call in between stays."""
+    own = [_is_own(frame.filename) for frame in stack]
+    if all(own):
+        return []
+    return stack[own.index(False) : len(own) - own[::-1].index(False)]
+
+
+def _is_own(filename: str) -> bool:
+    return filename.startswith(_OWN_FILES)

@@ -1,0 +1,5 @@
+"""Input formats: input that `env.create_input` reads to its end."""
+
+from ekorn.connectors.stream_formats import InputFormat
+
+__all__ = ["InputFormat"]

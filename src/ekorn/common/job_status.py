@@ -1,0 +1,5 @@
+"""`JobStatus`: the state of a job in its life cycle."""
+
+from ekorn.functions.job_status import JobStatus
+
+__all__ = ["JobStatus"]

@@ -1,0 +1,19 @@
+"""Timestamp assigners with watermarks, as in Flink 1.x."""
+
+from ekorn.functions.timestamp_extractors import (
+    AscendingBy,
+    AscendingTimestampExtractor,
+    AssignerWithPeriodicWatermarks,
+    AssignerWithPunctuatedWatermarks,
+    BoundedOutOfOrdernessTimestampExtractor,
+    IngestionTimeExtractor,
+)
+
+__all__ = [
+    "AscendingBy",
+    "AscendingTimestampExtractor",
+    "AssignerWithPeriodicWatermarks",
+    "AssignerWithPunctuatedWatermarks",
+    "BoundedOutOfOrdernessTimestampExtractor",
+    "IngestionTimeExtractor",
+]

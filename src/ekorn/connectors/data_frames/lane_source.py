@@ -1,0 +1,93 @@
+"""`LaneSource`: what sources share that read a folder of batches by lanes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ekorn.connectors.data_frames.row_batches import Lane, RowBatches
+from ekorn.functions.source_contract import Boundedness, Source, SourceConnection, Split, SplitReader
+from ekorn.storage.file_store import open_files
+from ekorn.storage.locations import shown
+from ekorn.types.data_type_info import row_type_info
+from ekorn.types.data_types import RowType
+from ekorn.types.type_information import TypeInformation
+
+__all__ = ["LaneSource"]
+
+_LOOK_INTERVAL_MS = 100
+
+
+class LaneSource(Source):
+    """Reads a folder of batches. A split is a lane, which a job keeps when it is rescaled.
+
+    Args:
+        address: The folder.
+        row_type: The columns of the rows.
+        lanes: The number of lanes: of subtasks that read at the same time, when the job first starts.
+        bounded: Whether the batches end by themselves.
+        look_interval_ms: How often the folder is looked at for a new batch.
+    """
+
+    def __init__(
+        self, address: str, row_type: RowType, *, lanes: int, bounded: bool, look_interval_ms: int = _LOOK_INTERVAL_MS
+    ) -> None:
+        self._address = address
+        self._row_type = row_type
+        self._lanes = lanes
+        self._bounded = bounded
+        self._look_interval_ms = look_interval_ms
+
+    @property
+    def boundedness(self) -> Boundedness:
+        """Return whether the batches end by themselves."""
+        return Boundedness.BOUNDED if self._bounded else Boundedness.CONTINUOUS_UNBOUNDED
+
+    def get_produced_type(self) -> TypeInformation:
+        """Return the type of the rows."""
+        return row_type_info(self._row_type)
+
+    def discover_splits(self, parallelism: int) -> Sequence[Split]:
+        """Return the lanes."""
+        return [Split(f"lane-{number}", self._lane(number)) for number in range(self._lanes)]
+
+    @abstractmethod
+    def _lane(self, number: int) -> tuple[Any, ...]:
+        """Return what the split of a lane holds: the lane comes first."""
+
+    def connect(self, subtask_index: int) -> SourceConnection:
+        """Open the connection of one subtask, which tells the writer of the batches of completed checkpoints."""
+        return _LaneConnection(self, RowBatches(open_files(self._address)))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({shown(self._address)!r})"
+
+
+class _LaneConnection(SourceConnection):
+    """Tells the writer of batches which of them a completed checkpoint covers.
+
+    What a lane's split holds begins with the lane, and its position with the batch at which the lane continues.
+    """
+
+    def __init__(self, source: Source, batches: RowBatches) -> None:
+        self._source = source
+        self._batches = batches
+        self._lanes: dict[str, Lane] = {}
+        self._marked: dict[str, int] = {}
+
+    def discover_splits(self, parallelism: int, *, first: bool) -> Sequence[Split]:
+        return self._source.discover_splits(parallelism)
+
+    def create_reader(self, split: Split, position: Any | None) -> SplitReader:
+        self._lanes[split.id] = Lane(*split.what[:2])
+        return self._source.create_reader(split, position)
+
+    def checkpoint_completed(self, positions: Mapping[str, Any]) -> None:
+        for split_id, position in positions.items():
+            if position is None or split_id not in self._lanes:
+                continue
+            batch_id = position[0]
+            if self._marked.get(split_id) != batch_id:
+                self._batches.mark_read(self._lanes[split_id], batch_id)
+                self._marked[split_id] = batch_id

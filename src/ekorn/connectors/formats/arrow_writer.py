@@ -1,0 +1,180 @@
+"""Writes records to files through columns of Arrow: collects records, then writes them as one table.
+
+Parquet and ORC differ only in the writer of tables, which is created when the first table is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import IO, Any, Protocol
+
+from ekorn.connectors.formats.arrow_columns import ArrowColumn, load_arrow, nullable
+from ekorn.connectors.formats.schemas import BulkWriterFactory
+from ekorn.errors import RecordFormatError, preview
+from ekorn.types.row import Row
+
+__all__ = ["ArrowWriterFactory", "TableWriter", "fields_of_dict", "fields_of_row"]
+
+_BATCH_RECORDS = 1024
+Fields = Callable[[Any, Sequence[str]], Sequence[Any]]
+
+
+class TableWriter(Protocol):
+    """Writes tables to one file."""
+
+    def write_table(self, table: Any) -> None:
+        """Write a table."""
+
+    def close(self) -> None:
+        """Write the end of the file."""
+
+
+class ArrowWriterFactory(BulkWriterFactory):
+    """Creates a writer for each file.
+
+    Args:
+        format_name: The format, for messages.
+        make_columns: Returns the columns by name. Called in the process that writes.
+        fields: Returns the fields of a record in the order of names.
+        make_writer: Opens a stream for tables of a schema.
+        group_bytes: How many bytes of Arrow are collected before they are written, as a row group or stripe.
+        metadata: Texts to store with the schema.
+        not_null: The columns that hold no None.
+    """
+
+    bytes_can_be_joined = False
+
+    def __init__(
+        self,
+        format_name: str,
+        make_columns: Callable[[], dict[str, ArrowColumn]],
+        fields: Fields,
+        make_writer: Callable[[Any, Any], TableWriter],
+        *,
+        group_bytes: int,
+        metadata: dict[str, str] | None = None,
+        not_null: frozenset[str] = frozenset(),
+    ) -> None:
+        self._format_name = format_name
+        self._make_columns = make_columns
+        self._fields = fields
+        self._make_writer = make_writer
+        self._group_bytes = group_bytes
+        self._metadata = metadata
+        self._not_null = not_null
+
+    def create(self, stream: IO[bytes]) -> _ArrowWriter:
+        """Create the writer of one file."""
+        pa = load_arrow(self._format_name)
+        columns = self._make_columns()
+        schema = pa.schema(
+            [pa.field(name, column.type, nullable=name not in self._not_null) for name, column in columns.items()],
+            metadata=self._metadata,
+        )
+        writer = self._make_writer(pa.PythonFile(stream, mode="w"), schema)
+        return _ArrowWriter(
+            self._format_name,
+            columns,
+            schema,
+            fields=self._fields,
+            writer=writer,
+            group_bytes=self._group_bytes,
+        )
+
+    def __repr__(self) -> str:
+        return f"{self._format_name} writers"
+
+
+class _ArrowWriter:
+    def __init__(
+        self,
+        format_name: str,
+        columns: dict[str, ArrowColumn],
+        schema: Any,
+        *,
+        fields: Fields,
+        writer: TableWriter,
+        group_bytes: int,
+    ) -> None:
+        self._format_name = format_name
+        self._names = list(columns)
+        self._columns = list(columns.values())
+        self._schema = schema
+        self._fields = fields
+        self._writer = writer
+        self._group_bytes = group_bytes
+        self._records: list[Any] = []
+        self._batches: list[Any] = []
+        self._bytes = 0
+
+    def add_element(self, element: Any) -> None:
+        self._records.append(element)
+        if len(self._records) >= _BATCH_RECORDS:
+            self._convert()
+
+    def flush(self) -> None:
+        """Convert collected records; a table is written when it is large enough."""
+        self._convert()
+
+    def finish(self) -> None:
+        self._convert()
+        self._write()
+        self._writer.close()
+
+    def _convert(self) -> None:
+        if not self._records:
+            return
+        records, self._records = self._records, []
+        try:
+            batch = self._batch(records)
+        except Exception:  # pyarrow raises errors of several classes; the record at fault is found below
+            for record in records:
+                self._check(record)
+            raise
+        self._batches.append(batch)
+        self._bytes += batch.nbytes
+        if self._bytes >= self._group_bytes:
+            self._write()
+
+    def _batch(self, records: list[Any]) -> Any:
+        pa = load_arrow(self._format_name)
+        rows = [self._fields(record, self._names) for record in records]
+        arrays = []
+        for index, column in enumerate(self._columns):
+            values = [row[index] for row in rows]
+            if column.to_arrow is not None:
+                values = list(map(nullable(column.to_arrow), values))
+            arrays.append(pa.array(values, type=column.type))
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        for field, array in zip(self._schema, arrays, strict=True):
+            if not field.nullable and array.null_count:
+                raise ValueError(f"column {field.name!r} holds no None")
+        return batch
+
+    def _check(self, record: Any) -> None:
+        try:
+            self._batch([record])
+        except Exception as error:  # pyarrow raises errors of several classes
+            raise RecordFormatError(self._format_name, str(error), preview(record)) from None
+
+    def _write(self) -> None:
+        if self._batches:
+            pa = load_arrow(self._format_name)
+            self._writer.write_table(pa.Table.from_batches(self._batches, schema=self._schema))
+            self._batches, self._bytes = [], 0
+
+
+def fields_of_row(record: Any, names: Sequence[str]) -> Sequence[Any]:
+    """Return the fields of a row, a tuple or a list."""
+    if isinstance(record, Row):
+        record = record.get_fields_by_names(list(names))
+    if len(record) != len(names):
+        raise ValueError(f"expected {len(names)} fields, found {len(record)}")
+    return record  # type: ignore[no-any-return]
+
+
+def fields_of_dict(record: Any, names: Sequence[str]) -> Sequence[Any]:
+    """Return the fields of a generic record, which is a dict."""
+    if not isinstance(record, dict):
+        raise TypeError(f"expected a record as a dict, found {type(record).__name__}")
+    return [record[name] for name in names]

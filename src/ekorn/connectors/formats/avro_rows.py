@@ -1,0 +1,91 @@
+"""Avro messages: one row in one message, in Avro's binary form without a schema."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import Any
+
+from ekorn.connectors.formats.avro_codec import AvroRows, encode_datum, parsed, read_datum
+from ekorn.connectors.formats.schemas import DeserializationSchema, SerializationSchema
+from ekorn.errors import ConfigurationError, RecordFormatError, preview
+from ekorn.types.avro_schema import AvroSchema
+from ekorn.types.row import Row
+from ekorn.types.type_information import TypeInformation
+
+__all__ = ["AvroRowDeserializationSchema", "AvroRowSerializationSchema"]
+
+
+class _AvroRowSchema:
+    """Both directions: a schema, and its converters, which are made again in the process that uses them."""
+
+    def __init__(self, record_class: str | None, avro_schema_string: str | None, name: str) -> None:
+        if record_class is not None:
+            raise ConfigurationError(
+                f"{name} cannot use the Java class {record_class!r}; give the schema: avro_schema_string='...'"
+            )
+        if avro_schema_string is None:
+            raise ConfigurationError(f"{name} needs a schema: avro_schema_string='...'")
+        self._schema = AvroSchema.parse_string(avro_schema_string)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self._rows = AvroRows(self._schema)
+        self._parsed = parsed(self._schema.json)
+
+    def __getstate__(self) -> AvroSchema:
+        return self._schema
+
+    def __setstate__(self, schema: AvroSchema) -> None:
+        self._schema = schema
+        self._prepare()
+
+
+class AvroRowDeserializationSchema(_AvroRowSchema, DeserializationSchema[Row]):
+    """Reads rows from Avro records."""
+
+    def __init__(self, record_class: str | None = None, avro_schema_string: str | None = None) -> None:
+        """Create the schema.
+
+        Args:
+            record_class: A Java class; refused, because there is no JVM here.
+            avro_schema_string: The schema of the records, as JSON.
+        """
+        super().__init__(record_class, avro_schema_string, "AvroRowDeserializationSchema")
+
+    def deserialize(self, message: bytes) -> Row | None:
+        """Return the row of a message.
+
+        Raises:
+            RecordFormatError: The message is not a record of the schema.
+        """
+        buffer = BytesIO(message)
+        row = self._rows.to_row(read_datum(buffer, self._parsed, None))
+        left = len(message) - buffer.tell()
+        if left:
+            raise RecordFormatError("Avro", f"there are {left} bytes behind the record", preview(message))
+        return row
+
+    def get_produced_type(self) -> TypeInformation:
+        """Return the type of the rows."""
+        return self._rows.type_info()
+
+
+class AvroRowSerializationSchema(_AvroRowSchema, SerializationSchema[Any]):
+    """Writes rows as Avro records."""
+
+    def __init__(self, record_class: str | None = None, avro_schema_string: str | None = None) -> None:
+        """Create the schema.
+
+        Args:
+            record_class: A Java class; refused, because there is no JVM here.
+            avro_schema_string: The schema of the records, as JSON.
+        """
+        super().__init__(record_class, avro_schema_string, "AvroRowSerializationSchema")
+
+    def serialize(self, value: Any) -> bytes:
+        """Return the message of a row.
+
+        Raises:
+            RecordFormatError: The row does not fit the schema.
+        """
+        return encode_datum(self._parsed, self._rows.to_dict(value))

@@ -1,0 +1,184 @@
+"""JSON messages: one row in one message, for sources and sinks of bytes."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any, NoReturn
+
+from ekorn.connectors.formats.json_schema_types import type_of_json_schema
+from ekorn.connectors.formats.json_values import JsonReader, JsonWriter
+from ekorn.connectors.formats.schemas import DeserializationSchema, SerializationSchema
+from ekorn.connectors.formats.text_values import TimestampFormat
+from ekorn.errors import ConfigurationError, RecordFormatError, preview
+from ekorn.types.composite_types import RowTypeInfo
+from ekorn.types.data_type_info import data_type_of
+from ekorn.types.row import Row
+from ekorn.types.type_information import TypeInformation
+
+__all__ = ["JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
+
+
+class JsonRowDeserializationSchema(DeserializationSchema[Row]):
+    """Reads rows from JSON objects; see `JsonRowDeserializationSchema.builder`.
+
+    >>> from ekorn.common import Types
+    >>> names, types = ["id", "name"], [Types.INT(), Types.STRING()]
+    >>> schema = JsonRowDeserializationSchema.builder().type_info(Types.ROW_NAMED(names, types)).build()
+    >>> schema.deserialize(b'{"name": "hi", "id": 1}')
+    Row(id=1, name='hi')
+    """
+
+    def __init__(self, type_info: RowTypeInfo, reader: JsonReader, *, ignore_parse_errors: bool) -> None:
+        """Create the schema from the settings of a builder."""
+        self._type_info = type_info
+        self._read = reader.of(data_type_of(type_info, "JSON"))
+        self._ignore_parse_errors = ignore_parse_errors
+        # Decimal numbers keep their digits only if no float stands between; other types are faster with floats.
+        self._decimals = "BigDecimal" in str(type_info)
+
+    @staticmethod
+    def builder() -> JsonRowDeserializationSchema.Builder:
+        """Begin to build a schema; it needs a type."""
+        return JsonRowDeserializationSchema.Builder()
+
+    class Builder:
+        """Builds a `JsonRowDeserializationSchema`."""
+
+        def __init__(self) -> None:
+            self._type_info: RowTypeInfo | None = None
+            self._fail_on_missing_field = False
+            self._ignore_parse_errors = False
+            self._timestamps = TimestampFormat.ISO_8601
+
+        def type_info(self, type_info: TypeInformation) -> JsonRowDeserializationSchema.Builder:
+            """Set the type of the rows; the names of its fields are the names in the objects."""
+            self._type_info = _checked_rows(type_info)
+            return self
+
+        def json_schema(self, json_schema: str) -> JsonRowDeserializationSchema.Builder:
+            """Set the type of the rows by a JSON schema."""
+            return self.type_info(type_of_json_schema(json_schema))
+
+        def fail_on_missing_field(self) -> JsonRowDeserializationSchema.Builder:
+            """Refuse objects that lack a field; otherwise the field becomes None."""
+            self._fail_on_missing_field = True
+            return self
+
+        def ignore_parse_errors(self) -> JsonRowDeserializationSchema.Builder:
+            """Set a field that cannot be read to None, and skip a message that is not a JSON object."""
+            self._ignore_parse_errors = True
+            return self
+
+        def timestamp_format(self, standard: str) -> JsonRowDeserializationSchema.Builder:
+            """Set the standard for the text of timestamps: "ISO-8601", the default, or "SQL"."""
+            self._timestamps = _standard(standard)
+            return self
+
+        def build(self) -> JsonRowDeserializationSchema:
+            """Return the schema."""
+            if self._type_info is None:
+                raise TypeError("JsonRowDeserializationSchema needs the type of its rows: call type_info()")
+            if self._fail_on_missing_field and self._ignore_parse_errors:
+                raise ConfigurationError(
+                    "a JSON schema cannot fail on missing fields and ignore parse errors; choose one of them"
+                )
+            reader = JsonReader(
+                fail_on_missing_field=self._fail_on_missing_field,
+                lenient=self._ignore_parse_errors,
+                timestamps=self._timestamps,
+            )
+            return JsonRowDeserializationSchema(self._type_info, reader, ignore_parse_errors=self._ignore_parse_errors)
+
+    def deserialize(self, message: bytes) -> Row | None:
+        """Return the row of a message, or None to skip it.
+
+        Raises:
+            RecordFormatError: The message is not a record of the type, and parse errors are not ignored.
+        """
+        try:
+            if self._decimals:
+                value = json.loads(message, parse_float=Decimal, parse_constant=_refuse_constant)
+            else:
+                value = json.loads(message, parse_constant=_refuse_constant)
+            if value is None:
+                raise ValueError("expected an object, found null")
+            return self._read(value)  # type: ignore[no-any-return]
+        except ValueError as error:
+            if self._ignore_parse_errors:
+                return None
+            raise RecordFormatError("JSON", str(error), preview(message)) from None
+
+    def get_produced_type(self) -> TypeInformation:
+        """Return the type of the rows."""
+        return self._type_info
+
+
+class JsonRowSerializationSchema(SerializationSchema[Any]):
+    """Writes rows as JSON objects; see `JsonRowSerializationSchema.builder`.
+
+    >>> from ekorn.common import Row, Types
+    >>> schema = JsonRowSerializationSchema.builder().with_type_info(Types.ROW([Types.INT(), Types.STRING()])).build()
+    >>> schema.serialize(Row(1, "hi"))
+    b'{"f0":1,"f1":"hi"}'
+    """
+
+    def __init__(self, type_info: RowTypeInfo, timestamps: TimestampFormat) -> None:
+        """Create the schema from the settings of a builder."""
+        self._write = JsonWriter(timestamps).of(data_type_of(type_info, "JSON"))
+
+    @staticmethod
+    def builder() -> JsonRowSerializationSchema.Builder:
+        """Begin to build a schema; it needs a type."""
+        return JsonRowSerializationSchema.Builder()
+
+    class Builder:
+        """Builds a `JsonRowSerializationSchema`."""
+
+        def __init__(self) -> None:
+            self._type_info: RowTypeInfo | None = None
+            self._timestamps = TimestampFormat.ISO_8601
+
+        def with_type_info(self, type_info: TypeInformation) -> JsonRowSerializationSchema.Builder:
+            """Set the type of the rows; the names of its fields are the names in the objects."""
+            self._type_info = _checked_rows(type_info)
+            return self
+
+        def timestamp_format(self, standard: str) -> JsonRowSerializationSchema.Builder:
+            """Set the standard for the text of timestamps: "ISO-8601", the default, or "SQL"."""
+            self._timestamps = _standard(standard)
+            return self
+
+        def build(self) -> JsonRowSerializationSchema:
+            """Return the schema."""
+            if self._type_info is None:
+                raise TypeError("JsonRowSerializationSchema needs the type of its rows: call with_type_info()")
+            return JsonRowSerializationSchema(self._type_info, self._timestamps)
+
+    def serialize(self, value: Any) -> bytes:
+        """Return the message of a row.
+
+        Raises:
+            RecordFormatError: The row does not fit the type.
+        """
+        try:
+            return self._write(value).encode()
+        except (AttributeError, TypeError, ValueError) as error:
+            raise RecordFormatError("JSON", str(error), preview(value)) from None
+
+
+def _checked_rows(type_info: TypeInformation) -> RowTypeInfo:
+    if not isinstance(type_info, RowTypeInfo):
+        raise TypeError(f"a JSON schema takes the type of rows, such as Types.ROW([Types.INT()]), got {type_info!r}")
+    return type_info
+
+
+def _standard(standard: str) -> TimestampFormat:
+    try:
+        return TimestampFormat(standard)
+    except ValueError:
+        raise ConfigurationError(f"timestamp_format() takes 'SQL' or 'ISO-8601', got {standard!r}") from None
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not JSON")

@@ -1,0 +1,112 @@
+"""What a driver of a database offers to sinks and sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple, Protocol
+
+from ekorn.connectors.jdbc.placeholders import Statement
+from ekorn.errors import DatabaseError
+from ekorn.types.time import Instant
+from ekorn.types.type_information import TypeInformation
+
+LEDGER = "ekorn_ledger"
+LEDGER_COLUMNS = (
+    "sink VARCHAR(200) NOT NULL, transaction_id VARCHAR(64) NOT NULL, subtask INTEGER NOT NULL, "
+    "row_count BIGINT NOT NULL, committed_ms BIGINT NOT NULL, PRIMARY KEY (sink, transaction_id)"
+)
+
+
+class Column(NamedTuple):
+    """A column of a query."""
+
+    name: str
+    type_info: TypeInformation
+    order_term: str  # by which rows are ordered by this column
+    order_is_native: bool  # the order term is the column itself, so that `<` and `ORDER BY` agree
+    is_number: bool  # whole numbers, whose range can be divided
+
+
+class Database(Protocol):
+    """A database of one URL and one user. Plain data: slots get a copy of it."""
+
+    @property
+    def shown(self) -> str:
+        """Return the URL without user and password."""
+        ...
+
+    def connect(self) -> Any:
+        """Open a DB-API connection that begins transactions by itself. Raises the driver's errors."""
+        ...
+
+    def errors(self) -> tuple[type[Exception], ...]:
+        """Return the base classes of the driver's errors."""
+        ...
+
+    def may_pass(self, error: Exception) -> bool:
+        """Return whether the same statement may succeed later: the database is away, busy or full, or rows are locked.
+
+        False for a wrong statement and for a row that a constraint refuses.
+        """
+        ...
+
+    def spelled(self, statement: Statement) -> str:
+        """Return a statement with the driver's placeholders."""
+        ...
+
+    def binding(self, type_info: TypeInformation) -> Callable[[Any], Any] | None:
+        """Return the function from a value of a type to a value of the driver; None: they are the same.
+
+        Raises:
+            ValueError: The driver has no value for the type; the message names what to do.
+        """
+        ...
+
+    def create_ledger(self, cursor: Any) -> None:
+        """Create the table of committed transactions if it does not exist."""
+        ...
+
+    def columns(self, connection: Any, query: str) -> list[Column]:
+        """Return the columns of a query, without running it."""
+        ...
+
+    def stream(self, connection: Any, sql: str, values: Sequence[Any], fetch_rows: int) -> Any:
+        """Run a query and return a cursor that holds about `fetch_rows` rows in memory at a time."""
+        ...
+
+    def transaction_mark(self, connection: Any) -> int:
+        """Return a number above the numbers of all transactions that have written so far."""
+        ...
+
+    def is_settled(self, connection: Any, mark: int) -> bool:
+        """Return whether all transactions below a mark have ended."""
+        ...
+
+
+@dataclass(frozen=True)
+class Failing:
+    """Translates the errors of a driver into `DatabaseError`."""
+
+    database: Database
+
+    @contextmanager
+    def doing(self, activity: str, statement: str | None = None) -> Iterator[None]:
+        """Run a block; a driver's error in it becomes a `DatabaseError` that names the work and the statement."""
+        try:
+            yield
+        except self.database.errors() as error:
+            # The error of the driver is not chained: its traceback passes calls whose arguments hold the password.
+            raise DatabaseError(self.database.shown, activity, statement, reason_of(error)) from None
+
+
+def utc_time(instant: Instant) -> datetime:
+    """Return a point in time with its time zone, to the microsecond."""
+    return datetime.fromtimestamp(instant.seconds, UTC) + timedelta(microseconds=instant.nanos // 1000)
+
+
+def reason_of(error: Exception) -> str:
+    """Return the words of a driver's error in one line, with its type."""
+    return f"{' '.join(str(error).split())} ({type(error).__name__})"

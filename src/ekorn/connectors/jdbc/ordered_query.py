@@ -1,0 +1,141 @@
+"""The rows of a query in an order that is the same in every run, so that a reader can continue at a position."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ekorn.connectors.jdbc.database import Column, Database, Failing
+from ekorn.connectors.jdbc.placeholders import Statement
+from ekorn.types.row import Row, make_row
+
+_NO_LIMIT = 2**63 - 1
+
+
+class Condition(NamedTuple):
+    """A comparison of the leading column with a value; `IS NULL` has none."""
+
+    operator: str
+    value: Any = None
+
+
+class Place(NamedTuple):
+    """A place between two rows: behind `row_count` rows whose leading column has the value `at`.
+
+    Checkpoints hold it as a plain tuple. Rows that are inserted or deleted at other values do not move it.
+    """
+
+    at: Any
+    row_count: int
+
+
+@dataclass(frozen=True)
+class OrderedQuery:
+    """A query, ordered by its leading column and then by all others: rows that compare equal are equal.
+
+    Attributes:
+        database: The database.
+        query: The query of the program, without placeholders.
+        columns: Its columns.
+        leading: The position of the leading column; None orders by all columns from left to right.
+        fetch_rows: The number of rows that are fetched at a time.
+    """
+
+    database: Database
+    query: str
+    columns: tuple[Column, ...]
+    leading: int | None
+    fetch_rows: int
+
+    @property
+    def column(self) -> str:
+        """Return the leading column as it is written in a statement."""
+        assert self.leading is not None, "a query without a leading column has no conditions"
+        return self.columns[self.leading].order_term
+
+    def scalar(self, connection: Any, expression: str, conditions: Sequence[Condition] = ()) -> Any:
+        """Return the value of an expression over all rows, such as `max(...)`."""
+        statement, values = self._select(expression, conditions, "")
+        with contextlib.closing(connection.cursor()) as cursor:
+            cursor.execute(self.database.spelled(statement), values)
+            return cursor.fetchone()[0]
+
+    def rows(self, connection: Any, conditions: Sequence[Condition], skip: int) -> Any:
+        """Return a cursor over the rows that fulfil all conditions, behind the first `skip` of them."""
+        terms = [column.order_term for column in self.columns]
+        if self.leading is not None:
+            terms.insert(0, terms.pop(self.leading))
+        tail = f" ORDER BY {', '.join(terms)} LIMIT {_NO_LIMIT} OFFSET {skip}"
+        statement, values = self._select("*", conditions, tail)
+        return self.database.stream(connection, self.database.spelled(statement), values, self.fetch_rows)
+
+    def _select(self, what: str, conditions: Sequence[Condition], tail: str) -> tuple[Statement, list[Any]]:
+        parts, values = [f"SELECT {what} FROM ({self.query}) AS q"], []
+        for number, (operator, value) in enumerate(conditions):
+            parts[-1] += f" {'AND' if number else 'WHERE'} {self.column} {operator}"
+            if operator != "IS NULL":
+                parts[-1] += " "
+                parts.append("")
+                values.append(value)
+        parts[-1] += tail
+        return Statement(tuple(parts)), values
+
+
+class OrderedRows:
+    """Reads the rows of a range in order, and knows its place. Connects when it is first read."""
+
+    def __init__(self, query: OrderedQuery, conditions: Sequence[Condition], place: Place | None) -> None:
+        self._query = query
+        self._names = [column.name for column in query.columns]
+        self._failing = Failing(query.database)
+        self._conditions = list(conditions)
+        self.place = place or Place(None, 0)
+        self._connection: Any = None
+        self._cursor: Any = None
+        self.ended = False
+
+    def read(self, max_records: int) -> list[Row]:
+        """Return the next rows."""
+        if self.ended:
+            return []
+        with self._failing.doing("read rows", self._query.query):
+            if self._cursor is None:
+                self._begin()
+            found = self._cursor.fetchmany(min(max_records, self._query.fetch_rows))
+        if not found:
+            self.close()
+            self.ended = True
+            return []
+        self._advance(found)
+        names = self._names
+        return [make_row(list(values), names) for values in found]  # hot
+
+    def _begin(self) -> None:
+        conditions, place = list(self._conditions), self.place
+        if place.at is not None:
+            conditions.append(Condition(">=", place.at))
+        self._connection = self._query.database.connect()
+        self._cursor = self._query.rows(self._connection, conditions, place.row_count)
+
+    def _advance(self, found: Sequence[Sequence[Any]]) -> None:
+        leading = self._query.leading
+        at = None if leading is None else found[-1][leading]
+        if at is None:
+            self.place = Place(None, self.place.row_count + len(found))
+            return
+        count = 0
+        for values in reversed(found):
+            if values[leading] != at:
+                break
+            count += 1
+        before = self.place.row_count if count == len(found) and self.place.at == at else 0
+        self.place = Place(at, before + count)
+
+    def close(self) -> None:
+        """Close the connection."""
+        connection, self._connection, self._cursor = self._connection, None, None
+        if connection is not None:
+            with contextlib.suppress(*self._query.database.errors()):  # it may be lost already
+                connection.close()

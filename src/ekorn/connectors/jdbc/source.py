@@ -1,0 +1,208 @@
+"""`JdbcSource`: reads the rows of a query, once or with the rows that are inserted later."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from ekorn.clock import Clock, SystemClock
+from ekorn.connectors.jdbc.database import Column, Database, Failing
+from ekorn.connectors.jdbc.databases import database_of
+from ekorn.connectors.jdbc.growing import GrowingReader
+from ekorn.connectors.jdbc.options import JdbcConnectionOptions
+from ekorn.connectors.jdbc.ordered_query import OrderedQuery
+from ekorn.connectors.jdbc.placeholders import parse
+from ekorn.connectors.jdbc.range_splits import RangeReader, range_splits, ranges_of
+from ekorn.functions.source_contract import Boundedness, Source, Split, SplitReader
+from ekorn.types.composite_types import RowTypeInfo
+from ekorn.types.factory import Types
+from ekorn.types.time import Duration, millis_of
+
+__all__ = ["JdbcSource", "JdbcSourceBuilder"]
+
+_DEFAULT_FETCH_ROWS = 5000
+_DEFAULT_INTERVAL = Duration.of_seconds(1)
+
+
+class _Growing(NamedTuple):
+    column: str
+    start_after: Any
+    interval_ms: int
+
+
+class JdbcSource(Source):
+    """Reads the rows of a query as `Row`s, whose names and types are those of the columns.
+
+    JdbcSource.builder().set_db_url("jdbc:sqlite:/data/orders.db").set_sql("SELECT * FROM orders").build()
+    """
+
+    def __init__(
+        self,
+        query: OrderedQuery,
+        *,
+        splits: Sequence[Split],
+        growing: _Growing | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """Create the source from the settings of a builder."""
+        self._query = query
+        self._splits = list(splits)
+        self._growing = growing
+        self._clock = clock or SystemClock()
+
+    @staticmethod
+    def builder() -> JdbcSourceBuilder:
+        """Begin to build a source."""
+        return JdbcSourceBuilder()
+
+    @property
+    def boundedness(self) -> Boundedness:
+        """Return BOUNDED unless the source has a growing column."""
+        return Boundedness.BOUNDED if self._growing is None else Boundedness.CONTINUOUS_UNBOUNDED
+
+    def get_produced_type(self) -> RowTypeInfo:
+        """Return rows with the names and types of the columns."""
+        columns = self._query.columns
+        return Types.ROW_NAMED([each.name for each in columns], [each.type_info for each in columns])
+
+    def discover_splits(self, parallelism: int) -> Sequence[Split]:
+        """Return the ranges of the partition column; without one, a single split."""
+        return self._splits
+
+    def create_reader(self, split: Split, position: Any | None) -> SplitReader:
+        """Open a split at its first row, or at the position of an earlier reader."""
+        if self._growing is None:
+            return RangeReader(self._query, split, position)
+        return GrowingReader(
+            self._query,
+            start_after=self._growing.start_after,
+            position=position,
+            interval_ms=self._growing.interval_ms,
+            clock=self._clock,
+        )
+
+    def __repr__(self) -> str:
+        return f"JdbcSource({self._query.query!r}, {self._query.database.shown!r})"
+
+
+class JdbcSourceBuilder:
+    """Builds a `JdbcSource`. The names are those of Flink's builder in Java, as far as it has them."""
+
+    def __init__(self) -> None:
+        """Begin without a query."""
+        self._connection = JdbcConnectionOptions.JdbcConnectionOptionsBuilder()
+        self._sql: str | None = None
+        self._fetch_rows = _DEFAULT_FETCH_ROWS
+        self._partitions: tuple[str, int] | None = None
+        self._growing: _Growing | None = None
+        self._clock: Clock | None = None
+
+    def set_sql(self, sql: str) -> JdbcSourceBuilder:
+        """Set the query. It has no placeholders; `??` is PostgreSQL's operator `?`."""
+        self._sql = sql
+        return self
+
+    def set_db_url(self, db_url: str) -> JdbcSourceBuilder:
+        """Set the URL: `jdbc:postgresql://host:port/database` or `jdbc:sqlite:/path/of/the/file`."""
+        self._connection.with_url(db_url)
+        return self
+
+    def set_driver_name(self, driver_name: str) -> JdbcSourceBuilder:
+        """Set the Java driver. The URL chooses the Python driver; a name of another database is refused."""
+        self._connection.with_driver_name(driver_name)
+        return self
+
+    def set_username(self, username: str) -> JdbcSourceBuilder:
+        """Set the user."""
+        self._connection.with_user_name(username)
+        return self
+
+    def set_password(self, password: str) -> JdbcSourceBuilder:
+        """Set the password."""
+        self._connection.with_password(password)
+        return self
+
+    def set_result_set_fetch_size(self, result_set_fetch_size: int) -> JdbcSourceBuilder:
+        """Set the number of rows that a reader holds in memory; 5000 by default."""
+        self._fetch_rows = _positive("set_result_set_fetch_size", result_set_fetch_size)
+        return self
+
+    def set_partition_column(self, column: str, partition_count: int) -> JdbcSourceBuilder:
+        """Read ranges of a column of whole numbers at the same time.
+
+        `build` asks for the lowest and the highest value, and divides the numbers between them evenly. Rows outside of
+        these bounds and rows without a value are read too. An index on the column makes it fast.
+        """
+        self._partitions = (column, _positive("set_partition_column", partition_count))
+        return self
+
+    def set_growing_column(
+        self, column: str, start_after: Any = None, poll_interval: Duration | timedelta | int = _DEFAULT_INTERVAL
+    ) -> JdbcSourceBuilder:
+        """Read the present rows, then look for rows with a higher value at an interval, without end.
+
+        Args:
+            column: A column that grows with every inserted row and is different in each, such as a serial number.
+                Changes of rows that were read, and rows that are inserted below the highest value, are not seen.
+            start_after: Leave out the rows up to this value.
+            poll_interval: The interval; a number is in milliseconds.
+        """
+        interval_ms = millis_of(poll_interval)
+        if interval_ms <= 0:
+            raise ValueError(f"set_growing_column() takes an interval above 0, got {poll_interval!r}")
+        self._growing = _Growing(column, start_after, interval_ms)
+        return self
+
+    def set_clock(self, clock: Clock) -> JdbcSourceBuilder:
+        """Set the clock that measures the interval; for tests."""
+        self._clock = clock
+        return self
+
+    def build(self) -> JdbcSource:
+        """Connect to the database, ask for the columns, and return the source."""
+        if self._sql is None:
+            raise ValueError("JdbcSourceBuilder needs a query: call set_sql()")
+        if self._partitions is not None and self._growing is not None:
+            raise ValueError("a source has a partition column or a growing column, not both")
+        statement = parse(self._sql.strip().rstrip(";"))
+        if statement.placeholder_count:
+            raise ValueError(f"set_sql() takes a query without placeholders '?', got {self._sql!r}")
+        database = database_of(self._connection.build())
+        doing = Failing(database).doing("ask for the columns", self._sql)
+        with doing, contextlib.closing(database.connect()) as connection:
+            columns = tuple(database.columns(connection, statement.parts[0]))
+            return self._build(database, connection, statement.parts[0], columns)
+
+    def _build(self, database: Database, connection: Any, query: str, columns: tuple[Column, ...]) -> JdbcSource:
+        if self._growing is not None:
+            leading = _position("set_growing_column", columns, self._growing.column)
+            ordered = OrderedQuery(database, query, columns, leading, self._fetch_rows)
+            return JdbcSource(ordered, splits=[Split("all")], growing=self._growing, clock=self._clock)
+        if self._partitions is None:
+            return JdbcSource(OrderedQuery(database, query, columns, None, self._fetch_rows), splits=[Split("all")])
+        name, count = self._partitions
+        leading = _position("set_partition_column", columns, name)
+        if not columns[leading].is_number:
+            raise ValueError(f"set_partition_column() takes a column of whole numbers, but {name!r} has another type")
+        ordered = OrderedQuery(database, query, columns, leading, self._fetch_rows)
+        lowest = ordered.scalar(connection, f"min({ordered.column})")
+        highest = ordered.scalar(connection, f"max({ordered.column})")
+        ranges = ranges_of(lowest, highest, count) if lowest is not None else [(None, None)]
+        return JdbcSource(ordered, splits=range_splits(ranges))
+
+
+def _position(call: str, columns: Sequence[Column], name: str) -> int:
+    names = [column.name for column in columns]
+    if name not in names:
+        raise ValueError(f"{call}(): the query has no column {name!r}; its columns are {', '.join(names)}")
+    if not columns[names.index(name)].order_is_native:
+        raise ValueError(f"{call}(): the database cannot order rows by {name!r}")
+    return names.index(name)
+
+
+def _positive(call: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+        raise ValueError(f"{call}() takes a number above 0, got {value!r}")
+    return value

@@ -1,0 +1,65 @@
+"""Which errors of Kafka's client fail the job, and which ones are waited out.
+
+The client reconnects and retries by itself. An error that it reports in passing (a broker is away, a leader changes)
+is therefore logged and waited out. An error that no retry changes fails the job.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from ekorn.connectors.kafka.client_properties import ClientProperties
+from ekorn.errors import KafkaError
+
+log = logging.getLogger(__name__)
+
+# Names of `confluent_kafka.KafkaError`, as text: the module may be missing where programs are drawn.
+_PERMANENT = frozenset(
+    {
+        "_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "UNSUPPORTED_SASL_MECHANISM", "ILLEGAL_SASL_STATE", "_SSL",
+        "TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED",
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "UNSUPPORTED_VERSION", "_UNSUPPORTED_FEATURE", "_INVALID_ARG",
+        "MSG_SIZE_TOO_LARGE", "INVALID_RECORD", "INVALID_TRANSACTION_TIMEOUT", "_FENCED", "_FATAL",
+    }
+)  # fmt: skip
+
+
+class ClientErrors:
+    """Collects what the client reports in passing: the first permanent error is raised, others are logged."""
+
+    def __init__(self, properties: ClientProperties, what: str) -> None:
+        self._properties = properties
+        self._what = what
+        self._permanent: str | None = None
+        self._last_logged: str | None = None
+
+    def report(self, error: Any) -> None:
+        """Take an error from the client; called by the client, on the thread that polls it."""
+        text = self._properties.hide(f"{error.name()}: {error.str()}")
+        if is_permanent(error):
+            self._permanent = self._permanent or text
+        elif error.name() != self._last_logged:  # one line per kind of outage, not one per connection attempt
+            self._last_logged = error.name()
+            log.warning("%s: %s; the client tries again", self._what, text)
+
+    def recovered(self) -> None:
+        """Take note that the client works again."""
+        self._last_logged = None
+
+    def check(self) -> None:
+        """Raise the first permanent error."""
+        if self._permanent is not None:
+            raise KafkaError(self._what, self._permanent)
+
+
+def is_permanent(error: Any) -> bool:
+    """Return whether no retry of the client changes this error."""
+    return bool(error.fatal()) or error.name() in _PERMANENT
+
+
+def failure(what: str, error: BaseException, properties: ClientProperties) -> KafkaError:
+    """Return the error of the job for an exception of the client, without secrets."""
+    detail: Any = error.args[0] if error.args else error
+    text = f"{detail.name()}: {detail.str()}" if hasattr(detail, "str") else str(detail)
+    return KafkaError(what, properties.hide(text))

@@ -1,0 +1,111 @@
+"""Parquet files below a table's location that no reader sees until a commit names them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any, BinaryIO, NotRequired, TypedDict
+
+from ekorn.connectors.formats.schemas import BulkWriterFactory
+from ekorn.connectors.lakes.data_folders import DataFolder
+from ekorn.connectors.lakes.table_partitions import PartitionKey, Partitions
+from ekorn.functions.sink_contract import SinkWriter
+
+__all__ = ["DataFile", "DataFileWriter", "PartitionedWriter"]
+
+_MOST_OPEN = 100  # files of different partitions at the same time
+
+
+class DataFile(TypedDict):
+    """A finished file. Checkpoints hold it as a plain dict."""
+
+    path: str
+    size_bytes: int
+    row_count: int
+    partition: NotRequired[list[Any]]  # the values of the partition columns, for tables that have some
+
+
+class DataFileWriter(SinkWriter[Any, DataFile]):
+    """Writes the rows of one subtask, to one file per checkpoint. Failed attempts leave files that no commit names."""
+
+    def __init__(self, folder: DataFolder, factory: BulkWriterFactory, subtask_index: int) -> None:
+        self._folder = folder
+        self._factory = factory
+        self._subtask_index = subtask_index
+        self._name = ""
+        self._stream: BinaryIO | None = None
+        self._writer: Any = None
+        self._row_count = 0
+
+    def write(self, value: Any, timestamp: int | None) -> None:
+        """Write one row."""
+        if self._stream is None:
+            self._begin()
+        self._writer.add_element(value)
+        self._row_count += 1
+
+    def _begin(self) -> None:
+        self._name = f"part-{self._subtask_index:05}-{uuid.uuid4()}.parquet"
+        self._stream = self._folder.create(self._name)
+        self._writer = self._factory.create(self._stream)
+
+    def prepare_commit(self) -> Sequence[DataFile]:
+        """End the file and make it durable."""
+        if self._stream is None:
+            return ()
+        self._writer.finish()
+        size_bytes = self._folder.complete(self._stream)
+        prepared: DataFile = {
+            "path": self._folder.path_of(self._name),
+            "size_bytes": size_bytes,
+            "row_count": self._row_count,
+        }
+        self._stream, self._writer, self._row_count = None, None, 0
+        return [prepared]
+
+    def close(self) -> None:
+        """Remove the file that no checkpoint names."""
+        if self._stream is not None:
+            self._writer = None  # before its stream: pyarrow's writer ends the file when it is dropped
+            self._folder.abandon(self._name, self._stream)
+            self._stream = None
+
+
+class PartitionedWriter(SinkWriter[Any, DataFile]):
+    """Writes the rows of one subtask, to one file per checkpoint and partition."""
+
+    def __init__(self, partitions: Partitions, new_writer: Callable[[], DataFileWriter]) -> None:
+        self._partitions = partitions
+        self._new_writer = new_writer
+        self._writers: dict[PartitionKey, DataFileWriter] = {}  # the longest open first
+        self._prepared: list[DataFile] = []
+
+    def write(self, value: Any, timestamp: int | None) -> None:
+        """Write one row."""
+        key, row = self._partitions.split(value)
+        writer = self._writers.get(key)
+        if writer is None:
+            if len(self._writers) == _MOST_OPEN:
+                self._end(next(iter(self._writers)))
+            writer = self._writers[key] = self._new_writer()
+        writer.write(row, timestamp)
+
+    def _end(self, key: PartitionKey) -> None:
+        for file in self._writers.pop(key).prepare_commit():
+            file["partition"] = list(key)
+            self._prepared.append(file)
+
+    def prepare_commit(self) -> Sequence[DataFile]:
+        """End the files and make them durable."""
+        for key in list(self._writers):
+            self._end(key)
+        prepared, self._prepared = self._prepared, []
+        return prepared
+
+    def close(self) -> None:
+        """Remove the files that are not ended."""
+        with ExitStack() as all_of_them:  # also those behind one that cannot be removed
+            for writer in self._writers.values():
+                all_of_them.callback(writer.close)
+            self._writers.clear()

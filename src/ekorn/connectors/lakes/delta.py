@@ -1,0 +1,168 @@
+"""Delta tables (`pip install ekorn[delta]`): on a file system that all slots reach under the same path, or on S3."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from ekorn.clock import SystemClock
+from ekorn.connectors.formats.arrow_columns import arrow_column, load_arrow
+from ekorn.connectors.formats.parquet_files import ParquetBulkWriters
+from ekorn.connectors.lakes.arrow_rows import ArrowRowReader, row_type_of
+from ekorn.connectors.lakes.data_files import DataFile, DataFileWriter, PartitionedWriter
+from ekorn.connectors.lakes.delta_location import DeltaLocation, load_delta
+from ekorn.connectors.lakes.lake_source import LakeSource
+from ekorn.connectors.lakes.table_partitions import DeltaPartitions
+from ekorn.errors import ConfigurationError
+from ekorn.faults import point
+from ekorn.functions.sink_contract import CommitId, GlobalCommitter, GloballyCommittedSink, SinkWriter, WriterContext
+from ekorn.functions.source_contract import Split, SplitReader
+from ekorn.storage.locations import masked
+from ekorn.types.data_type_info import checked_row_type
+from ekorn.types.data_types import RowType
+
+__all__ = ["DeltaSink", "DeltaSource"]
+
+
+class DeltaSink(GloballyCommittedSink[Any]):
+    """Appends rows to a Delta table: every row once, one version of the table per checkpoint.
+
+    DeltaSink("/lake/orders", DataTypes.ROW([DataTypes.FIELD("id", DataTypes.BIGINT())]))
+
+    The table is created if it does not exist.
+    """
+
+    def __init__(
+        self, table_path: str | os.PathLike[str], row_type: RowType, partition_by: Sequence[str] | None = None
+    ) -> None:
+        """Create the table if it does not exist; otherwise check that it has these columns.
+
+        Args:
+            table_path: The folder of the table, as a path or as a URL of S3.
+            row_type: The columns of the table and their types.
+            partition_by: The names of the columns by whose values the table is partitioned. None takes those of the
+                table, or none for a new one.
+        """
+        self._location = DeltaLocation.of(table_path, "DeltaSink")
+        fields = checked_row_type(row_type, "DeltaSink()")
+        pa = load_arrow("a Delta table")
+        wanted = pa.schema(
+            [
+                pa.field(each.name, arrow_column(each.data_type, utc=True).type, each.data_type.is_nullable)
+                for each in fields
+            ]
+        )
+        by = DeltaPartitions(fields, partition_by).columns if partition_by else ()  # refuses a wrong column
+        delta = load_delta()
+        options = self._location.options
+        delta.DeltaTable.create(self._location.url, wanted, "ignore", partition_by=list(by), storage_options=options)
+        table = self._location.table()
+        found, declared = table.schema().to_json(), delta.Schema.from_arrow(wanted).to_json()
+        if _columns(found) != _columns(declared):
+            raise ConfigurationError(
+                f"DeltaSink cannot write {self._location.url!r}: the table has the columns {_columns(found)}, "
+                f"the row type has {_columns(declared)}"
+            )
+        of_table = tuple(table.metadata().partition_columns)
+        if partition_by is not None and by != of_table:
+            raise ConfigurationError(
+                f"DeltaSink cannot write {self._location.url!r}: the table is partitioned by {list(of_table)}, not by "
+                f"{list(by)}"
+            )
+        self._partitions = DeltaPartitions(fields, of_table) if of_table else None
+        stored = fields if self._partitions is None else self._partitions.stored
+        self._factory = ParquetBulkWriters.for_row_type(stored, utc_timestamp=True)
+
+    def create_writer(self, context: WriterContext, restored: Sequence[Any]) -> SinkWriter[Any, DataFile]:
+        """Create the writer of one subtask."""
+        new_writer = partial(DataFileWriter, self._location.folder(), self._factory, context.subtask_index)
+        return new_writer() if self._partitions is None else PartitionedWriter(self._partitions, new_writer)
+
+    def create_global_committer(self) -> GlobalCommitter[DataFile]:
+        """Create the committer."""
+        return _DeltaCommitter(self._location, () if self._partitions is None else self._partitions.columns)
+
+    def __repr__(self) -> str:
+        return f"DeltaSink({self._location.url!r})"
+
+
+class _DeltaCommitter(GlobalCommitter[DataFile]):
+    """Adds files to the table. The version of an application transaction of the table shows what was added."""
+
+    def __init__(self, location: DeltaLocation, partition_columns: Sequence[str]) -> None:
+        self._location = location
+        self._partition_columns = partition_columns
+
+    def commit(self, commit_id: CommitId, committables: Sequence[DataFile]) -> None:
+        delta = load_delta()
+        table, application = self._location.table(), f"ekorn-{commit_id.lineage}"
+        last = table.transaction_version(application)
+        if last is not None and last >= commit_id.number:
+            return
+        point("lake-commit")
+        # Delta refuses the second of two commits of one application that run at the same time.
+        properties = delta.CommitProperties(app_transactions=[delta.Transaction(application, commit_id.number)])
+        table.create_write_transaction(
+            [self._added(file) for file in committables],
+            "append",
+            table.schema(),
+            partition_by=list(self._partition_columns) or None,
+            commit_properties=properties,
+        )
+        point("lake-committed")
+
+    def _added(self, file: DataFile) -> Any:
+        from deltalake.transaction import AddAction
+
+        stats = json.dumps({"numRecords": file["row_count"]})
+        # All files lie in the table's own folder: the log, and no name of a folder, says what their partition is.
+        name = file["path"].rpartition("/")[2]
+        partition = dict(zip(self._partition_columns, file.get("partition", ()), strict=True))
+        return AddAction(name, file["size_bytes"], partition, SystemClock().now_ms(), True, stats)
+
+
+class DeltaSource(LakeSource):
+    """Reads a version of a Delta table once. Files are read at the same time."""
+
+    def __init__(self, table_path: str | os.PathLike[str], version: int | None = None) -> None:
+        """List the files of a version of the table; None is the newest version."""
+        self._location = DeltaLocation.of(table_path, "DeltaSource")
+        dataset, self._version = _dataset(self._location, version)
+        super().__init__(row_type_of(dataset.schema), sorted(fragment.path for fragment in dataset.get_fragments()))
+
+    def create_reader(self, split: Split, position: Any | None) -> SplitReader:
+        """Open a file at its first row, or behind the rows that an earlier reader has read."""
+        return _FileReader(self._location, self._version, split.what, position)
+
+    def __repr__(self) -> str:
+        return f"DeltaSource({self._location.url!r}, {self._version})"
+
+
+class _FileReader(ArrowRowReader):
+    def __init__(self, location: DeltaLocation, version: int, file: str, position: Any | None) -> None:
+        super().__init__(position)
+        self._location = location
+        self._version = version
+        self._file = file
+
+    def open_batches(self) -> Iterator[Any]:
+        dataset, _ = _dataset(self._location, self._version)
+        fragment = next(each for each in dataset.get_fragments() if each.path == self._file)
+        return iter(fragment.to_batches(schema=dataset.schema))
+
+
+def _dataset(location: DeltaLocation, version: int | None) -> tuple[Any, int]:
+    delta = load_delta()
+    try:
+        table = location.table(version)
+        return table.to_pyarrow_dataset(), table.version()
+    except delta.exceptions.DeltaError as error:
+        text = masked(str(error), location.secrets)
+        raise ConfigurationError(f"DeltaSource cannot read {location.url!r}: {text}") from None
+
+
+def _columns(schema_json: str) -> dict[str, Any]:
+    return {each["name"]: each["type"] for each in json.loads(schema_json)["fields"]}

@@ -1,0 +1,152 @@
+"""Which partition of a table a row belongs to, and what of the row its file holds."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from ekorn.connectors.formats.arrow_columns import arrow_column, load_arrow
+from ekorn.connectors.formats.arrow_writer import fields_of_row
+from ekorn.errors import ConfigurationError
+from ekorn.types import data_types as dt
+from ekorn.types.data_type import DataType
+from ekorn.types.data_types import RowType
+from ekorn.types.time import Instant
+
+__all__ = ["DeltaPartitions", "IcebergPartitions", "PartitionKey", "Partitions", "SplitRow"]
+
+PartitionKey = tuple[Any, ...]
+_EPOCH_DAY = datetime.date(1970, 1, 1)
+_EPOCH = datetime.datetime(1970, 1, 1)
+
+
+class SplitRow(NamedTuple):
+    """The partition of a row, and the fields that its file holds."""
+
+    key: PartitionKey
+    row: Sequence[Any]
+
+
+class Partitions(Protocol):
+    """The partitioning of one table."""
+
+    def split(self, value: Any) -> SplitRow:
+        """Return the partition of a row, and the fields that its file holds."""
+
+
+class DeltaPartitions:
+    """Partitions by the values of columns. The log of the table holds the values, as text; the files do not."""
+
+    def __init__(self, row_type: RowType, columns: Sequence[str]) -> None:
+        """Set the partition columns.
+
+        Raises:
+            ConfigurationError: A column is missing or has a type whose text Delta does not define, or all are taken.
+        """
+        self.columns = tuple(columns)
+        self._names = row_type.field_names()
+        types = dict(zip(self._names, row_type.field_types(), strict=True))
+        for column in columns:
+            if column not in types:
+                raise ConfigurationError(f"DeltaSink cannot partition by {column!r}: the row type has {self._names}")
+        if set(columns) == set(self._names):
+            raise ConfigurationError("DeltaSink needs a column that it does not partition by: the files would be empty")
+        self._texts = [(self._names.index(column), column, _text_of(types[column], column)) for column in columns]
+        self._kept = [index for index, name in enumerate(self._names) if name not in columns]
+        self.stored = RowType([field for field in row_type if field.name not in columns])
+
+    def split(self, value: Any) -> SplitRow:
+        fields = fields_of_row(value, self._names)
+        key = tuple(None if fields[index] is None else text(fields[index]) for index, _, text in self._texts)
+        if "" in key:
+            column = self._texts[key.index("")][1]
+            raise ValueError(f"partition column {column!r} is empty text, which Delta would read as None")
+        return SplitRow(key, tuple(fields[index] for index in self._kept))
+
+
+def _text_of(data_type: DataType, column: str) -> Callable[[Any], str]:
+    """Return what makes the text of a value. A value that the column cannot hold would make the table unreadable."""
+    text: Callable[[Any], str] = str
+    match data_type:
+        case dt.BooleanType():
+            text = _boolean_text
+        case dt.DecimalType():
+            text = _decimal_text
+        case dt.CharType() | dt.VarCharType() | dt.DateType():
+            pass
+        case dt.TinyIntType() | dt.SmallIntType() | dt.IntType() | dt.BigIntType():
+            pass
+        case _:
+            raise ConfigurationError(
+                f"DeltaSink cannot partition by column {column!r} of type {data_type}: partition by text, whole "
+                "numbers, decimals, booleans or dates"
+            )
+    scalar, arrow_type = load_arrow("a Delta table").scalar, arrow_column(data_type, utc=True).type
+    is_decimal = isinstance(data_type, dt.DecimalType)
+
+    def checked_text(value: Any) -> str:
+        try:
+            stored = scalar(value, type=arrow_type).as_py()
+        except (ValueError, TypeError) as error:  # of Arrow, and none of them names the column
+            raise ValueError(f"partition column {column!r}: {error}") from None
+        return text(value if is_decimal else stored)
+
+    return checked_text
+
+
+def _boolean_text(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _decimal_text(value: decimal.Decimal | int) -> str:
+    return f"{decimal.Decimal(value):f}"
+
+
+class IcebergPartitions:
+    """Partitions by transforms of columns, as a table's spec says. Files hold all columns.
+
+    pyiceberg reads the partition of a file from the least and the greatest value of its columns, so a transform must
+    keep the order of values.
+    """
+
+    def __init__(self, row_type: RowType, table: Any) -> None:
+        """Take the spec of a table.
+
+        Raises:
+            ConfigurationError: A transform does not keep the order of values.
+        """
+        self._names = row_type.field_names()
+        schema = table.schema()
+        self._parts: list[tuple[int, str, Callable[[Any], Any]]] = []
+        for field in table.spec().fields:
+            source = schema.find_field(field.source_id)
+            if not field.transform.preserves_order:
+                raise ConfigurationError(
+                    f"IcebergSink cannot write partitions by {field.transform}({source.name}): partition by a column, "
+                    "or by year, month, day, hour or truncate of one"
+                )
+            transform = field.transform.transform(source.field_type)
+            self._parts.append((self._names.index(source.name), source.name, transform))
+
+    def split(self, value: Any) -> SplitRow:
+        fields = fields_of_row(value, self._names)
+        key = tuple(transform(_as_iceberg(fields[index])) for index, _, transform in self._parts)
+        for part, (_, column, _) in zip(key, self._parts, strict=True):
+            if part != part:  # NaN: the least and the greatest value of a file leave it out
+                raise ValueError(f"partition column {column!r} is NaN, which Iceberg would read as None")
+        return SplitRow(key, fields)
+
+
+def _as_iceberg(value: Any) -> Any:
+    """Return a value as Iceberg's transforms take it: days and microseconds since 1970."""
+    match value:
+        case datetime.datetime():
+            at = value.astimezone(datetime.UTC).replace(tzinfo=None) if value.tzinfo is not None else value
+            return (at - _EPOCH) // datetime.timedelta(microseconds=1)
+        case datetime.date():
+            return (value - _EPOCH_DAY).days
+        case Instant():
+            return value.seconds * 1_000_000 + value.nanos // 1000
+    return value

@@ -1,0 +1,126 @@
+"""The DataSet API: batch programs as in Flink 1.x."""
+
+from ekorn.batch.inputs.input_formats import InputFormat, NumberSequenceIterator, SplittableIterator
+from ekorn.batch.outputs.file_output import WriteMode
+from ekorn.batch.outputs.output_formats import OutputFormat
+from ekorn.batch.plan.data_set_specs import JoinHint, Order
+from ekorn.batch.program.co_groups import CoGroup, CoGroupKeys, CoGroupOtherKeys
+from ekorn.batch.program.crosses import CrossOperator
+from ekorn.batch.program.csv_reader import CsvReader
+from ekorn.batch.program.data_set import DataSet
+from ekorn.batch.program.data_set_iterations import DeltaIteration, IterativeDataSet
+from ekorn.batch.program.data_set_job_client import DataSetJobClient
+from ekorn.batch.program.data_sink import DataSink
+from ekorn.batch.program.execution_environment import ExecutionEnvironment
+from ekorn.batch.program.grouping import Grouping, SortedGrouping
+from ekorn.batch.program.joins import (
+    JoinKeys,
+    JoinOperator,
+    JoinOtherKeys,
+    OuterJoin,
+    OuterJoinKeys,
+    OuterJoinOtherKeys,
+    ProjectedPairs,
+)
+from ekorn.batch.program.refined_operators import AggregateOperator, RangePartitionOperator, SortPartitionOperator
+from ekorn.functions.data_set_aggregates import Aggregations
+from ekorn.functions.data_set_functions import (
+    BroadcastVariableInitializer,
+    CrossFunction,
+    GroupCombineFunction,
+    GroupReduceFunction,
+    MapPartitionFunction,
+)
+from ekorn.functions.field_annotations import (
+    forwarded_fields,
+    forwarded_fields_first,
+    forwarded_fields_second,
+    non_forwarded_fields,
+    non_forwarded_fields_first,
+    non_forwarded_fields_second,
+    read_fields,
+    read_fields_first,
+    read_fields_second,
+)
+from ekorn.functions.iteration_context import (
+    Aggregator,
+    ConvergenceCriterion,
+    DoubleSumAggregator,
+    DoubleZeroConvergence,
+    IterationRuntimeContext,
+    LongSumAggregator,
+    LongZeroConvergence,
+)
+from ekorn.functions.record_functions import (
+    FilterFunction,
+    FlatMapFunction,
+    KeySelector,
+    MapFunction,
+    Partitioner,
+    ReduceFunction,
+)
+from ekorn.functions.window_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
+
+__all__ = [
+    "AggregateOperator",
+    "Aggregations",
+    "Aggregator",
+    "BroadcastVariableInitializer",
+    "CoGroup",
+    "CoGroupFunction",
+    "CoGroupKeys",
+    "CoGroupOtherKeys",
+    "ConvergenceCriterion",
+    "CrossFunction",
+    "CrossOperator",
+    "CsvReader",
+    "DataSet",
+    "DataSetJobClient",
+    "DataSink",
+    "DeltaIteration",
+    "DoubleSumAggregator",
+    "DoubleZeroConvergence",
+    "ExecutionEnvironment",
+    "FilterFunction",
+    "FlatJoinFunction",
+    "FlatMapFunction",
+    "GroupCombineFunction",
+    "GroupReduceFunction",
+    "Grouping",
+    "InputFormat",
+    "IterationRuntimeContext",
+    "IterativeDataSet",
+    "JoinFunction",
+    "JoinHint",
+    "JoinKeys",
+    "JoinOperator",
+    "JoinOtherKeys",
+    "KeySelector",
+    "LongSumAggregator",
+    "LongZeroConvergence",
+    "MapFunction",
+    "MapPartitionFunction",
+    "NumberSequenceIterator",
+    "Order",
+    "OuterJoin",
+    "OuterJoinKeys",
+    "OuterJoinOtherKeys",
+    "OutputFormat",
+    "Partitioner",
+    "ProjectedPairs",
+    "RangePartitionOperator",
+    "ReduceFunction",
+    "SortPartitionOperator",
+    "SortedGrouping",
+    "SplittableIterator",
+    "WriteMode",
+    "forwarded_fields",
+    "forwarded_fields_first",
+    "forwarded_fields_second",
+    "non_forwarded_fields",
+    "non_forwarded_fields_first",
+    "non_forwarded_fields_second",
+    "read_fields",
+    "read_fields_first",
+    "read_fields_second",
+]

@@ -1,0 +1,181 @@
+"""The DataStream API: environments, streams, functions and state, the names of `pyflink.datastream`."""
+
+from __future__ import annotations
+
+from ekorn.config.checkpoint_config import CheckpointConfig
+from ekorn.config.checkpoint_storage import (
+    CheckpointStorage,
+    FileSystemCheckpointStorage,
+    JobManagerCheckpointStorage,
+)
+from ekorn.config.checkpointing import CheckpointingMode, ExternalizedCheckpointRetention
+from ekorn.config.execution_mode import RuntimeExecutionMode
+from ekorn.config.state_backend import (
+    EmbeddedRocksDBStateBackend,
+    FsStateBackend,
+    HashMapStateBackend,
+    MemoryStateBackend,
+    PredefinedOptions,
+    RocksDBStateBackend,
+    StateBackend,
+)
+from ekorn.config.time_characteristic import TimeCharacteristic
+from ekorn.functions.assigner_contract import MergingWindowAssigner, WindowAssigner
+from ekorn.functions.async_functions import AsyncBatchFunction, AsyncFunction, AsyncRetryPredicate, AsyncRetryStrategy
+from ekorn.functions.async_functions import AsyncFunction as RichAsyncFunction
+from ekorn.functions.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
+from ekorn.functions.dead_letters import DeadLetter, OnRecordError
+from ekorn.functions.output_tag import OutputTag
+from ekorn.functions.process_functions import (
+    BroadcastProcessFunction,
+    CoProcessFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    ProcessFunction,
+)
+from ekorn.functions.record_functions import (
+    AggregateFunction,
+    CoFlatMapFunction,
+    CoMapFunction,
+    FilterFunction,
+    FlatMapFunction,
+    FoldFunction,
+    Function,
+    KeySelector,
+    MapFunction,
+    Partitioner,
+    ReduceFunction,
+)
+from ekorn.functions.record_functions import AggregateFunction as RichAggregateFunction
+from ekorn.functions.record_functions import CoFlatMapFunction as RichCoFlatMapFunction
+from ekorn.functions.record_functions import CoMapFunction as RichCoMapFunction
+from ekorn.functions.record_functions import FilterFunction as RichFilterFunction
+from ekorn.functions.record_functions import FlatMapFunction as RichFlatMapFunction
+from ekorn.functions.record_functions import MapFunction as RichMapFunction
+from ekorn.functions.record_functions import ReduceFunction as RichReduceFunction
+from ekorn.functions.runtime_context import RuntimeContext
+from ekorn.functions.selection import OutputSelector
+from ekorn.functions.sink_contract import SinkFunction, TwoPhaseCommitSinkFunction
+from ekorn.functions.sink_contract import SinkFunction as RichSinkFunction
+from ekorn.functions.source_contract import ParallelSourceFunction, SourceFunction
+from ekorn.functions.source_contract import ParallelSourceFunction as RichParallelSourceFunction
+from ekorn.functions.source_contract import SourceFunction as RichSourceFunction
+from ekorn.functions.timer_service import TimeDomain, TimerService
+from ekorn.functions.timestamp_extractors import (
+    AscendingTimestampExtractor,
+    AssignerWithPeriodicWatermarks,
+    AssignerWithPunctuatedWatermarks,
+    BoundedOutOfOrdernessTimestampExtractor,
+    IngestionTimeExtractor,
+)
+from ekorn.functions.trigger_contract import Trigger, TriggerResult
+from ekorn.functions.window_functions import AllWindowFunction as RichAllWindowFunction
+from ekorn.functions.window_functions import ProcessWindowFunction, WindowFunction
+from ekorn.functions.window_functions import WindowFunction as RichWindowFunction
+from ekorn.functions.windows import CountWindow, GlobalWindow, TimeWindow, Window
+from ekorn.program.async_data_stream import AsyncDataStream
+from ekorn.program.broadcast_stream import BroadcastConnectedStream, BroadcastStream
+from ekorn.program.closeable_iterator import CloseableIterator
+from ekorn.program.connected_streams import ConnectedStreams
+from ekorn.program.data_stream import DataStream
+from ekorn.program.data_stream_sink import DataStreamSink
+from ekorn.program.keyed_stream import KeyedStream
+from ekorn.program.slot_sharing_group import MemorySize, SlotSharingGroup
+from ekorn.program.split_stream import SplitStream
+from ekorn.program.stream_execution_environment import StreamExecutionEnvironment
+from ekorn.program.windowed_stream import WindowedStream
+
+__all__ = [
+    "AggregateFunction",
+    "AscendingTimestampExtractor",
+    "AssignerWithPeriodicWatermarks",
+    "AssignerWithPunctuatedWatermarks",
+    "AsyncBatchFunction",
+    "AsyncDataStream",
+    "AsyncFunction",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
+    "BoundedOutOfOrdernessTimestampExtractor",
+    "BroadcastConnectedStream",
+    "BroadcastProcessFunction",
+    "BroadcastStream",
+    "CheckpointConfig",
+    "CheckpointListener",
+    "CheckpointStorage",
+    "CheckpointedFunction",
+    "CheckpointingMode",
+    "CloseableIterator",
+    "CoFlatMapFunction",
+    "CoMapFunction",
+    "CoProcessFunction",
+    "ConnectedStreams",
+    "CountWindow",
+    "DataStream",
+    "DataStreamSink",
+    "DeadLetter",
+    "EmbeddedRocksDBStateBackend",
+    "ExternalizedCheckpointRetention",
+    "FileSystemCheckpointStorage",
+    "FilterFunction",
+    "FlatMapFunction",
+    "FoldFunction",
+    "FsStateBackend",
+    "Function",
+    "GlobalWindow",
+    "HashMapStateBackend",
+    "IngestionTimeExtractor",
+    "JobManagerCheckpointStorage",
+    "KeySelector",
+    "KeyedBroadcastProcessFunction",
+    "KeyedCoProcessFunction",
+    "KeyedProcessFunction",
+    "KeyedStream",
+    "ListCheckpointed",
+    "MapFunction",
+    "MemorySize",
+    "MemoryStateBackend",
+    "MergingWindowAssigner",
+    "OnRecordError",
+    "OutputSelector",
+    "OutputTag",
+    "ParallelSourceFunction",
+    "Partitioner",
+    "PredefinedOptions",
+    "ProcessFunction",
+    "ProcessWindowFunction",
+    "ReduceFunction",
+    "RichAggregateFunction",
+    "RichAllWindowFunction",
+    "RichAsyncFunction",
+    "RichCoFlatMapFunction",
+    "RichCoMapFunction",
+    "RichFilterFunction",
+    "RichFlatMapFunction",
+    "RichMapFunction",
+    "RichParallelSourceFunction",
+    "RichReduceFunction",
+    "RichSinkFunction",
+    "RichSourceFunction",
+    "RichWindowFunction",
+    "RocksDBStateBackend",
+    "RuntimeContext",
+    "RuntimeExecutionMode",
+    "SinkFunction",
+    "SlotSharingGroup",
+    "SourceFunction",
+    "SplitStream",
+    "StateBackend",
+    "StreamExecutionEnvironment",
+    "TimeCharacteristic",
+    "TimeDomain",
+    "TimeWindow",
+    "TimerService",
+    "Trigger",
+    "TriggerResult",
+    "TwoPhaseCommitSinkFunction",
+    "Window",
+    "WindowAssigner",
+    "WindowFunction",
+    "WindowedStream",
+]

@@ -1,0 +1,5 @@
+"""`AsyncDataStream`: asynchronous requests for the records of a stream."""
+
+from ekorn.program.async_data_stream import AsyncDataStream
+
+__all__ = ["AsyncDataStream"]

@@ -1,0 +1,52 @@
+"""`FileSource` reads files, `FileSink` writes files exactly once."""
+
+from __future__ import annotations
+
+from ekorn.connectors.bucket_assigners import BucketAssigner, BucketContext
+from ekorn.connectors.file_compaction import (
+    ConcatFileCompactor,
+    FileCompactor,
+    FileCompactStrategy,
+    IdenticalFileCompactor,
+    RecordWiseFileCompactor,
+)
+from ekorn.connectors.file_sink import FileSink, OutputFileConfig
+from ekorn.connectors.file_source import (
+    FileEnumeratorProvider,
+    FileSource,
+    FileSourceBuilder,
+    FileSplitAssignerProvider,
+)
+from ekorn.connectors.rolling_policies import (
+    CheckpointRollingPolicy,
+    DefaultRollingPolicy,
+    OnCheckpointRollingPolicy,
+    PartFileInfo,
+    RollingPolicy,
+)
+from ekorn.connectors.stream_formats import BulkFormat, StreamFormat
+from ekorn.connectors.streaming_file_sink import StreamingFileSink
+
+__all__ = [
+    "BucketAssigner",
+    "BucketContext",
+    "BulkFormat",
+    "CheckpointRollingPolicy",
+    "ConcatFileCompactor",
+    "DefaultRollingPolicy",
+    "FileCompactStrategy",
+    "FileCompactor",
+    "FileEnumeratorProvider",
+    "FileSink",
+    "FileSource",
+    "FileSourceBuilder",
+    "FileSplitAssignerProvider",
+    "IdenticalFileCompactor",
+    "OnCheckpointRollingPolicy",
+    "OutputFileConfig",
+    "PartFileInfo",
+    "RecordWiseFileCompactor",
+    "RollingPolicy",
+    "StreamFormat",
+    "StreamingFileSink",
+]

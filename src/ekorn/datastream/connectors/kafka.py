@@ -1,0 +1,34 @@
+"""`KafkaSource` reads topics of Kafka, `KafkaSink` writes to them."""
+
+from __future__ import annotations
+
+from ekorn.connectors.delivery import DeliveryGuarantee
+from ekorn.connectors.kafka.deserialization import KafkaRecord, KafkaRecordDeserializationSchema
+from ekorn.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaTopicPartition
+from ekorn.connectors.kafka.older_names import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
+from ekorn.connectors.kafka.record_serialization import (
+    KafkaRecordSerializationSchema,
+    KafkaRecordSerializationSchemaBuilder,
+    KafkaTopicSelector,
+)
+from ekorn.connectors.kafka.sink import KafkaSink, KafkaSinkBuilder
+from ekorn.connectors.kafka.source import KafkaSource, KafkaSourceBuilder
+
+__all__ = [
+    "DeliveryGuarantee",
+    "FlinkKafkaConsumer",
+    "FlinkKafkaProducer",
+    "KafkaOffsetResetStrategy",
+    "KafkaOffsetsInitializer",
+    "KafkaRecord",
+    "KafkaRecordDeserializationSchema",
+    "KafkaRecordSerializationSchema",
+    "KafkaRecordSerializationSchemaBuilder",
+    "KafkaSink",
+    "KafkaSinkBuilder",
+    "KafkaSource",
+    "KafkaSourceBuilder",
+    "KafkaTopicPartition",
+    "KafkaTopicSelector",
+    "Semantic",
+]

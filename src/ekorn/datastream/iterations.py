@@ -1,0 +1,5 @@
+"""The streams of loops that `iterate` begins."""
+
+from ekorn.program.iterative_stream import ConnectedIterativeStreams, IterativeStream, Step
+
+__all__ = ["ConnectedIterativeStreams", "IterativeStream", "Step"]

@@ -1,0 +1,59 @@
+"""Reports a job's failure to the user."""
+
+from __future__ import annotations
+
+import linecache
+import re
+
+from ekorn.errors import EkornError, JobExecutionError, UserFunctionError
+
+__all__ = ["job_error"]
+
+
+def job_error(
+    job_name: str, error: BaseException, *, log_path: str | None, restarts: int, refusal: str | None
+) -> JobExecutionError:
+    """Return the error that the user sees.
+
+    Args:
+        job_name: The job.
+        error: The failure of the last attempt.
+        log_path: The path of the engine's log.
+        restarts: How often the job was restarted before.
+        refusal: Why the restart strategy refused another restart.
+    """
+    if isinstance(error, UserFunctionError):
+        failed = JobExecutionError.from_user_error(
+            job_name,
+            error,
+            user_traceback=_with_source_lines(error.traceback_text),
+            log_path=log_path,
+            restarts=restarts,
+            restart_description=refusal,
+        )
+    else:
+        failed = JobExecutionError(
+            job_name,
+            str(error) if isinstance(error, EkornError) else f"{type(error).__name__}: {error}",
+            log_path=log_path,
+            restarts=restarts,
+            restart_description=refusal,
+        )
+    failed.cause = error
+    return failed
+
+
+_FRAME = re.compile(r'( +)File "(.+)", line (\d+), in ')
+
+
+def _with_source_lines(text: str) -> str:
+    """Return a traceback with the source lines that only the driver knows: those of a notebook's cells."""
+    lines = text.split("\n")
+    shown = []
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        shown.append(line)
+        frame = _FRAME.match(line)
+        if frame is not None and not after.startswith(f"{frame[1]}  "):
+            source = linecache.getline(frame[2], int(frame[3])).strip()
+            shown += [f"{frame[1]}  {source}"] if source else []
+    return "\n".join(shown)

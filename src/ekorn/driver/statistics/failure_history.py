@@ -1,0 +1,78 @@
+"""The failures of a job, for people to read after the fact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from ekorn.errors import UserFunctionError
+from ekorn.graph.addresses import SubtaskId
+from ekorn.graph.job_graph import JobGraph
+
+__all__ = ["FailureHistory", "PastFailure"]
+
+_MOST_FAILURES = 16  # Flink: web.exception-history-size
+_LONGEST_TRACE = 100_000  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class PastFailure:
+    """One failure of an attempt.
+
+    Attributes:
+        at_ms: When it was noticed, in milliseconds since 1970.
+        name: The class of the exception.
+        trace: The message and the traceback.
+        place: The operator and the subtask, if a user's function failed; else the vertex, if one is known.
+        subtask: The failed subtask, if it is known.
+        slot: The slot that failed or hosts the subtask, if it is known.
+        others: What failed at the same time in other slots.
+    """
+
+    at_ms: int
+    name: str
+    trace: str
+    place: str | None
+    subtask: SubtaskId | None
+    slot: int | None
+    others: tuple[PastFailure, ...] = ()
+
+
+class FailureHistory:
+    """The latest failures of a job, the newest first. The job's thread writes, any thread reads."""
+
+    def __init__(self, graph: JobGraph) -> None:
+        self._graph = graph
+        self.failures: tuple[PastFailure, ...] = ()
+        self.count = 0
+
+    def change_graph(self, graph: JobGraph) -> None:
+        """Place later failures in the graph of another parallelism."""
+        self._graph = graph
+
+    def add(
+        self,
+        error: BaseException,
+        subtasks: frozenset[SubtaskId],
+        slot: int | None,
+        now_ms: int,
+        others: Iterable[tuple[BaseException, int | None]] = (),
+    ) -> None:
+        """Note a failure, and the errors of other slots with it."""
+        failure = self._of(error, subtasks, slot, now_ms)
+        together = tuple(self._of(each, frozenset(), number, now_ms) for each, number in others)
+        self.failures = (replace(failure, others=together), *self.failures[: _MOST_FAILURES - 1])
+        self.count += 1
+
+    def _of(self, error: BaseException, subtasks: frozenset[SubtaskId], slot: int | None, now_ms: int) -> PastFailure:
+        subtask = min(subtasks, default=None)
+        place = None
+        name = f"{type(error).__module__}.{type(error).__qualname__}"
+        if subtask is not None:
+            vertex = self._graph.vertices[subtask.vertex]
+            place = f"{vertex.name} ({subtask.subtask + 1}/{vertex.parallelism})"
+            slot = self._graph.slot_of(vertex, subtask.subtask) if slot is None else slot
+        if isinstance(error, UserFunctionError):
+            name = error.original_type
+            place = place or f"{error.operator_name} (subtask {error.subtask_index})"
+        return PastFailure(now_ms, name, (str(error) or name)[:_LONGEST_TRACE], place, subtask, slot)

@@ -1,0 +1,152 @@
+"""Starts a job on its engine and runs its loop on a thread of the driver."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from random import Random
+
+from ekorn.clock import Clock, SystemClock
+from ekorn.config import options
+from ekorn.config.job_settings import JobSettings
+from ekorn.driver.control import ControlDesk
+from ekorn.driver.further_jobs import numbered
+from ekorn.driver.job_handle import JobHandle
+from ekorn.driver.job_loop import EngineFactory, JobLoop
+from ekorn.driver.progress_display import ProgressDisplay, is_watched
+from ekorn.driver.restore_check import check_restore
+from ekorn.driver.resume import resumed
+from ekorn.engine.protocol import Engine
+from ekorn.engine.slots.slot_handle import Heartbeat
+from ekorn.errors import ConfigurationError, EkornError
+from ekorn.graph.job_graph import JobGraph
+from ekorn.graph.specs import PrintSpec
+
+__all__ = [
+    "EngineChoice",
+    "Submit",
+    "heartbeat_of",
+    "jobs_submitted_by",
+    "spark_engine",
+    "submit",
+    "submit_from_program",
+]
+
+_log = logging.getLogger(__name__)
+
+EngineChoice = Callable[[JobSettings], EngineFactory]
+Submit = Callable[[JobGraph, JobSettings], JobHandle]
+
+
+def spark_engine(settings: JobSettings) -> EngineFactory:
+    """Return the factory of the engine that runs jobs on Spark."""
+
+    def make(graph: JobGraph) -> Engine:
+        from ekorn.engine.spark.driver_side.engine_choice import engine_on_spark
+
+        return engine_on_spark(
+            graph,
+            settings.execution,
+            dict(settings.configuration),
+            job_name=settings.job_name,
+            job_label=str(settings.job_id)[:8],
+            python=settings.python,
+            heartbeat=heartbeat_of(settings),
+            links=settings.links,
+            session=settings.spark_session,
+        )
+
+    return make
+
+
+def heartbeat_of(settings: JobSettings) -> Heartbeat:
+    """Return how the driver watches the slots of a job and its epochs."""
+    return Heartbeat(
+        interval_s=settings.heartbeat_interval_ms / 1000,
+        timeout_s=settings.heartbeat_timeout_ms / 1000,
+        stall_timeout_s=settings.epoch_stall_timeout_ms / 1000,
+    )
+
+
+def submit(
+    graph: JobGraph,
+    settings: JobSettings,
+    engine_for: EngineChoice = spark_engine,
+    clock: Clock | None = None,
+    *,
+    may_be_shown: bool | None = None,
+) -> JobHandle:
+    """Start a job and return its handle.
+
+    Everything that is wrong with the job's surroundings (no Spark, no Java, a checkpoint directory that cannot be
+    written to, a checkpoint that does not fit) is raised here, before any record is read.
+
+    Args:
+        graph: The job.
+        settings: Its settings.
+        engine_for: Chooses the engine that hosts the job's subtasks.
+        clock: The clock of the driver; None for the system clock.
+        may_be_shown: Whether lines about the job go to a person in front of it; None: if it runs on Spark.
+    """
+    clock = clock or SystemClock()
+    began = clock.monotonic()
+    settings = numbered(resumed(settings))
+    if settings.most_slots is not None and graph.slot_count > settings.most_slots:
+        raise ConfigurationError(
+            f"job {settings.job_name!r} needs {graph.slot_count} slots, and may take {settings.most_slots} "
+            f"({options.MOST_SLOTS.key}): submit it with the parallelism that it needs (-p), or set a lower one"
+        )
+    if settings.only_check_restore:
+        check_restore(graph, settings)
+    handle = JobHandle(settings.job_id, settings.job_name)
+    loop = JobLoop(graph, settings, handle, engine_for(settings), clock=clock, chance=Random())
+    if settings.control or (settings.control is None and engine_for is spark_engine):
+        _open_desk(handle)
+    if may_be_shown is None:
+        may_be_shown = engine_for is spark_engine
+    if settings.progress == "auto" and may_be_shown and is_watched(sys.stderr):
+        # Records that the job prints would be written into the line.
+        prints = any(isinstance(each.spec, PrintSpec) for vertex in graph.vertices for each in vertex.operators)
+        ProgressDisplay(handle, loop.facts, clock, prints=prints, began=began).start(handle.wait_for_end)
+    threading.Thread(target=loop.run, name=f"ekorn-{settings.job_name}", daemon=True).start()
+    return handle
+
+
+def _open_desk(handle: JobHandle) -> None:
+    try:
+        handle.before_end(ControlDesk(handle).close)
+    except (EkornError, OSError) as error:  # the job runs all the same; only other processes cannot reach it
+        _log.warning("job %s cannot be reached by `ekorn list` and the like: %s", handle.job_name, error)
+
+
+# ------------------------------------------------------------------------------------------ the seam for other engines
+
+_submit: ContextVar[Submit] = ContextVar("ekorn_submit", default=submit)
+
+
+def submit_from_program(graph: JobGraph, settings: JobSettings) -> JobHandle:
+    """Start a job that a program executes: on Spark, unless a surrounding `jobs_submitted_by` says otherwise."""
+    return _submit.get()(graph, settings)
+
+
+@contextmanager
+def jobs_submitted_by(other: Submit) -> Iterator[Submit]:
+    """Let `other` start every job that a program executes inside the block, in this thread.
+
+    Yields:
+        The function that `other` replaces.
+
+    Example:
+        with jobs_submitted_by(partial(submit, engine_for=lambda settings: LocalEngine)):
+            env.execute()
+    """
+    before = _submit.get()
+    token = _submit.set(other)
+    try:
+        yield before
+    finally:
+        _submit.reset(token)

@@ -1,0 +1,251 @@
+"""The driver's handle on one slot: sends requests to it, hears its events, notices when it is gone.
+
+A slot is gone when its process has ended, or when the driver heard nothing from it for the heartbeat's timeout. A
+silent slot may hang, be stopped, or run on a machine that cannot be reached. Whatever it does later must not matter:
+it is killed where that is possible, and replaced in any case.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import pickle
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ekorn.engine.slots.query_link import QueryLink
+from ekorn.errors import DeploymentError, SlotLostError
+from ekorn.slot.link import Address, Link, connect
+from ekorn.slot.messages import Deploy, Done, DumpThreads, Exit, Preload, ReadLog, Request, SampleStacks, Subscribe
+from ekorn.slot.recent_log import SlotLogs
+from ekorn.slot.slot_events import FlowEvent, SlotActivity, SlotEvent, UnreadableEvent
+from ekorn.slot.stack_sampling import SamplingPlan, StackSample
+from ekorn.slot.state_look_ups import QueryableState
+from ekorn.slot.thread_stacks import ThreadStack
+from ekorn.types.by_value import dumps
+
+_log = logging.getLogger(__name__)
+_POLL_S = 0.05  # how often a wait for an answer looks whether it was given up
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """How often a slot reports what it is doing, and when the driver gives up waiting.
+
+    Attributes:
+        interval_s: The time between two reports.
+        timeout_s: How long a slot may be silent before it is replaced.
+        stall_timeout_s: How long all slots may report that an epoch makes no progress before the epoch is cancelled.
+    """
+
+    interval_s: float = 10.0
+    timeout_s: float = 50.0
+    stall_timeout_s: float = 60.0
+
+
+class SlotProcess(Protocol):
+    """The operating system's process of a slot, on this machine or on another."""
+
+    pid: int
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs and has not been given up."""
+
+    def wait_for_end(self) -> str | None:
+        """Wait up to half a second for the end of the process; describe the end, or return None if the process runs."""
+
+    def end(self) -> None:
+        """Make the process end."""
+
+    def give_up(self, why: str) -> None:
+        """Count the process as ended from now on, whether or not it can be made to end."""
+
+
+class SlotHandle:
+    """One slot as the driver sees it: its process, and the connections to it."""
+
+    def __init__(self, number: int, address: Address, secret: bytes, process: SlotProcess) -> None:
+        self.number = number
+        self.address = address
+        self.process = process
+        self._secret = secret
+        self.control: Link | None = None  # for requests
+        self.events: Link | None = None  # for events and heartbeats
+        self._unanswered = 0  # requests
+        self.queryable: tuple[QueryableState, ...] = ()  # of the last deployment
+        self.queries = QueryLink(number, address, secret)
+        self.beside: str | None = None  # the host of the executor beside which it runs, in Spark's words, if known
+        self._ending = False  # the driver ends the slot itself: that its connections break is expected
+
+    def connect(
+        self,
+        on_event: Callable[[SlotEvent | FlowEvent | UnreadableEvent], None],
+        on_activity: Callable[[int, SlotActivity], None],
+        on_lost: Callable[[int], None],
+        heartbeat: Heartbeat,
+    ) -> None:
+        """Open the connections for requests and for events.
+
+        Raises:
+            SlotLostError: The slot cannot be reached. Its process is made to end.
+        """
+        try:
+            self.control = connect(self.address, self._secret)
+            self.events = connect(self.address, self._secret)
+            self.events.send(dumps(Subscribe()))
+            self.events.receive()
+        except (OSError, EOFError) as error:
+            self.close()
+            raise SlotLostError(self.number, f"it could not be reached: {error}") from error
+        self.events.settimeout(heartbeat.timeout_s)
+        threading.Thread(
+            target=self._listen,
+            args=(self.events, on_event, on_activity, on_lost),
+            name=f"slot-{self.number}-events",
+            daemon=True,
+        ).start()
+
+    def _listen(
+        self,
+        link: Link,
+        on_event: Callable[[SlotEvent | FlowEvent | UnreadableEvent], None],
+        on_activity: Callable[[int, SlotActivity], None],
+        on_lost: Callable[[int], None],
+    ) -> None:
+        """Pass on the slot's events and activity until the slot is gone or silent for too long."""
+        try:
+            while True:
+                report = self._report_in(link.receive())
+                if isinstance(report, SlotActivity):  # a heartbeat
+                    on_activity(self.number, report)
+                else:
+                    on_event(report)
+        except TimeoutError:
+            self._give_up("it has sent no heartbeat for longer than heartbeat.timeout")
+            on_lost(self.number)
+        except (OSError, EOFError) as error:
+            if self._give_up_if_alive(error):  # if the process has ended, requests to the slot will report it
+                on_lost(self.number)
+        finally:
+            link.close()
+
+    def _report_in(self, message: bytes) -> SlotEvent | FlowEvent | UnreadableEvent | SlotActivity:
+        """Unpickle a report. Whatever the classes of the user do then, the slot is listened to further."""
+        try:
+            report: SlotEvent | FlowEvent | SlotActivity = pickle.loads(message)
+        except Exception as error:
+            return UnreadableEvent(self.number, f"{type(error).__name__}: {error}")
+        return report
+
+    def _give_up_if_alive(self, error: BaseException) -> bool:
+        """Give up a slot that runs but has lost a connection: driver and slot no longer hear each other."""
+        # A dying process loses its connections before it ends, and its end says more than a broken connection. Each
+        # call waits a moment for it.
+        if self._ending or any(self.process.wait_for_end() is not None for _ in range(4)):
+            return False
+        self._give_up(f"a connection to it broke: {error}")
+        return True
+
+    def _give_up(self, why: str) -> None:
+        self.process.give_up(why)
+        _log.warning("slot %d is given up: %s", self.number, self.process.wait_for_end())
+        if self.control is not None:
+            self.control.close()
+        self.queries.close()
+
+    def tell(self, request: Request) -> None:
+        """Send a request without waiting for its answer, which `answer` returns."""
+        self._ending |= isinstance(request, Exit)
+        if isinstance(request, Deploy):
+            self.queryable = ()  # its answer has those of all subtasks of the slot, or there are none any more
+        self._unanswered += 1
+        if self.control is not None:
+            with contextlib.suppress(OSError):  # `answer` reports that the slot is gone
+                self.control.send(dumps(request))
+
+    def answer(self, timeout_s: float | None = None, given_up: threading.Event | None = None) -> BaseException | None:
+        """Wait for the answer to the last request; return the error, or None. A slot that is gone is an error.
+
+        Args:
+            timeout_s: How long to wait; None: without limit.
+            given_up: When it is set, the answer is no longer waited for. The slot may be inside user code that hangs.
+        """
+        try:
+            if self.control is None:
+                raise EOFError("not connected")
+            self.control.settimeout(timeout_s)
+            while True:
+                while given_up is not None and not self.control.wait(_POLL_S):
+                    if given_up.is_set():
+                        return DeploymentError(f"the answer of slot {self.number} was no longer waited for")
+                done: Done = pickle.loads(self.control.receive())
+                self._unanswered -= 1
+                self.queryable = done.queryable or self.queryable
+                if not self._unanswered:  # else it answers a request whose answer was given up
+                    return done.error
+        except TimeoutError as error:
+            return SlotLostError(self.number, self.process.wait_for_end() or str(error))
+        except (OSError, EOFError) as error:
+            self._give_up_if_alive(error)
+            return SlotLostError(self.number, self.process.wait_for_end() or str(error))
+
+    def thread_stacks(self, timeout_s: float) -> list[ThreadStack]:
+        """Ask the slot for the stacks of its threads, over a connection of its own. Thread-safe.
+
+        Raises:
+            SlotLostError: The slot does not answer in time.
+        """
+        found: list[ThreadStack] = self._asked_aside(DumpThreads(), timeout_s)
+        return found
+
+    def sample_stacks(self, plan: SamplingPlan, timeout_s: float) -> list[StackSample]:
+        """Let the slot sample the stacks of its subtasks, over a connection of its own. Thread-safe.
+
+        Raises:
+            SlotLostError: The slot does not answer in time, beyond the time of the plan.
+        """
+        lasts_s = plan.samples * plan.delay_ms / 1000
+        found: list[StackSample] = self._asked_aside(SampleStacks(plan), lasts_s + timeout_s)
+        return found
+
+    def recent_log(self, timeout_s: float) -> SlotLogs:
+        """Ask the slot for the last lines of its log, over a connection of its own. Thread-safe.
+
+        Raises:
+            SlotLostError: The slot does not answer in time.
+        """
+        found: SlotLogs = self._asked_aside(ReadLog(), timeout_s)
+        return found
+
+    def preload(self, request: Preload, timeout_s: float) -> BaseException | None:
+        """Let the slot read state in advance, over a connection of its own; return the error, or None. Thread-safe.
+
+        Raises:
+            SlotLostError: The slot does not answer in time.
+        """
+        done: Done = self._asked_aside(request, timeout_s)
+        return done.error
+
+    def _asked_aside(self, request: Request, timeout_s: float) -> Any:
+        """Return the answer to a request that waits for nothing that runs in the slot."""
+        try:
+            link = connect(self.address, self._secret)
+            try:
+                link.settimeout(timeout_s)
+                link.send(dumps(request))
+                return pickle.loads(link.receive())
+            finally:
+                link.close()
+        except (OSError, EOFError) as error:
+            raise SlotLostError(self.number, f"it did not answer: {error}") from error
+
+    def close(self) -> None:
+        """Close the connection and make the process end."""
+        self._ending = True
+        self.queries.close()
+        if self.control is not None:
+            self.control.close()
+        self.process.end()

@@ -1,0 +1,279 @@
+"""Runs in the driver: the continuous engine on Spark. An attempt of a region is some Spark jobs.
+
+Each of them has the tasks of one shuffle. All tasks run at the same time, for as long as the attempt lasts; a task
+carries blobs between Spark's shuffle and the slot of one subtask. Epochs are marks in the stream, ordered and
+acknowledged over the connections to the slots.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from dataclasses import replace
+from typing import Any
+
+from ekorn.engine.protocol import Failure
+from ekorn.engine.slots.continuous_engine import ContinuousSlotEngine
+from ekorn.engine.slots.slot_handle import Heartbeat
+from ekorn.engine.slots.slot_pool import SlotPool
+from ekorn.engine.spark.driver_side.conduit_layout import ConduitShuffle, conduit_shuffles
+from ekorn.engine.spark.driver_side.on_spark import OnSpark
+from ekorn.engine.spark.driver_side.pipelined_job import (
+    blob_bytes_for,
+    is_refusal,
+    rows_in_flight,
+    run_pipelined,
+    start_workers,
+)
+from ekorn.engine.spark.driver_side.session import active_tasks, first_line_of
+from ekorn.engine.spark.driver_side.task_places import ReservedPlaces, UnfitSession, task_count, tasks_of
+from ekorn.engine.spark.task_side.level_task import HostedSubtask
+from ekorn.errors import DeploymentError, SparkSessionLostError
+from ekorn.graph.addresses import SubtaskId
+from ekorn.graph.job_graph import JobGraph, VertexId
+from ekorn.slot.deployment import Deployment
+from ekorn.state.snapshots import RestorePlan
+
+__all__ = ["ContinuousSparkEngine"]
+
+_log = logging.getLogger(__name__)
+_PLACES_S = 60.0  # for a new executor in place of a lost one; then the attempt fails, and reactive mode may shrink
+_LOOK_S = 0.1  # how often such places are looked for
+_END_S = 10.0  # for the tasks of an attempt that is over
+_WORKERS_S = 20.0  # for the start of Python workers
+_BREAK_S = 0.2  # for the tasks of an attempt that has failed: most end with their connections
+
+
+class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
+    """Runs one job continuously on a Spark session, with slot processes beside it.
+
+    Args:
+        places: What the tasks of the job have been given of the session. Released at the end of the job.
+        places_s: How long an attempt waits for places that a lost executor has taken away.
+    """
+
+    def __init__(
+        self,
+        graph: JobGraph,
+        context: Any,
+        pool: SlotPool,
+        *,
+        job_label: str,
+        heartbeat: Heartbeat,
+        places: ReservedPlaces,
+        places_s: float = _PLACES_S,
+    ) -> None:
+        super().__init__(graph, pool, heartbeat.stall_timeout_s)
+        self._places = places
+        self._places_s = places_s
+        self._rows_in_flight = rows_in_flight(context)
+        self._begin_on_spark(context, job_label)
+        self._flows: dict[int, list[threading.Thread]] = {}  # by region: one for each of its Spark jobs
+
+    @property
+    def description(self) -> str:
+        return f"{super().description}, continuously"
+
+    @property
+    def places(self) -> int | None:
+        """How many tasks the session can run at the same time, beside those of other continuous jobs."""
+        places = super().places
+        return None if places is None else self._places.left_of(places)
+
+    def needed_places(self, graph: JobGraph) -> int:
+        return task_count(graph)
+
+    def prepare(self, graph: JobGraph) -> None:
+        """Reserve places for the tasks of both attempts' graphs, and start slots.
+
+        Raises:
+            DeploymentError: The session has too few places for tasks.
+        """
+        try:
+            self._places.resize(self._context, max(task_count(self._graph), task_count(graph)))
+        except UnfitSession as unfit:
+            raise DeploymentError(str(unfit)) from None
+        super().prepare(graph)
+        self._start_workers(graph)
+
+    def preload(self, graph: JobGraph, plan: RestorePlan) -> None:
+        super().preload(graph, plan)
+        self._start_workers(graph)  # Spark may have ended those that were started before
+
+    def _start_workers(self, graph: JobGraph) -> None:
+        """Start the Python workers that a graph needs beyond those that run, in places that were reserved."""
+        count, group = task_count(graph) - task_count(self._graph), f"{self._group}-workers"
+        if count <= 0:
+            return
+
+        def start() -> None:
+            try:
+                start_workers(self._context, count, group=group, description=f"{graph.name}: workers for a rescale")
+            except Exception as error:  # py4j and Spark raise many types; the workers start at the switch then
+                _log.info("workers for a rescale could not be started: %s", first_line_of(error))
+
+        thread = threading.Thread(target=start, name="spark-workers", daemon=True)
+        thread.start()
+        thread.join(_WORKERS_S)
+        if thread.is_alive():  # jobs of others are in the places
+            self._cancel_jobs(group)
+
+    def deploy(self, deployment: Deployment) -> Failure | None:
+        try:
+            self._places.resize(self._context, task_count(deployment.graph))
+        except UnfitSession as unfit:
+            return Failure(DeploymentError(str(unfit)))
+        graph = deployment.graph
+        readers = sum(vertex.parallelism for vertex in graph.vertices if graph.inputs_of(vertex.id))
+        return super().deploy(replace(deployment, most_blob_bytes=blob_bytes_for(self._rows_in_flight, readers)))
+
+    def _await_places(self, graph: JobGraph) -> Failure | None:
+        """Wait until the session has a place for every task of a graph: Spark refuses a job with fewer at once.
+
+        The places of a lost executor are missing until Spark has replaced the executor.
+        """
+        deadline, waits = time.monotonic() + self._places_s, False
+        while (unfit := self._unfit_for(graph)) is not None:
+            if self._cancelled.is_set():
+                return Failure(DeploymentError("the job was cancelled"))
+            if time.monotonic() >= deadline:
+                why = f"{unfit}; the job got no more within {self._places_s:.0f} s; {unfit.remedy}"
+                return Failure(DeploymentError(why))
+            if not waits:
+                waits = True
+                _log.warning("job %s waits up to %.0f s for places of Spark: %s", graph.name, self._places_s, unfit)
+            self._cancelled.wait(_LOOK_S)
+        return None
+
+    def _unfit_for(self, graph: JobGraph) -> UnfitSession | None:
+        """Return why the session cannot run all tasks of a graph now."""
+        try:
+            self._places.check(self._context, task_count(graph))
+        except UnfitSession as unfit:
+            return unfit
+        except Exception:  # the session is gone: the deployment says so
+            return None
+        return None
+
+    def _start_flow(self, region: int, attempt: int) -> None:
+        shuffles = conduit_shuffles(
+            self._graph, region, self._regions, hosted=self._hosted, secret=self.pool.secret, attempt=attempt
+        )
+        self._flows[region] = [
+            threading.Thread(target=self._run_flow, args=(region, attempt, shuffle), name="spark-flow", daemon=True)
+            for shuffle in shuffles
+        ]
+        for flow in self._flows[region]:
+            flow.start()
+
+    def _run_flow(self, region: int, attempt: int, shuffle: ConduitShuffle) -> None:
+        description = f"{self._graph.name}: attempt {attempt + 1}"
+        if len(self._groups()) > 1:
+            description += f", region {region}"
+        description += f", from {shuffle.name}"
+        error: Exception
+        try:
+            self._run_when_admitted(region, shuffle, description)
+            return
+        except Exception as caught:  # py4j and Spark raise many types; each ends the attempt of the region
+            error = caught
+        if self._is_current(region):  # else `_end_flows` has cancelled the job
+            explained = self._explained(error)
+            assert isinstance(explained, Exception)
+            is_confined = not isinstance(explained, SparkSessionLostError)
+            self._stop(explained, self._in_region(region) if is_confined else frozenset())
+
+    def _run_when_admitted(self, region: int, shuffle: ConduitShuffle, description: str) -> None:
+        """Run a Spark job. If Spark refuses it for lack of places, wait for them: other regions go on meanwhile.
+
+        The places are those of a lost executor, or tasks of other jobs of the session are in them.
+        """
+        deadline, waits = time.monotonic() + self._places_s, False
+        while True:
+            try:
+                return self._run_job(region, shuffle, description)
+            except Exception as error:  # py4j and Spark raise many types
+                ends = self._cancelled.is_set() or not self._is_current(region) or time.monotonic() >= deadline
+                if ends or not is_refusal(error):
+                    raise
+                if not waits:
+                    waits = True
+                    why = first_line_of(error)
+                    _log.warning("%s waits up to %.0f s for places of Spark: %s", description, self._places_s, why)
+            self._cancelled.wait(_LOOK_S)
+
+    def _run_job(self, region: int, shuffle: ConduitShuffle, description: str) -> None:
+        group = self._group_of(region)
+        run_pipelined(self._context, shuffle, self._beside, group=group, description=description)
+
+    def _is_current(self, region: int) -> bool:
+        """Return whether this thread runs a Spark job of a region whose attempt has not been ended."""
+        return threading.current_thread() in self._flows.get(region, ())
+
+    def _beside(self, hosted: HostedSubtask) -> str | None:
+        return self.pool.slots[hosted.slot].beside
+
+    def _in_region(self, region: int) -> frozenset[SubtaskId]:
+        return frozenset(subtask for subtask, number in self._regions.items() if number == region)
+
+    def _group_of(self, region: int) -> str:
+        """Return the job group of a region: the one of the job if it has a single region."""
+        return self._group if len(set(self._regions.values())) == 1 else f"{self._group}-region-{region}"
+
+    def _groups(self) -> list[str]:
+        return [self._group_of(region) for region in sorted(set(self._regions.values()))]
+
+    def _end_flows(self, ended: frozenset[int], *, in_order: bool) -> None:
+        """End the Spark jobs of regions: their tasks end by themselves after the last record, else with the job."""
+        flows = {region: flows for region in ended if (flows := self._flows.pop(region, None)) is not None}
+        if not flows:
+            return
+        _join(flows, _END_S if in_order and not self._cancelled.is_set() else _BREAK_S)
+        late = {region: threads for region, threads in flows.items() if any(flow.is_alive() for flow in threads)}
+        for region in late:
+            self._cancel_jobs(self._group_of(region))
+        _join(late, _END_S)
+        self._wait_for_places([self._group_of(region) for region in flows])
+
+    def _wait_for_places(self, groups: list[str]) -> None:
+        """Wait until the tasks of jobs that have ended occupy no places: the next attempt needs them all."""
+        deadline = time.monotonic() + _END_S
+        while not self._cancelled.is_set() and time.monotonic() < deadline:
+            try:
+                if not any(active_tasks(self._context, group) for group in groups):
+                    return
+            except Exception:  # the session is gone: the next attempt says so
+                return
+            time.sleep(0.02)
+
+    def _cancel_levels(self) -> None:
+        for group in self._groups():
+            self._cancel_for_good(group)
+        self._stop(DeploymentError("the job was cancelled"))
+
+    def _waits_for_resources(self) -> bool:
+        """Return whether some tasks of the attempt have not got a place yet."""
+        try:
+            running = sum(active_tasks(self._context, group) for group in self._groups())
+        except Exception:  # the session is gone: ending the attempt does no harm
+            return False
+        waits = running < sum(tasks_of(self._graph, VertexId(subtask.vertex)) for subtask in self._attempts)
+        if waits:
+            _log.warning("a job waits for Spark to give its tasks places; job group %s", self._group)
+        return waits
+
+    def shutdown(self) -> None:
+        """End the slots and the Spark jobs. The session stays for the next job."""
+        try:
+            super().shutdown()
+            self._end_on_spark()
+        finally:
+            self._places.release()
+
+
+def _join(flows: dict[int, list[threading.Thread]], timeout_s: float) -> None:
+    """Wait until the Spark jobs of regions have ended, but no longer than the timeout for all of them."""
+    deadline = time.monotonic() + timeout_s
+    for flow in (flow for threads in flows.values() for flow in threads):
+        flow.join(timeout=max(0.0, deadline - time.monotonic()))

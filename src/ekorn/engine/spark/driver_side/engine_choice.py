@@ -1,0 +1,91 @@
+"""Runs in the driver: starts Spark and the slots of a job, and chooses the engine that runs it."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any, Literal
+
+from ekorn.config.environment_variables import SPARK_MASTER, variable
+from ekorn.config.link_settings import LinkSettings
+from ekorn.config.python_dependencies import PythonDependencies
+from ekorn.engine.execution import reason_for_epochs
+from ekorn.engine.slots.slot_engine import SlotEngine
+from ekorn.engine.slots.slot_handle import Heartbeat
+from ekorn.engine.spark.driver_side.continuous_spark_engine import ContinuousSparkEngine
+from ekorn.engine.spark.driver_side.on_spark import start_with_slots
+from ekorn.engine.spark.driver_side.pipelined_job import SESSION_SETTINGS, check_session
+from ekorn.engine.spark.driver_side.session import running_context
+from ekorn.engine.spark.driver_side.spark_engine import SparkEngine
+from ekorn.engine.spark.driver_side.task_places import ReservedPlaces, UnfitSession, reserve_places, task_count
+from ekorn.errors import DeploymentError
+from ekorn.graph.job_graph import JobGraph
+
+__all__ = ["engine_on_spark"]
+
+_log = logging.getLogger(__name__)
+_PLACES = 32  # for tasks, of a session that ekorn starts: later jobs use it too
+
+
+def engine_on_spark(
+    graph: JobGraph,
+    execution: Literal["epochs", "continuous", "auto"],
+    configuration: dict[str, str],
+    *,
+    job_name: str,
+    job_label: str,
+    python: PythonDependencies,
+    heartbeat: Heartbeat,
+    links: LinkSettings,
+    session: Any,
+) -> SlotEngine:
+    """Start Spark unless it runs, and the slots; return the engine that `ekorn.execution` asks for.
+
+    Raises:
+        DeploymentError: Spark does not start, or the session cannot run the job continuously as the option demands.
+    """
+    reason = None if execution != "epochs" else "ekorn.execution is epochs"
+    reason = reason or reason_for_epochs(graph)
+    tasks = task_count(graph)
+    if execution != "epochs" and session is None and running_context() is None:
+        # Also for a job in BATCH: the next one may be able to run continuously in its session.
+        configuration = _for_pipelined_jobs(configuration, tasks)
+    context, pool = start_with_slots(
+        graph.slot_count,
+        configuration=configuration,
+        python=python,
+        heartbeat=heartbeat,
+        links=links,
+        session=session,
+    )
+    places: ReservedPlaces | None = None
+    try:
+        if reason is None:
+            try:
+                check_session(context)
+                places = reserve_places(context, job_name, tasks)
+                return ContinuousSparkEngine(
+                    graph, context, pool, job_label=job_label, heartbeat=heartbeat, places=places
+                )
+            except UnfitSession as unfit:
+                if execution == "continuous":
+                    advice = f"{unfit.remedy}, or set ekorn.execution to epochs"
+                    raise DeploymentError(f"the job cannot run continuously: {unfit}; {advice}") from None
+                reason = f"{unfit}; to run it continuously, {unfit.remedy}"
+        if execution != "epochs":
+            _log.info("job %s runs in epochs: %s", job_name, reason)
+        return SparkEngine(graph, context, pool, job_label=job_label, heartbeat=heartbeat)
+    except BaseException:
+        pool.shutdown()
+        if places is not None:
+            places.release()
+        raise
+
+
+def _for_pipelined_jobs(configuration: dict[str, str], tasks: int) -> dict[str, str]:
+    """Return the settings of a job with what a new session needs in order to run all of its tasks at the same time."""
+    settings = SESSION_SETTINGS | configuration
+    if not configuration.get("spark.master") and not variable(SPARK_MASTER):
+        places = max(_PLACES, 2 * tasks, os.cpu_count() or 1)  # more than cores: a task mostly waits
+        settings["spark.master"] = f"local[{places}]"
+    return settings

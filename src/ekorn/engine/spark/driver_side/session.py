@@ -1,0 +1,240 @@
+"""Runs in the driver: finds the user's Spark session, or starts an embedded one for the jobs."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ekorn.config.environment_variables import SPARK_MASTER, variable
+from ekorn.engine.spark.driver_side.java_process import start_java
+from ekorn.engine.spark.driver_side.own_session import look_at_own_session, warn_of_settings_without_effect
+from ekorn.engine.spark.driver_side.worker_daemon import set_daemon
+from ekorn.errors import DeploymentError
+from ekorn.storage.private_folder import create_private_file
+from ekorn.storage.scratch_folders import LocalFolder
+
+_lock = threading.Lock()
+_RETRIED = re.compile(r".*most recent failure: (Lost task .*? executor [^)]*\): )?")  # how often, and where
+_started: set[str] = set()  # the applications of the sessions that ekorn started
+
+DEFAULTS = {
+    "spark.app.name": "ekorn",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.python.unix.domain.socket.enabled": "true",  # 30 to 50 ms less per epoch than TCP
+    "spark.python.worker.reuse": "true",
+    "spark.ui.retainedJobs": "200",
+    "spark.ui.retainedStages": "400",
+    "spark.ui.retainedTasks": "2000",
+    "spark.cleaner.periodicGC.interval": "5min",
+}
+
+
+class SparkLog:
+    """The file of Spark's log in a session that ekorn started. It is removed with the driver unless it is kept.
+
+    The log of a driver that was killed is removed when the next driver of the user starts Spark.
+    """
+
+    path: str | None = None
+    _folder: LocalFolder | None = None
+
+    @classmethod
+    def create(cls) -> None:
+        """Create the file, readable for this user alone, in a new folder whose name nobody can predict."""
+        cls._folder = LocalFolder(tempfile.gettempdir(), "ekorn-spark-")
+        cls.path = os.path.join(cls._folder.path, "spark.log")
+        create_private_file(cls.path)  # Spark would create a file that every user can read
+
+    @classmethod
+    def keep(cls) -> str | None:
+        """Return the path for a message to the user, and keep the file. None if the session is the user's own."""
+        if cls._folder is not None:
+            cls._folder.keep()
+            cls._folder = None
+        return cls.path
+
+    @classmethod
+    def remove_unless_kept(cls) -> None:
+        """Remove the file when the driver ends, if no message named it."""
+        if cls._folder is not None:
+            cls._folder.close()
+            cls._folder = None
+
+
+def spark_context(configuration: dict[str, str], session: Any = None) -> Any:
+    """Return the running Spark context, or the context of a new session, on `local[*]` unless `spark.master` is set.
+
+    A session of the user is used as it is, and ekorn never stops it.
+
+    Args:
+        configuration: The settings of the job; those of Spark are for a new session.
+        session: The `SparkSession` that the program names, or None.
+
+    Raises:
+        DeploymentError: PySpark is not installed, Spark does not start, or a running session cannot be used.
+    """
+    with _lock:
+        try:
+            from pyspark import SparkConf, SparkContext
+        except ImportError as error:
+            raise DeploymentError(
+                "PySpark is not installed; a job runs on Spark: pip install 'ekorn[spark]' (or use your cluster's)"
+            ) from error
+        running = running_context() if session is None else _context_of(session)
+        if running is None:
+            return _create(SparkContext, SparkConf, configuration)
+        if not is_started_by_us(running):
+            look_at_own_session(running)
+        warn_of_settings_without_effect(running, configuration)
+        return running
+
+
+def running_context() -> Any:
+    """Return the Spark context of this process, or None if there is none."""
+    # PySpark is not imported for this: a context of the user's has it imported already. And not
+    # SparkSession.getActiveSession: the active session belongs to the calling thread.
+    pyspark = sys.modules.get("pyspark")
+    running = None if pyspark is None else pyspark.SparkContext._active_spark_context
+    return running if running is not None and running._jsc is not None else None
+
+
+def _context_of(session: Any) -> Any:
+    context = session.sparkContext
+    if context._jsc is None:
+        raise DeploymentError("the Spark session that the environment was given has been stopped; give it a new one")
+    return context
+
+
+def is_started_by_us(context: Any) -> bool:
+    """Return whether ekorn started the session of a context."""
+    return context.applicationId in _started
+
+
+def expects_cluster(configuration: dict[str, str]) -> bool:
+    """Return whether a job with this configuration would run on a cluster: the running session decides, if any."""
+    running = running_context()
+    return not (_master(configuration) if running is None else running.master).startswith("local")
+
+
+def loss_of(context: Any) -> str | None:
+    """Return why a session can run no further job, or None if it can."""
+    try:
+        stopped = context._jsc is None or context._jsc.sc().isStopped()
+    except Exception:  # py4j raises many types when nothing answers
+        return "its Java process has ended"
+    return "it was stopped" if stopped else None
+
+
+def active_tasks(context: Any, group: str) -> int:
+    """Return how many tasks of a job group run now."""
+    tracker = context.statusTracker()
+    jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(group)]
+    running = [job for job in jobs if job is not None and job.status == "RUNNING"]
+    stages = [tracker.getStageInfo(stage) for job in running for stage in job.stageIds]
+    return sum(stage.numActiveTasks for stage in stages if stage is not None)
+
+
+def first_line_of(error: Exception) -> str:
+    """Return the line of Spark's error that says what happened, without the JVM's frames.
+
+    >>> first_line_of(Exception("Job aborted: Task 0 failed 4 times, most recent failure: Lost task 0.3 in "
+    ...                         "stage 3.0 (TID 6) (10.0.0.7 executor 2): java.io.IOException: Cannot run program: "))
+    'java.io.IOException: Cannot run program'
+    """
+    lines = [line.strip() for line in str(error).splitlines()]
+    telling = next((line for line in lines if "Exception" in line or "Error" in line), lines[0] if lines else "")
+    return _RETRIED.sub("", telling).partition(" at org.apache.")[0][:300].strip(": ")
+
+
+def tries_tasks_once(master: str) -> bool:
+    """Return whether Spark runs no task a second time: `local[2,4]` tries a task four times, as a cluster does.
+
+    >>> [tries_tasks_once(master) for master in ("local", "local[*]", "local[2,4]", "local-cluster[2,1,512]")]
+    [True, True, False, False]
+    """
+    return re.fullmatch(r"local(\[[^,\]]+\])?", master) is not None
+
+
+def kill_python_processes(context: Any) -> None:
+    """Kill the Python daemon and workers of an embedded Spark. Their tasks fail; Spark starts a new daemon."""
+    descendants = context._jvm.java.lang.ProcessHandle.current().descendants().toList()
+    for process in descendants:
+        if "pyspark.daemon" in process.info().commandLine().orElse(""):
+            process.destroyForcibly()
+
+
+def _master(configuration: dict[str, str]) -> str:
+    return configuration.get("spark.master") or variable(SPARK_MASTER) or "local[*]"
+
+
+def _create(context_class: Any, conf_class: Any, configuration: dict[str, str]) -> Any:
+    settings = DEFAULTS | {k: v for k, v in configuration.items() if k.startswith("spark.")}
+    settings["spark.master"] = _master(configuration)
+    if "spark.pyspark.python" in settings:  # Spark itself reads the setting in spark-submit alone
+        os.environ["PYSPARK_PYTHON"] = settings["spark.pyspark.python"]
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if settings["spark.master"].startswith("local"):
+        _lighten(settings)
+        settings.setdefault("spark.driver.bindAddress", "127.0.0.1")
+        settings.setdefault("spark.driver.host", "127.0.0.1")
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # Spark's web page listens on every address without it
+        settings.setdefault("spark.shuffle.compress", "false")  # costs more than it saves within one machine
+        settings.setdefault("spark.ui.enabled", "false")  # anybody on the machine could end stages there
+        settings.setdefault("spark.authenticate", "true")  # Spark makes up the secret itself and keeps it in memory
+    else:
+        # A task that was cancelled and does not end, because Python hangs on its executor, ends with its executor.
+        settings.setdefault("spark.task.reaper.enabled", "true")
+        settings.setdefault("spark.task.reaper.killTimeout", "60s")
+    _quiet(settings)
+    with _java_errors_explained():
+        start_java(context_class, settings)
+        set_daemon(settings, context_class._jvm.java.lang.System.getenv("PYTHONPATH"))
+        # No SparkSession, which takes the JVM two seconds: whoever asks for one later, gets it with this context.
+        context = context_class(conf=conf_class().setAll(settings.items()))
+    _started.add(context.applicationId)
+    return context
+
+
+def _lighten(settings: dict[str, str]) -> None:
+    """Turn off the JVM's optimising compiler and its parallel collector, which cost more than they save here.
+
+    The JVM only carries blobs, and half of its time went into compiling code that runs rarely (decision 9). The classes
+    of a start have 100 MB, so the JVM does not collect garbage when it has loaded the first 20 of them. The user's
+    `spark.driver.extraJavaOptions` come later on the command line, and win.
+    """
+    given = settings.get("spark.driver.extraJavaOptions", "")
+    ours = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m"
+    settings["spark.driver.extraJavaOptions"] = f"{ours} {given}".strip()
+
+
+def _quiet(settings: dict[str, str]) -> None:
+    """Send Spark's log to a file, so that the terminal shows the output of the job alone."""
+    SparkLog.create()
+    atexit.register(SparkLog.remove_unless_kept)
+    log4j = Path(__file__).with_name("log4j2.properties")
+    options = f"-Dlog4j2.configurationFile={log4j.as_uri()} -Dekorn.log={SparkLog.path}"
+    given = settings.get("spark.driver.extraJavaOptions", "")
+    settings["spark.driver.extraJavaOptions"] = f"{options} {given}".strip()
+
+
+@contextmanager
+def _java_errors_explained() -> Iterator[None]:
+    """Turn PySpark's message that its gateway has ended into one that says what to do."""
+    try:
+        yield
+    except Exception as error:  # the class of the error is PySpark's own and differs between versions
+        if "Java gateway" not in str(error):
+            raise
+        raise DeploymentError(
+            "Spark did not start: its Java process ended at once. Spark needs Java 17 or newer: check "
+            f"`java -version` and JAVA_HOME; Java's own message is above, Spark's log is {SparkLog.keep()}"
+        ) from error

@@ -1,0 +1,1 @@
+"""Runs in Spark's Python daemon, with any interpreter: nothing here imports ekorn by itself."""

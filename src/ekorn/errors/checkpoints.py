@@ -1,0 +1,140 @@
+"""Errors of checkpoints and savepoints, of the directories that hold them, and of restoring from them."""
+
+from __future__ import annotations
+
+from ekorn.errors.base import EkornError, ErrorArgument
+
+
+class CheckpointError(EkornError):
+    """A checkpoint or savepoint could not be written, found or read."""
+
+
+class CheckpointFailed(CheckpointError):
+    """A checkpoint failed. The job continues unless too many checkpoints fail in a row."""
+
+    def __init__(self, checkpoint_id: int, reason: str) -> None:
+        super().__init__(checkpoint_id, reason)
+
+    checkpoint_id = ErrorArgument[int](0)
+    reason = ErrorArgument[str](1)
+
+    def __str__(self) -> str:
+        checkpoint_id, reason = self.args
+        return f"checkpoint {checkpoint_id} failed: {reason}"
+
+
+class CorruptFileError(CheckpointError):
+    """A file is torn, was not written by ekorn, or has an unknown version."""
+
+    def __init__(self, path: str, found: str, expected: str) -> None:
+        super().__init__(path, found, expected)
+
+    path = ErrorArgument[str](0)
+    found = ErrorArgument[str](1)
+    expected = ErrorArgument[str](2)
+
+    def __str__(self) -> str:
+        path, found, expected = self.args
+        return (
+            f"cannot read {path!r}: found {found}, expected {expected}; "
+            "restore from an older checkpoint, or from a copy of this file"
+        )
+
+
+class UntrustedFileError(CorruptFileError):
+    """A signing key is configured, and the metadata of a checkpoint is not signed with it."""
+
+    def __str__(self) -> str:
+        path, found, option = self.args
+        return (
+            f"cannot trust {path!r}: found {found}, expected a signature of the key that is given by {option}; "
+            "restore a checkpoint that was taken with this key, give the key that signed this one, or sign it, if you "
+            "trust it, with `ekorn savepoint sign`"
+        )
+
+
+class JobHasFinished(CheckpointError):
+    """A driver was started for a job that has finished; its first driver ended while it removed the checkpoints."""
+
+    def __init__(self, directory: str) -> None:
+        super().__init__(directory)
+
+    directory = ErrorArgument[str](0)
+
+    def __str__(self) -> str:
+        (directory,) = self.args
+        return (
+            f"the job of checkpoint directory {directory!r} has finished, and all its output is committed; to run it "
+            "again from the beginning, delete that directory or use another job id"
+        )
+
+
+class JobWasCancelled(CheckpointError):
+    """A driver was started for a job that was cancelled, without naming the checkpoint to start from."""
+
+    retryable = False
+
+    def __init__(self, job_id: str, directory: str) -> None:
+        super().__init__(job_id, directory)
+
+    job_id = ErrorArgument[str](0)
+    directory = ErrorArgument[str](1)
+
+    def __str__(self) -> str:
+        job_id, directory = self.args
+        return (
+            f"job {job_id} was cancelled, and no driver continues from its checkpoints in {directory!r} unasked; to "
+            "start from one of them, name it (execution.state-recovery.path, `ekorn run -s PATH`); to start empty, "
+            "use another job id or delete that directory"
+        )
+
+
+class DirectoryInUse(CheckpointError):
+    """A second driver was started on a checkpoint directory that a running driver owns."""
+
+    def __init__(self, directory: str, host: str, pid: int) -> None:
+        super().__init__(directory, host, pid)
+
+    directory = ErrorArgument[str](0)
+    host = ErrorArgument[str](1)
+    pid = ErrorArgument[int](2)
+
+    def __str__(self) -> str:
+        directory, host, pid = self.args
+        return (
+            f"checkpoint directory {directory!r} is in use by the driver with process id {pid} on host {host!r}; "
+            "stop that one first, or run this job under another job id"
+        )
+
+
+class Fenced(CheckpointError):
+    """Another driver took over the job of this driver, which must stop, commit nothing and delete nothing."""
+
+    retryable = False
+
+    def __init__(self, directory: str, term: int) -> None:
+        super().__init__(directory, term)
+
+    directory = ErrorArgument[str](0)
+    term = ErrorArgument[int](1)
+
+    def __str__(self) -> str:
+        directory, term = self.args
+        return (
+            f"this driver (term {term}) no longer owns checkpoint directory {directory!r}: another driver took the job "
+            "over, or the directory was removed; this driver stops without committing anything"
+        )
+
+
+class RestoreError(EkornError, RuntimeError):
+    """The job could not start from the checkpoint or savepoint it was given."""
+
+    retryable = False
+
+
+class NoReadableCheckpoint(RestoreError):
+    """A job has checkpoints, and none of them can be read. Starting empty would lose state."""
+
+
+class SinkFilesMissing(RestoreError):
+    """Files that a checkpoint of a file sink refers to are gone, cut off, or have been made visible since."""

@@ -1,0 +1,35 @@
+"""Errors of databases."""
+
+from __future__ import annotations
+
+from ekorn.errors.base import EkornError, ErrorArgument, preview
+
+
+class DatabaseError(EkornError):
+    """A database refused a statement, or could not be reached.
+
+    Args:
+        database: The URL of the database, without user and password.
+        activity: The work that failed, such as ``write a batch of 12 rows``.
+        statement: The statement.
+        reason: The words of the database's driver.
+    """
+
+    def __init__(self, database: str, activity: str, statement: str | None, reason: str) -> None:
+        super().__init__(database, activity, statement, reason)
+
+    database = ErrorArgument[str](0)
+    activity = ErrorArgument[str](1)
+    statement = ErrorArgument[str | None](2)
+    reason = ErrorArgument[str](3)
+
+    def __str__(self) -> str:
+        database, activity, statement, reason = self.args
+        said = "" if statement is None else f" with {preview(statement)}"
+        return f"cannot {activity} at {database}{said}: {reason}"
+
+
+class LedgerRowExpired(DatabaseError):
+    """A restored transaction is so old that the ledger no longer shows whether it was committed."""
+
+    retryable = False

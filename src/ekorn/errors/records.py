@@ -1,0 +1,184 @@
+"""Errors that a single record causes, and the exceptions of user code."""
+
+from __future__ import annotations
+
+from ekorn.errors.base import EkornError, ErrorArgument, where
+
+
+class InvalidKeyError(EkornError, TypeError):
+    """A key selector returned a value that cannot be a key."""
+
+    def __init__(self, record_preview: str, key_preview: str, reason: str) -> None:
+        super().__init__(record_preview, key_preview, reason)
+
+    record_preview = ErrorArgument[str](0)
+    key_preview = ErrorArgument[str](1)
+    reason = ErrorArgument[str](2)
+
+    def __str__(self) -> str:
+        record, key, reason = self.args
+        if not record:  # a key that no record has, such as one on the command line
+            return f"cannot use {key} as a key: {reason}"
+        return f"cannot use {key} as the key of record {record}: {reason}"
+
+
+class RecordTypeError(EkornError, TypeError):
+    """A function returned a value that does not fit the type declared for its output."""
+
+    def __init__(self, declared: str, value_preview: str, reason: str) -> None:
+        super().__init__(declared, value_preview, reason)
+
+    declared = ErrorArgument[str](0)
+    value_preview = ErrorArgument[str](1)
+    reason = ErrorArgument[str](2)
+    emitted_by: int | None = None  # the operator of the chain that emitted the value, if known
+
+    def __str__(self) -> str:
+        declared, value, reason = self.args
+        return (
+            f"the value {value} does not fit the declared type {declared}: {reason}; "
+            "return a fitting value, or declare another output_type"
+        )
+
+
+class RecordTooLargeError(EkornError):
+    """A record is larger than any record that can be sent to another subtask."""
+
+    def __init__(self, size_bytes: int, most_bytes: int, key_preview: str | None) -> None:
+        super().__init__(size_bytes, most_bytes, key_preview)
+
+    emitted_by: int | None = None  # the operator of the chain that emitted the record, if known
+
+    def __str__(self) -> str:
+        size_bytes, most_bytes, key = self.args
+        whose = "" if key is None else f" of key {key}"
+        return (
+            f"a record{whose} has {size_bytes} bytes when pickled, and a record may have {most_bytes}; "
+            "split the record, send the address of a file instead, or raise ekorn.exchange.max-record-size up to 1 gb"
+        )
+
+
+class RecordFormatError(EkornError, ValueError):
+    """Bytes or a text cannot be read as a record of a format, or a record cannot be written in it.
+
+    Args:
+        format_name: The format, such as CSV.
+        reason: What is wrong with the content.
+        content_preview: The content, as :func:`preview` returns it.
+    """
+
+    def __init__(self, format_name: str, reason: str, content_preview: str) -> None:
+        super().__init__(format_name, reason, content_preview)
+
+    reason = ErrorArgument[str](1)
+
+    def __str__(self) -> str:
+        format_name, reason, content = self.args
+        return f"{content} is not a record in {format_name}: {reason}"
+
+
+class MalformedRecordError(EkornError, ValueError):
+    """A place of a file or a message of a source cannot be read as a record.
+
+    Args:
+        place: Where it is, such as ``line 7 of '/data/in.csv'``.
+        reason: What is wrong with the content.
+        content_preview: The content, as :func:`preview` returns it.
+    """
+
+    def __init__(self, place: str, reason: str, content_preview: str) -> None:
+        super().__init__(place, reason, content_preview)
+
+    place = ErrorArgument[str](0)
+    reason = ErrorArgument[str](1)
+
+    def __str__(self) -> str:
+        place, reason, content = self.args
+        return (
+            f"cannot read {place}: {reason}; the content is {content}; correct it, or set ekorn.on-record-error to "
+            "skip or dead-letter"
+        )
+
+
+class SchemaRegistryError(EkornError):
+    """A schema registry refuses a schema, or cannot be reached; no record is at fault.
+
+    Args:
+        url: The address of the registry, without credentials.
+        reason: What it answered, or what went wrong on the way.
+    """
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(url, reason)
+
+    def __str__(self) -> str:
+        url, reason = self.args
+        return f"the schema registry at {url} gives no schema: {reason}"
+
+
+class RecordErrorLimitExceeded(EkornError):
+    """More records failed than ``ekorn.on-record-error.limit`` allows.
+
+    Args:
+        operator_name: The operator.
+        limit: The limit.
+        record_preview: The last record, as :func:`preview` returns it.
+        reason: Why the last record failed.
+    """
+
+    def __init__(self, operator_name: str, limit: int, record_preview: str | None, reason: str) -> None:
+        super().__init__(operator_name, limit, record_preview, reason)
+
+    def __str__(self) -> str:
+        operator_name, limit, record, reason = self.args
+        return (
+            f"operator {operator_name!r} has skipped {limit} record(s), which is the limit of this subtask, and cannot "
+            f"process record {record}: {reason}; raise ekorn.on-record-error.limit, or correct the function"
+        )
+
+
+class UserFunctionError(EkornError):
+    """An exception of user code, as a slot sends it to the driver.
+
+    The error holds text only: the class of the user's exception may not pickle, or not be importable in the driver.
+    """
+
+    def __init__(  # noqa: PLR0917 - rebuilt by pickle from its positional arguments
+        self,
+        operator_name: str,
+        uid: str | None,
+        subtask_index: int,
+        record_preview: str | None,
+        traceback_text: str,
+        original_type: str,
+        original_message: str = "",
+        original_retryable: bool = True,
+        activity: str | None = None,
+    ) -> None:
+        super().__init__(
+            operator_name,
+            uid,
+            subtask_index,
+            record_preview,
+            traceback_text,
+            original_type,
+            original_message,
+            original_retryable,
+            activity,
+        )
+
+    operator_name = ErrorArgument[str](0)
+    uid = ErrorArgument[str | None](1)
+    subtask_index = ErrorArgument[int](2)
+    record_preview = ErrorArgument[str | None](3)
+    traceback_text = ErrorArgument[str](4)
+    original_type = ErrorArgument[str](5)
+    original_message = ErrorArgument[str](6)
+    original_retryable = ErrorArgument[bool](7)
+    activity = ErrorArgument[str | None](8)
+
+    def __str__(self) -> str:
+        name, uid, subtask, record, trace, original_type, message, _, activity = self.args
+        head = f"{original_type}: {message}" if message else original_type
+        at = "" if record is None else f" while processing record {record}"
+        return f"{head} in {where(name, uid, subtask, activity)}{at}\n{trace}".rstrip()

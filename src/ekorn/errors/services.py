@@ -1,0 +1,19 @@
+"""Errors of services that functions ask."""
+
+from __future__ import annotations
+
+from ekorn.errors.base import EkornError, ErrorArgument
+
+
+class HttpLookupError(EkornError):
+    """An HTTP service did not answer a lookup, or answered with an error."""
+
+    def __init__(self, method: str, url: str, status: int | None, reason: str) -> None:
+        super().__init__(method, url, status, reason)
+
+    status = ErrorArgument[int | None](2)
+
+    def __str__(self) -> str:
+        method, url, status, reason = self.args
+        found = "no answer" if status is None else f"status {status}"
+        return f"{method} {url}: {found}: {reason}"

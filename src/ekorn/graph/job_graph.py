@@ -1,0 +1,179 @@
+"""The job as it runs: vertices (chains of operators), the exchanges between them, and their levels.
+
+These are values only. `graph/translation.py` makes them from the stream graph, `subtask` runs a vertex, and `engine`
+moves blobs over exchanges.
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, field, fields
+from typing import Any, NewType
+
+import cloudpickle
+
+from ekorn.config.metric_settings import StateLatencySettings
+from ekorn.config.time_characteristic import TimeCharacteristic
+from ekorn.functions.dead_letters import OnRecordError
+from ekorn.graph.specs import KeySpec, OperatorSpec, Partitioning, SourceFunctionSpec, SourceSpec
+from ekorn.types.type_information import TypeInformation
+
+VertexId = NewType("VertexId", int)
+OperatorId = NewType("OperatorId", str)  # 32 hex digits: the hash of the uid, or of the position in the graph
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator inside a chain."""
+
+    id: OperatorId
+    uid: str | None
+    name: str
+    spec: OperatorSpec
+    key: KeySpec | None = None  # of the first input; None on a stream without keys
+    input_type: TypeInformation | None = None
+    output_type: TypeInformation | None = None
+    description: str | None = None
+    input_types: tuple[TypeInformation | None, ...] = ()  # by input, of an operator with several inputs
+    keys: tuple[KeySpec | None, ...] = ()  # by input, of an operator with several inputs
+    buffer_timeout_ms: int | None = None  # None: the job's default
+    parameters: dict[str, str] = field(default_factory=dict)  # that the function can read
+    on_record_error: OnRecordError = OnRecordError.FAIL
+
+    def key_of(self, input_index: int) -> KeySpec | None:
+        """Return how the key of an input's records is found; None for an input without keys."""
+        return self.keys[input_index] if self.keys else self.key
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Flink: every operator's function is serialized separately. Two operators that were given one function object,
+        # or two functions that close over one list, do not share it once they run.
+        return _unpickle, (cloudpickle.dumps([getattr(self, f.name) for f in fields(self)]), Operator)
+
+
+@dataclass(frozen=True)
+class ChainLink:
+    """Connects two operators inside a chain: operator `source` emits to `target`, on the output with `tag`."""
+
+    source: int
+    target: int
+    tag: str | None = None  # of a side output; None: the main output
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Connects two vertices: `source_operator` of the source's chain emits to the head of the target's chain."""
+
+    id: int
+    source: VertexId
+    source_operator: int
+    target: VertexId
+    partitioning: Partitioning
+    tag: str | None = None
+    input_index: int = 0
+    type_info: TypeInformation | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle, (cloudpickle.dumps([getattr(self, f.name) for f in fields(self)]), Exchange)
+
+
+def _unpickle(pickled: bytes, cls: type) -> Any:
+    """Return an object whose fields were pickled separately from all other objects."""
+    return cls(*pickle.loads(pickled))
+
+
+@dataclass(frozen=True)
+class Vertex:
+    """A chain of operators that run together in each subtask. Operator 0 is the head."""
+
+    id: VertexId
+    name: str
+    operators: tuple[Operator, ...]
+    links: tuple[ChainLink, ...]
+    parallelism: int
+    max_parallelism: int
+    slot_group: str = "default"
+    level: int = 0
+    max_parallelism_set: bool = False  # by the user: checkpoints with another one are refused
+
+    @property
+    def is_source(self) -> bool:
+        """Whether the head is a source."""
+        return isinstance(self.operators[0].spec, (SourceSpec, SourceFunctionSpec))
+
+
+@dataclass(frozen=True)
+class CachedFile:
+    """A file or folder that is available in every slot under a name."""
+
+    name: str
+    path: str
+    executable: bool = False
+
+
+@dataclass(frozen=True)
+class ExecutionSettings:
+    """Settings of the whole job, parsed from the configuration."""
+
+    batch: bool = False
+    object_reuse: bool = False
+    blob_bytes: int = 8 << 20  # the size at which output to another subtask is sent
+    batch_records_in_memory: int = 500_000  # of one input; more are written to disk
+    async_linger_ms: int = 50  # the wait for asynchronous requests at the end of an epoch
+    max_record_bytes: int = 1 << 30  # of a record that is sent to another subtask or to the driver
+    slot_memory_bytes: int = 64 << 20  # the messages that a slot keeps in memory; others wait on its disk
+    auto_watermark_interval_ms: int = 200
+    held_watermark_warning_ms: int = 60_000  # 0 is off
+    time_characteristic: TimeCharacteristic = TimeCharacteristic.EventTime
+    job_parameters: dict[str, str] = field(default_factory=dict)
+    cached_files: tuple[CachedFile, ...] = ()
+    checkpointing: bool = False
+    unaligned: bool = False  # marks may overtake the records on their way, where jobs run continuously
+    record_error_limit: int | None = None  # how many records a subtask of an operator may skip; None: any number
+    releases_at_once: bool = False  # AT_LEAST_ONCE: sinks do not wait for their checkpoint to complete
+    state_latency: StateLatencySettings | None = None  # how accesses to keyed state are timed
+    restarts_regions: bool = True  # a failure restarts its region; else the whole job
+
+
+@dataclass(frozen=True)
+class JobGraph:
+    """A job as it runs."""
+
+    name: str
+    vertices: tuple[Vertex, ...]  # in topological order; a vertex's id is its index
+    exchanges: tuple[Exchange, ...]
+    settings: ExecutionSettings
+
+    def inputs_of(self, vertex: VertexId) -> tuple[Exchange, ...]:
+        """Return the exchanges that end in a vertex."""
+        return tuple(e for e in self.exchanges if e.target == vertex)
+
+    def outputs_of(self, vertex: VertexId) -> tuple[Exchange, ...]:
+        """Return the exchanges that start in a vertex."""
+        return tuple(e for e in self.exchanges if e.source == vertex)
+
+    @property
+    def levels(self) -> tuple[tuple[Vertex, ...], ...]:
+        """The vertices by topological depth."""
+        depth = max(v.level for v in self.vertices) + 1
+        return tuple(tuple(v for v in self.vertices if v.level == d) for d in range(depth))
+
+    def slot_of(self, vertex: Vertex, subtask: int) -> int:
+        """Return the slot of a subtask: slot-sharing groups side by side, subtask i in slot i of its group."""
+        first = 0
+        for group, size in self.slot_groups():
+            if group == vertex.slot_group:
+                return first + subtask
+            first += size
+        raise AssertionError(f"vertex {vertex.name!r} is in no slot-sharing group")
+
+    def slot_groups(self) -> tuple[tuple[str, int], ...]:
+        """Return each slot-sharing group with its number of slots: the highest parallelism in the group."""
+        sizes: dict[str, int] = {}
+        for vertex in self.vertices:
+            sizes[vertex.slot_group] = max(sizes.get(vertex.slot_group, 0), vertex.parallelism)
+        return tuple(sizes.items())
+
+    @property
+    def slot_count(self) -> int:
+        """The number of slots the job needs."""
+        return sum(size for _, size in self.slot_groups())

@@ -1,0 +1,295 @@
+"""Key -> key group -> subtask. The only module that hashes a key.
+
+The hash decides where restored state goes. It is the same in every process, on every machine and in every Python
+version, so the built-in `hash` of a string, which is salted, is never used. Numbers are the exception: Python defines
+one unsalted hash for all numeric types, and equal numbers of different types must be in one group.
+
+The key group of a key is not its identity. Keys that compare equal share a group, but `1`, `1.0` and `True` are three
+keys, as in Flink. `state_key` tells them apart.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import decimal
+import enum
+import fractions
+import struct
+import uuid
+import zlib
+from collections.abc import Callable
+from typing import Any, NamedTuple, NewType
+
+from ekorn.errors import InvalidKeyError, preview
+from ekorn.types.row import Row, make_row
+
+KeyGroup = NewType("KeyGroup", int)
+
+MAX_PARALLELISM = 1 << 15
+_MASK = 0xFFFFFFFF
+_NUMERIC_HASH_WIDTH = (1 << 61) - 1  # the modulus of Python's numeric hash on 64-bit platforms
+
+
+def default_max_parallelism(parallelism: int) -> int:
+    """Return the maximum parallelism of an operator that sets none.
+
+    Flink: the next power of two from 1.5 times the parallelism on, between 128 and 32768.
+
+    >>> [default_max_parallelism(p) for p in (1, 85, 86, 171, 1000, 32768)]
+    [128, 128, 256, 256, 2048, 32768]
+    """
+    wanted = parallelism + parallelism // 2
+    return min(max(1 << max(wanted - 1, 0).bit_length(), 128), MAX_PARALLELISM)
+
+
+def key_group(key: Any, max_parallelism: int) -> KeyGroup:
+    """Return the key group of a key.
+
+    Raises:
+        InvalidKeyError: the key is None, or has no hash that is stable between processes.
+    """
+    mixed = (stable_hash(key) * 0x9E3779B1) & _MASK
+    return KeyGroup((mixed ^ (mixed >> 15)) % max_parallelism)
+
+
+def key_group_of_text(utf8: bytes, max_parallelism: int) -> int:
+    """Return the key group of a str, given as UTF-8: a fast path for callers that have the bytes."""
+    mixed = (zlib.crc32(utf8) * 0x9E3779B1) & _MASK
+    return (mixed ^ (mixed >> 15)) % max_parallelism
+
+
+def key_groups_of_texts(keys: list[str], max_parallelism: int) -> list[int]:
+    """Return the key groups of many keys of type str: a fast path."""
+    try:
+        hashes = list(map(zlib.crc32, map(str.encode, keys)))
+    except UnicodeEncodeError:  # half of a pair of surrogates
+        hashes = list(map(_hash_text, keys))
+    mixed = [number * 0x9E3779B1 & _MASK for number in hashes]
+    return [(number ^ (number >> 15)) % max_parallelism for number in mixed]
+
+
+def key_group_of_int(key: int, max_parallelism: int) -> int:
+    """Return the key group of an int: a fast path."""
+    number = hash(key) % _NUMERIC_HASH_WIDTH
+    mixed = ((number ^ (number >> 32)) & _MASK) * 0x9E3779B1 & _MASK
+    return (mixed ^ (mixed >> 15)) % max_parallelism
+
+
+def key_groups_of(keys: list[Any], max_parallelism: int) -> list[int]:
+    """Return the key groups of many keys as state stores them (`state_key`); fast if all are of type str or int.
+
+    >>> key_groups_of([1, "a", 2], 128) == [key_group(key, 128) for key in (1, "a", 2)]
+    True
+    """
+    kinds = set(map(type, keys))
+    if kinds == {str}:
+        return key_groups_of_texts(keys, max_parallelism)
+    if kinds == {int}:
+        numbers = [hash(key) % _NUMERIC_HASH_WIDTH for key in keys]
+        mixed = [((number ^ (number >> 32)) & _MASK) * 0x9E3779B1 & _MASK for number in numbers]
+        return [(number ^ (number >> 15)) % max_parallelism for number in mixed]
+    return [key_group(user_key(key), max_parallelism) for key in keys]
+
+
+def subtask_of(group: int, max_parallelism: int, parallelism: int) -> int:
+    """Return the subtask that owns a key group."""
+    return group * parallelism // max_parallelism
+
+
+class KeyGroupRange(NamedTuple):
+    """A run of key groups, both ends inclusive."""
+
+    first: int
+    last: int
+
+    def covers(self, other: KeyGroupRange) -> bool:
+        """Return whether the other range lies within this one."""
+        return self.first <= other.first and other.last <= self.last
+
+    def overlap(self, other: KeyGroupRange) -> KeyGroupRange:
+        """Return the key groups that both ranges have; `last` is less than `first` if there are none."""
+        return KeyGroupRange(max(self.first, other.first), min(self.last, other.last))
+
+
+def key_group_range(max_parallelism: int, parallelism: int, index: int) -> KeyGroupRange:
+    """Return the key groups of a subtask; the ranges of all subtasks partition the key groups.
+
+    >>> [tuple(key_group_range(10, 3, i)) for i in range(3)]
+    [(0, 3), (4, 6), (7, 9)]
+    """
+    first = (index * max_parallelism + parallelism - 1) // parallelism
+    last = ((index + 1) * max_parallelism - 1) // parallelism
+    return KeyGroupRange(first, last)
+
+
+def stable_hash(key: Any) -> int:
+    """Return a 32-bit hash of a key that is the same in all processes."""
+    hasher = _HASHERS.get(type(key))
+    return hasher(key) if hasher is not None else _hash_other(key)
+
+
+def _hash_text(key: str) -> int:
+    return zlib.crc32(key.encode("utf-8", "surrogatepass"))
+
+
+def _hash_number(key: Any) -> int:
+    if key != key:  # Python hashes a NaN by its address
+        return 0x7FF80000
+    number = hash(key) % _NUMERIC_HASH_WIDTH
+    return (number ^ (number >> 32)) & _MASK
+
+
+def _hash_tuple(key: tuple[Any, ...]) -> int:
+    return zlib.crc32(struct.pack(f">{len(key)}I", *(0 if k is None else stable_hash(k) for k in key)), 1)
+
+
+def _hash_list(key: list[Any]) -> int:
+    return zlib.crc32(struct.pack(f">{len(key)}I", *(0 if k is None else stable_hash(k) for k in key)), 2)
+
+
+def _hash_frozenset(key: frozenset[Any]) -> int:
+    return _hash_tuple(tuple(sorted(0 if k is None else stable_hash(k) for k in key)))
+
+
+def _hash_datetime(key: datetime.datetime) -> int:
+    if key.tzinfo is not None:  # equal instants in different zones are equal
+        key = key.astimezone(datetime.UTC).replace(tzinfo=None)
+    return _hash_text(key.isoformat())
+
+
+def _hash_time(key: datetime.time) -> int:
+    offset = key.utcoffset()
+    if offset is None:
+        return _hash_text(key.isoformat())
+    since_midnight = datetime.timedelta(
+        hours=key.hour, minutes=key.minute, seconds=key.second, microseconds=key.microsecond
+    )
+    return _hash_number((since_midnight - offset) // datetime.timedelta(microseconds=1))
+
+
+_HASHERS: dict[type, Callable[[Any], int]] = {
+    str: _hash_text,
+    int: _hash_number,
+    bool: _hash_number,
+    float: _hash_number,
+    complex: _hash_number,
+    decimal.Decimal: _hash_number,
+    fractions.Fraction: _hash_number,
+    bytes: zlib.crc32,
+    tuple: _hash_tuple,
+    list: _hash_list,  # PyFlink: keys are compared by their bytes, so a list is a key
+    frozenset: _hash_frozenset,
+    uuid.UUID: lambda key: _hash_number(key.int),
+    datetime.date: lambda key: _hash_text(key.isoformat()),
+    datetime.datetime: _hash_datetime,
+    datetime.time: _hash_time,
+    datetime.timedelta: lambda key: _hash_number(key // datetime.timedelta(microseconds=1)),
+    Row: lambda key: _hash_tuple(tuple(key)),
+}
+
+
+_BY_IDENTITY: Any = object.__hash__
+
+
+def _hash_other(key: Any) -> int:
+    """Hash a key of any other type, or refuse it with the reason."""
+    cls = type(key)
+    if key is None:
+        raise InvalidKeyError(
+            "", repr(key), "None is not a key; filter such records out or give them a key of their own"
+        )
+    if isinstance(key, enum.Enum) and not isinstance(key, (str, int, float, bytes, tuple)):
+        return _hash_text(f"{cls.__qualname__}.{key.name}")
+    if cls.__hash__ is None:
+        raise InvalidKeyError(
+            "", preview(key), f"a {cls.__name__} can change, so it has no stable hash; use a tuple or a str"
+        )
+    if cls.__hash__ is _BY_IDENTITY:
+        raise InvalidKeyError(
+            "",
+            preview(key),
+            f"{cls.__name__} has no __eq__ and __hash__ of its own: two equal records would be two keys; "
+            f"use a frozen dataclass, a tuple or a str",
+        )
+    if dataclasses.is_dataclass(key):
+        fields = tuple(getattr(key, f.name) for f in dataclasses.fields(key) if f.compare)
+        return _hash_tuple((cls.__qualname__, *fields))
+    for base in (tuple, str, bytes, int, float, frozenset, datetime.datetime, datetime.date):
+        if isinstance(key, base):  # a named tuple, or a subclass of str or int
+            return _HASHERS[base](key)
+    stable = getattr(key, "__stable_hash__", None)
+    if stable is not None:
+        return int(stable()) & _MASK
+    raise InvalidKeyError(
+        "",
+        preview(key),
+        f"the hash of {cls.__name__} need not be the same in another process; "
+        f"use a frozen dataclass, a tuple or a str, or give the class a method __stable_hash__() -> int",
+    )
+
+
+# `state_key` wraps a key in a tuple that starts with this marker when equal keys of other types may exist. A user's
+# tuple that starts with the marker is wrapped too, so a wrapped key is never mistaken for a plain one.
+_TYPED = b"\x00typed"
+_LIST = NotImplemented  # marks a tuple that stands for a list; it is not a valid key itself
+_PLAIN = frozenset({str, int, bytes, type(None)})
+
+
+def state_key(key: Any) -> Any:
+    """Return the key as state tables hold it: the key itself, or wrapped with its types if `==` ignores types.
+
+    >>> state_key("a"), state_key(1), state_key(("a", 1))
+    ('a', 1, ('a', 1))
+    >>> state_key(1.0) == state_key(1), state_key(True) == state_key(1)
+    (False, False)
+    """
+    cls = type(key)
+    if cls in _PLAIN:
+        return key
+    if cls is tuple:
+        for field in key:
+            if type(field) not in _PLAIN or field == _TYPED:
+                return (_TYPED, *_spelled(key))
+        return key
+    return (_TYPED, *_spelled(key))
+
+
+def user_key(stored: Any) -> Any:
+    """Return the key that `state_key` was given."""
+    if type(stored) is tuple and stored and type(stored[0]) is bytes and stored[0] == _TYPED:
+        _, signature, key = stored
+        return _unspelled(key) if "nan" in signature or "Row" in signature or "[" in signature else key
+    return stored
+
+
+def _spelled(key: Any) -> tuple[str, Any]:
+    """Return a signature that tells a key from equal keys of other types, and the key in a form with a sound `==`.
+
+    Flink: 0.0 and -0.0 are two keys, and NaN is one key. Ellipsis, which is not a valid key, stands for NaN.
+    """
+    cls = type(key)
+    if cls is float and (key == 0.0 or key != key):
+        return ("nan", ...) if key != key else (repr(key), key)
+    if cls is tuple:
+        parts = [_spelled(field) for field in key]
+        return f"({','.join(signature for signature, _ in parts)})", tuple([field for _, field in parts])
+    if cls is list:
+        parts = [_spelled(field) for field in key]
+        return f"[{','.join(signature for signature, _ in parts)}]", (_LIST, *[field for _, field in parts])
+    return cls.__name__, _own_row(key) if cls is Row else key
+
+
+def _unspelled(key: Any) -> Any:
+    if key is ...:
+        return float("nan")
+    if type(key) is tuple and key and key[0] is _LIST:
+        return [_unspelled(field) for field in key[1:]]
+    if type(key) is tuple:
+        return tuple([_unspelled(field) for field in key])
+    return _own_row(key) if type(key) is Row else key
+
+
+def _own_row(key: Row) -> Row:
+    """Return a copy of a row: the user may change a row, but the key of a table must not change."""
+    return make_row(list(key), key._names, key.get_row_kind())

@@ -1,0 +1,22 @@
+"""What all metrics have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from ekorn.metrics.reports import Kind
+
+__all__ = ["Metric"]
+
+
+class Metric(ABC):
+    """A metric of any kind."""
+
+    __slots__ = ()
+    kind: Kind  # decides how the values of several subtasks are combined
+
+    @abstractmethod
+    def values(self) -> Mapping[str, Any]:
+        """Return the values to report by suffix. The empty suffix stands for the metric's own name."""

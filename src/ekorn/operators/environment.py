@@ -1,0 +1,69 @@
+"""The environment that a slot gives to a subtask."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ekorn.clock import Clock
+from ekorn.config.rocksdb_settings import RocksDBSettings
+from ekorn.functions.accumulators import Accumulator
+from ekorn.graph.job_graph import JobGraph, Vertex
+from ekorn.metrics.metricbase import MetricGroup
+from ekorn.state.restored_tables import ReadTables, read_tables
+
+
+class LoopSubtask(NamedTuple):
+    """One subtask of the head and of the tail of a feedback loop."""
+
+    loop: int
+    subtask: int
+
+
+FeedbackQueues = dict[LoopSubtask, deque[tuple[Any, int | None]]]
+"""Records with their timestamps, on the way from the tail of a feedback loop to its head."""
+
+
+@dataclass(frozen=True)
+class SubtaskEnvironment:
+    """One subtask of one vertex in one attempt, with the services of its slot."""
+
+    job_id: str
+    graph: JobGraph
+    vertex: Vertex
+    index: int
+    attempt: int
+    clock: Clock
+    metrics: dict[str, MetricGroup]  # by operator id, created on first use
+    cached_file: Callable[[str], str]  # name -> local path
+    accumulators: dict[str, Accumulator[Any, Any]] = field(default_factory=dict)
+    state_backend: str = "hashmap"
+    rocksdb: RocksDBSettings | None = None
+    incremental: bool = True
+    reuses_restored: bool = False  # checkpoints go to the restored checkpoint's directory and may refer to its files
+    feedback_queues: FeedbackQueues = field(default_factory=dict)  # of the slot, which hosts head and tail
+    most_blob_bytes: int | None = None  # blobs leave at this size, or at that of the job if it is smaller
+    continuous: bool = False  # the subtask runs without a pause between epochs
+    give_way: Callable[[], bool] = lambda: False  # lets readers of state in between two runs; whether others may come
+    read_tables: ReadTables = read_tables  # reads restored state into heap tables
+    scratch: Callable[[], str] | None = None  # makes a folder on local disk; removed with the job
+
+    def scratch_root(self) -> str:
+        """Return the folder in which `scratch` makes folders: the slot's own, or one shared by the machine's slots."""
+        assert self.scratch is not None, "a slot has a folder for files"
+        made = self.scratch()
+        os.rmdir(made)
+        return os.path.dirname(made)
+
+    @property
+    def on_rocksdb(self) -> bool:
+        """Whether keyed state is in RocksDB. In BATCH mode never: the state of one key at a time fits into memory."""
+        return self.state_backend == "rocksdb" and not self.graph.settings.batch
+
+    @property
+    def name(self) -> str:
+        """The vertex and the subtask as people read them: `Map -> Filter (2/3)`."""
+        return f"{self.vertex.name} ({self.index + 1}/{self.vertex.parallelism})"

@@ -1,0 +1,39 @@
+"""What a metric reporter is, and the request that reporters over HTTP send."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from typing import Protocol
+
+from ekorn.reporters.samples import Sample
+
+__all__ = ["MetricReporter", "send"]
+
+_TIMEOUT_S = 10.0
+
+
+class MetricReporter(Protocol):
+    """Sends metrics. Called by one thread; what it raises is logged and does not reach the job."""
+
+    def report(self, samples: Sequence[Sample]) -> None:
+        """Send the metrics of this moment."""
+
+    def close(self) -> None:
+        """End, with the job."""
+
+
+def send(method: str, url: str, content_type: str, body: bytes) -> None:
+    """Send a request.
+
+    Raises:
+        OSError: The server does not answer, or refuses; the message has its reason.
+    """
+    request = urllib.request.Request(url, body, {"Content-Type": content_type}, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
+            answer.read()
+    except urllib.error.HTTPError as refused:
+        reason = refused.read(300).decode("utf-8", "replace").strip()
+        raise OSError(f"the server answered {refused.code}: {reason or refused.reason}") from None

@@ -1,0 +1,66 @@
+"""The last answers about the jobs of a driver, which the service gives once the driver has ended."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from ekorn.rest.known_jobs import KnownJobs, flink_id
+from ekorn.rest.operations import Operations, checkpoint_scope
+from ekorn.rest.rescale_answers import rescale_ids
+from ekorn.web.http_messages import HttpError, Request
+from ekorn.web.routes import Routes
+
+__all__ = ["kept_answer", "last_answers"]
+
+_log = logging.getLogger(__name__)
+
+_METRICS = "/metrics"
+
+
+def last_answers(routes: Routes, known: KnownJobs, operations: Operations) -> dict[str, Any]:
+    """Return the answers to all reading requests about jobs, their vertices, checkpoints and operations, by path."""
+    found: dict[str, Any] = {}
+    names: list[dict[str, str]] = [{}]
+    for job in known.all():
+        names.append({"jobid": job.job_id})
+        names += [{"jobid": job.job_id, "vertexid": flink_id(vertex)} for vertex in job.vertices]
+        names += [
+            {"jobid": job.job_id, "checkpointid": str(record.checkpoint_id)}
+            for record in job.statistics.checkpoints.records()
+        ]
+        names += [{"jobid": job.job_id, "rescaleuuid": rescale} for rescale in rescale_ids(job)]
+        done = operations.done(job.job_id) + operations.done(checkpoint_scope(job.job_id))
+        names += [{"jobid": job.job_id, "triggerid": trigger_id} for trigger_id in done]
+    for route in routes:
+        variables = {part[1:] for part in route.path.split("/") if part.startswith(":")}
+        if route.method != "GET" or not route.path.startswith("/jobs"):
+            continue
+        for given in names:
+            if set(given) == variables:
+                path = "/".join(given[part[1:]] if part.startswith(":") else part for part in route.path.split("/"))
+                try:
+                    answer = route.handler(Request("GET", path, given))
+                    if path.endswith(_METRICS) and isinstance(answer, list):  # their names: keep the values too
+                        wanted = {"get": [each["id"] for each in answer]}
+                        answer = route.handler(Request("GET", path, given, wanted))
+                except HttpError:
+                    continue  # there is nothing to keep
+                except Exception:  # a defect of ekorn: the outcome of the job is among the other answers
+                    _log.exception("the last answer to %s could not be made", path)
+                    continue
+                if isinstance(answer, dict | list):
+                    found[path] = answer
+    return found
+
+
+def kept_answer(answers: dict[str, Any], request: Request) -> Any:
+    """Return the answer to a reading request that is among the last answers of a driver; None if it is not."""
+    found = answers.get(request.path)
+    if not request.path.endswith(_METRICS) or not isinstance(found, list):
+        return found
+    wanted = request.many("get")
+    if wanted is None:
+        return [{"id": each["id"]} for each in found]
+    by_name = {each["id"]: each for each in found}
+    return [by_name[name] for name in wanted if name in by_name]

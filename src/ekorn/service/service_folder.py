@@ -1,0 +1,80 @@
+"""The folder of a service: one service at a time, and where it is found."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from pathlib import Path
+from typing import IO
+
+from ekorn.errors import ConfigurationError
+from ekorn.service.job_store import write_private
+from ekorn.storage.private_folder import PrivateFolder
+from ekorn.web.serving import Serving
+
+__all__ = ["LOCK_FILE", "RUNNING_FILE", "TOKEN_FILE", "ServiceFolder", "is_locked"]
+
+RUNNING_FILE = "service.json"
+TOKEN_FILE = "token"
+LOCK_FILE = "lock"
+_TRIES = 20
+_TRY_AGAIN_S = 0.05
+
+
+class ServiceFolder:
+    """The folder of the service that runs in this process.
+
+    Raises:
+        ConfigurationError: Another service has the folder.
+        UnsafeFolderError: Another user owns the folder, or may enter it.
+    """
+
+    def __init__(self, folder: str) -> None:
+        with PrivateFolder.opened(folder):
+            pass
+        self.path = Path(folder)
+        self._lock = _locked(self.path)
+
+    @property
+    def token_file(self) -> Path:
+        """The file with the token of the REST API, unless the settings name one."""
+        return self.path / TOKEN_FILE
+
+    def announce(self, serving: Serving, certificate_file: str | None) -> None:
+        """Write down where the service is found."""
+        running = {"pid": os.getpid(), "address": serving.address, "token_file": serving.token_file}
+        running["certificate_file"] = certificate_file
+        write_private(self.path / RUNNING_FILE, json.dumps(running).encode())
+
+    def close(self) -> None:
+        """Let the next service have the folder."""
+        (self.path / RUNNING_FILE).unlink(missing_ok=True)
+        self._lock.close()
+
+
+def _locked(folder: Path) -> IO[bytes]:
+    lock = open(os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "rb+")  # noqa: SIM115
+    for _ in range(_TRIES):  # a command that looks for the service holds the lock for a moment
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return lock
+        except OSError:
+            time.sleep(_TRY_AGAIN_S)
+    lock.close()
+    raise ConfigurationError(f"a service runs in {str(folder)!r} already (ekorn.service.dir)")
+
+
+def is_locked(folder: Path) -> bool:
+    """Return whether a service runs in a folder. The system takes the lock away from one that is killed.
+
+    Raises:
+        FileNotFoundError: None ever ran there.
+    """
+    with open(folder / LOCK_FILE, "rb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False

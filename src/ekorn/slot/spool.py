@@ -1,0 +1,127 @@
+"""Messages that wait in a slot: in memory up to a bound, beyond it in a file of the slot's folder.
+
+An epoch's input arrives sender by sender and is read in another order, so it waits until it is complete. Answers that
+Spark may ask for twice wait until the next epoch. Neither may take more memory than the bound, whatever a job emits.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable
+
+from ekorn.errors import SpoolError
+
+Part = bytes | bytearray | memoryview
+
+
+class SpoolMemory:
+    """The memory that all spools of a slot share. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.limit_bytes = 0  # set with each deployment
+        self.used_bytes = 0
+
+    def take(self, size_bytes: int) -> bool:
+        """Reserve memory; return False if that would exceed the limit."""
+        with self._lock:
+            if self.used_bytes + size_bytes > self.limit_bytes:
+                return False
+            self.used_bytes += size_bytes
+            return True
+
+    def give_back(self, size_bytes: int) -> None:
+        with self._lock:
+            self.used_bytes -= size_bytes
+
+
+class StoredMessage:
+    """A message in a spool. It stays readable as long as it is referred to."""
+
+    __slots__ = ("_data", "_offset", "_size_bytes")
+
+    def __init__(self, data: bytes | _SpoolFile, offset: int, size_bytes: int) -> None:
+        self._data = data
+        self._offset = offset
+        self._size_bytes = size_bytes
+
+    def read(self) -> bytes:
+        """Return the message."""
+        data = self._data
+        return data if isinstance(data, bytes) else data.read(self._offset, self._size_bytes)
+
+
+class Spool:
+    """Stores messages one by one.
+
+    Args:
+        memory: Where to reserve memory.
+        folder: Returns the folder for the file. Called when a message does not fit into memory.
+    """
+
+    def __init__(self, memory: SpoolMemory, folder: Callable[[], str]) -> None:
+        self._memory = memory
+        self._folder = folder
+        self._reserved_bytes = 0
+        self._file: _SpoolFile | None = None
+
+    @property
+    def spilled_bytes(self) -> int:
+        """The bytes that went to the file."""
+        return 0 if self._file is None else self._file.size_bytes
+
+    def add(self, *parts: Part) -> StoredMessage:
+        """Store a message, given in parts.
+
+        Raises:
+            SpoolError: The message does not fit into memory, and cannot be written to the folder.
+        """
+        size_bytes = sum(map(len, parts))
+        if self._memory.take(size_bytes):
+            self._reserved_bytes += size_bytes
+            whole = parts[0] if len(parts) == 1 else b"".join(parts)
+            return StoredMessage(whole if isinstance(whole, bytes) else bytes(whole), 0, size_bytes)
+        try:
+            if self._file is None:
+                self._file = _SpoolFile(self._folder())
+            return StoredMessage(self._file, self._file.append(parts), size_bytes)
+        except OSError as error:
+            raise SpoolError(size_bytes, self._memory.limit_bytes, str(error)) from error
+
+    def close(self) -> None:
+        """Give the memory back, and the disk once no message is referred to."""
+        self._memory.give_back(self._reserved_bytes)
+        self._reserved_bytes = 0
+        self._file = None
+
+
+class _SpoolFile:
+    """A file without a name: its space is free again when it is closed, and also when the process is killed."""
+
+    def __init__(self, folder: str) -> None:
+        file = tempfile.TemporaryFile("w+b", buffering=0, dir=folder)  # noqa: SIM115 - closed below
+        self._descriptor = os.dup(file.fileno())
+        file.close()
+        self.size_bytes = 0
+        weakref.finalize(self, os.close, self._descriptor)
+
+    def append(self, parts: tuple[Part, ...]) -> int:
+        """Write a message at the end; return its offset. A message that failed half-way is overwritten by the next."""
+        offset = end = self.size_bytes
+        for part in parts:
+            rest = memoryview(part)
+            while rest:
+                written = os.pwrite(self._descriptor, rest, end)
+                end += written
+                rest = rest[written:]
+        self.size_bytes = end
+        return offset
+
+    def read(self, offset: int, size_bytes: int) -> bytes:
+        """Read a message. Thread-safe."""
+        data = os.pread(self._descriptor, size_bytes, offset)
+        assert len(data) == size_bytes, "the file has no name, so only this class writes it"
+        return data

@@ -1,0 +1,103 @@
+"""Looks up keys in a queryable state, for clients outside the job. Nothing of the state changes.
+
+A look-up runs where user code runs, between two of its steps (`slot/turn.py`): it sees whole values, of either backend
+and of the dictionaries in front of them, and needs no locks of its own. A value that has expired is not shown, unless
+the state's configuration makes expired values visible. A look-up neither renews nor removes it.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ekorn.functions.state_descriptors import AggregatingStateDescriptor, StateDescriptor
+from ekorn.functions.state_ttl import StateTtlConfig
+from ekorn.keygroups import state_key
+from ekorn.state.codecs import PickledCodec
+from ekorn.state.declared import Declaration
+from ekorn.state.expiry import left_of
+from ekorn.state.keyed_backend import KeyedStateBackend
+from ekorn.types.by_value import dumps
+
+__all__ = ["look_up"]
+
+_PLAIN = frozenset({int, float, str, bool, bytes})
+Shown = Callable[[Any], Any]
+"""Turn the kept form of an entry into another, or into None if nothing of it is to be seen."""
+
+
+def look_up(
+    backend: KeyedStateBackend, descriptor: StateDescriptor, keys: Iterable[Any], now_ms: int
+) -> list[bytes | None]:
+    """Return the pickled value of each key, and None for a key that has none.
+
+    The value of list state is a list, that of map state a list of pairs.
+
+    Args:
+        backend: The backend with the state.
+        descriptor: The descriptor by which the program asked for the state.
+        keys: The keys as the program gives them.
+        now_ms: The processing time, by which values expire.
+    """
+    entry, name = backend.entry, descriptor.name
+    unexpired = _unexpired(descriptor, now_ms)
+    pickled = _pickled(descriptor, backend.declaration(name))
+    answers: list[bytes | None] = []
+    for key in keys:  # hot
+        kept = entry(name, state_key(key))
+        if kept is not None and unexpired is not None:
+            kept = unexpired(kept)
+        answers.append(None if kept is None else pickled(kept))
+    return answers
+
+
+def _unexpired(descriptor: StateDescriptor, now_ms: int) -> Shown | None:
+    """Return what removes stamps and expired values from an entry; None if the state does not expire."""
+    config = descriptor.ttl_config
+    if config is None:
+        return None
+    shows_expired = config.get_state_visibility() is StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp
+    left, dead_ms = left_of(descriptor.kind), now_ms - config.get_ttl().to_milliseconds()
+    without_stamps: Shown = _WITHOUT_STAMPS.get(descriptor.kind, _value_of)
+
+    def shown(kept: Any) -> Any:
+        rest = kept if shows_expired else left(kept, dead_ms)
+        return None if rest is None else without_stamps(rest)
+
+    return shown
+
+
+def _value_of(kept: tuple[int, Any]) -> Any:
+    return kept[1]
+
+
+_WITHOUT_STAMPS: dict[str, Shown] = {
+    "list": lambda kept: [value for _, value in kept],
+    "map": lambda kept: {key: value for key, (_, value) in kept.items()},
+}
+
+
+def _pickled(descriptor: StateDescriptor, declared: Declaration) -> Callable[[Any], bytes]:
+    """Return what pickles the value of an entry without stamps."""
+    loaded = declared.value.loaded
+    match descriptor.kind:
+        case "list":
+            return lambda kept: dumps([loaded(element) for element in kept])
+        case "map":
+            assert declared.map_key is not None, "map state has a codec for its keys"
+            key_of = declared.map_key.loaded
+            return lambda kept: dumps([(key_of(key), loaded(value)) for key, value in kept.items()])
+        case "aggregating":
+            assert isinstance(descriptor, AggregatingStateDescriptor)
+            result = descriptor.agg_function.get_result
+            return lambda kept: dumps(result(loaded(kept)))
+        case _ if isinstance(declared.value, PickledCodec):  # a bytearray is the pickle already
+            return lambda kept: bytes(kept) if type(kept) is bytearray else _dumps_plain(kept)
+        case _:
+            return lambda kept: _dumps_plain(loaded(kept))
+
+
+def _dumps_plain(value: Any) -> bytes:
+    """Pickle a value. A plain one needs no buffer of its own, which costs more than its pickle."""
+    return pickle.dumps(value, pickle.HIGHEST_PROTOCOL) if type(value) in _PLAIN else dumps(value)

@@ -1,0 +1,108 @@
+"""Sources over the parts of a savepoint: one split for each part, read by one subtask."""
+
+from __future__ import annotations
+
+import pickle
+from abc import abstractmethod
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any, TypeVar
+
+import cloudpickle
+
+from ekorn.functions.source_contract import Batch, Boundedness, Source, SourceConnection, Split, SplitReader
+
+__all__ = ["PartSource", "own_function"]
+
+F = TypeVar("F")
+
+
+class PartSource(Source):
+    """A bounded source whose splits are numbered parts of a savepoint.
+
+    The records of a part are the same each time it is read, so a position is the number of records read.
+    """
+
+    @property
+    def boundedness(self) -> Boundedness:
+        """Return BOUNDED."""
+        return Boundedness.BOUNDED
+
+    @abstractmethod
+    def part_count(self) -> int:
+        """Return the number of parts."""
+
+    @abstractmethod
+    def read_part(self, part: int, subtask_index: int) -> Generator[Any, None, None]:
+        """Yield the records of a part. What it opens is closed when the generator ends or is closed."""
+
+    def discover_splits(self, parallelism: int) -> Sequence[Split]:
+        """Return a split for each part."""
+        return [Split(f"part-{number:05}", number) for number in range(self.part_count())]
+
+    def create_reader(self, split: Split, position: Any | None) -> SplitReader:
+        """Open a part."""
+        return self.connect(0).create_reader(split, position)
+
+    def connect(self, subtask_index: int) -> SourceConnection:
+        """Return the connection of a subtask, which reads its parts one after another."""
+        return _Connection(self, subtask_index)
+
+
+class _Connection(SourceConnection):
+    """Lets one reader of the subtask at a time open its part: an open part may fill the memory of the slot."""
+
+    def __init__(self, source: PartSource, subtask_index: int) -> None:
+        self._source = source
+        self._subtask_index = subtask_index
+        self.reading: _PartReader | None = None
+
+    def discover_splits(self, parallelism: int, *, first: bool) -> Sequence[Split]:
+        return self._source.discover_splits(parallelism)
+
+    def create_reader(self, split: Split, position: Any | None) -> SplitReader:
+        return _PartReader(self, partial(self._source.read_part, split.what, self._subtask_index), position or 0)
+
+
+class _PartReader(SplitReader):
+    def __init__(
+        self, connection: _Connection, open_part: Callable[[], Generator[Any, None, None]], position: int
+    ) -> None:
+        self._connection = connection
+        self._open_part = open_part
+        self._records: Generator[Any, None, None] | None = None
+        self._position = position
+        self._finished = False
+
+    def read(self, max_records: int) -> Batch:
+        if self._connection.reading not in (None, self):
+            return Batch([])  # the reader that is asked next has more
+        if self._records is None:
+            self._connection.reading = self
+            self._records = self._open_part()
+            for _ in islice(self._records, self._position):
+                pass
+        values = list(islice(self._records, max_records))
+        self._position += len(values)
+        self._finished = len(values) < max_records
+        return Batch(values)
+
+    def position(self) -> int:
+        return self._position
+
+    @property
+    def finished(self) -> bool:
+        return self._finished
+
+    def close(self) -> None:
+        if self._records is not None:
+            self._records.close()
+        if self._connection.reading is self:
+            self._connection.reading = None
+
+
+def own_function(function: F) -> F:
+    """Return a copy of a function. A subtask may read several parts, and each opens a function of its own."""
+    copy: F = pickle.loads(cloudpickle.dumps(function))
+    return copy

@@ -1,0 +1,138 @@
+"""The adapter to `pyarrow.fs`: S3, Google Cloud Storage, Azure and HDFS. The package is optional."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, BinaryIO, cast
+from urllib.parse import quote, unquote
+
+from ekorn.errors import ConfigurationError
+from ekorn.storage import retry
+from ekorn.storage.access import FileEntry, OpenedDirectory
+from ekorn.storage.locations import options_of, scheme_of, shown
+
+__all__ = ["ArrowAccess", "open_arrow"]
+
+# pyarrow's names of the schemes that it opens.
+_RENAMED = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
+_TREES = frozenset({"hdfs", "viewfs"})
+
+# pyarrow raises a plain `OSError` without errno for every error of the AWS SDK: the code of the error exists only in
+# the text ("AWS Error ACCESS_DENIED during PutObject operation: ...", arrow/filesystem/s3_internal.h, ErrorToStatus).
+# "allow_bucket_creation" is the option that pyarrow's error about a missing bucket names.
+_FINAL_WORDS = ("allow_bucket_creation", "ACCESS_DENIED", "NO_SUCH_BUCKET", "INVALID_ACCESS_KEY", "SIGNATURE_DOES_NOT")
+
+
+def open_arrow(address: str) -> OpenedDirectory | None:
+    """Open a directory, or return None if this build of pyarrow lacks the file system of the scheme.
+
+    Raises:
+        ConfigurationError: pyarrow is not installed.
+    """
+    scheme = scheme_of(address)
+    try:
+        import pyarrow
+        import pyarrow.fs
+    except ImportError:
+        raise ConfigurationError(
+            f"cannot open {shown(address)!r}: pyarrow opens the scheme {scheme!r} and is not installed; "
+            "pip install 'ekorn[pyarrow]'"
+        ) from None
+    known_as = _RENAMED.get(scheme, scheme)
+    uri = f"{known_as}{address[len(scheme) :]}"
+    if known_as == "s3" and "allow_delayed_open" not in options_of(address):
+        # A small object then takes one put instead of three requests.
+        uri += ("&" if options_of(address) else "?") + "allow_delayed_open=true"
+    try:
+        file_system, path = pyarrow.fs.FileSystem.from_uri(uri)
+    except pyarrow.ArrowNotImplementedError:
+        return None
+    return OpenedDirectory(ArrowAccess(file_system, whole_puts=scheme not in _TREES), path)
+
+
+class ArrowAccess:
+    """Access to a storage through `pyarrow.fs`."""
+
+    def __init__(self, file_system: Any, *, whole_puts: bool) -> None:
+        import pyarrow.fs
+
+        self._arrow = pyarrow.fs
+        self._fs = file_system
+        self.whole_puts = whole_puts
+
+    def get(self, path: str) -> bytes:
+        with self._fs.open_input_file(path) as file:
+            return bytes(file.read())
+
+    def open(self, path: str) -> BinaryIO:
+        return cast(BinaryIO, self._fs.open_input_file(path))
+
+    def put(self, path: str, data: bytes) -> None:
+        if not self.whole_puts:
+            self._fs.create_dir(path.rpartition("/")[0], recursive=True)
+        # One write and one close: an upload that fails half-way is never completed, so a torn object never appears.
+        with self._fs.open_output_stream(path) as file:
+            file.write(data)
+
+    def open_output(self, path: str) -> BinaryIO:
+        if not self.whole_puts:
+            self._fs.create_dir(path.rpartition("/")[0], recursive=True)
+        return cast(BinaryIO, self._fs.open_output_stream(path))
+
+    def copy(self, source: str, target: str) -> None:
+        self._fs.copy_file(source, target)
+
+    def move(self, source: str, target: str) -> None:
+        try:
+            self._fs.move(source, target)
+        except OSError:
+            # HDFS refuses to rename over a file. Between the delete and the second rename there is no file, which
+            # readers take for an older state. Files that must never be missing are published once and not replaced.
+            if not self.exists(target):
+                raise
+            self._fs.delete_file(target)
+            self._fs.move(source, target)
+
+    def size(self, path: str) -> int | None:
+        found = self._fs.get_file_info(path)
+        return int(found.size) if found.type == self._arrow.FileType.File else None
+
+    def exists(self, path: str) -> bool:
+        return bool(self._fs.get_file_info(path).type != self._arrow.FileType.NotFound)
+
+    def names(self, path: str) -> list[str]:
+        return [info.base_name for info in self._fs.get_file_info(self._arrow.FileSelector(path, allow_not_found=True))]
+
+    def files_below(self, path: str, *, recursive: bool) -> list[FileEntry]:
+        found = self._fs.get_file_info(self._arrow.FileSelector(path, allow_not_found=True, recursive=recursive))
+        start = len(path.rstrip("/")) + 1
+        return [
+            FileEntry(info.path[start:], int(info.size)) for info in found if info.type == self._arrow.FileType.File
+        ]
+
+    def download(self, path: str, target: str) -> None:
+        if self._fs.get_file_info(path).type == self._arrow.FileType.Directory:
+            os.makedirs(target)  # pyarrow creates directories below the target, not the target itself
+        local = self._arrow.LocalFileSystem()
+        self._arrow.copy_files(path, target, source_filesystem=self._fs, destination_filesystem=local)
+
+    def remove(self, path: str) -> None:
+        self._fs.delete_file(path)
+
+    def remove_tree(self, path: str) -> None:
+        self._fs.delete_dir(path)
+
+    def make_dirs(self, path: str) -> None:
+        self._fs.create_dir(path, recursive=True)
+
+    def is_final(self, error: Exception) -> bool:
+        if retry.is_final(error):
+            return True
+        text = str(error)
+        return any(words in text for words in _FINAL_WORDS)
+
+    def to_url(self, path: str) -> str:
+        return quote(path)
+
+    def from_url(self, url_path: str) -> str:
+        return unquote(url_path)

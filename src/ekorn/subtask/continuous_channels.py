@@ -1,0 +1,238 @@
+"""A subtask that reads channels, where jobs run continuously: it aligns the marks, or lets them overtake."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ekorn.errors import DeploymentError
+from ekorn.graph.addresses import ChannelId
+from ekorn.graph.job_graph import Exchange, JobGraph
+from ekorn.graph.specs import Broadcast, Custom, Forward, GlobalCommitterSpec, Rescale
+from ekorn.operators.epoch import Ack, EpochOrder
+from ekorn.state.snapshots import AlignmentStats
+from ekorn.subtask.alignment import Alignment
+from ekorn.subtask.capture import CapturedSubtask
+from ekorn.subtask.continuous_subtask import NEVER, ContinuousSubtask, Surroundings
+from ekorn.subtask.epoch_input import ChannelInput
+from ekorn.subtask.recording import Recording, cut
+from ekorn.subtask.subtask import Subtask
+from ekorn.subtask.turn_length import TurnLength
+from ekorn.subtask.wire.frames import ReceivedBlob
+
+__all__ = ["ContinuousChannels"]
+
+
+class ContinuousChannels(ContinuousSubtask):
+    """A subtask that reads the blobs of other subtasks. Blobs of a channel that is ahead wait for the others' marks.
+
+    Where checkpoints are unaligned, the mark of an order need not be waited for. The subtask ends the epoch before it
+    has processed what was sent before the mark, records these blobs for its snapshot, and goes on processing them.
+    """
+
+    def __init__(self, subtask: Subtask, surroundings: Surroundings) -> None:
+        super().__init__(subtask, surroundings)
+        assert isinstance(subtask.input, ChannelInput)
+        graph = subtask.environment.graph
+        self._input = subtask.input
+        channels = self._input.channel_ids
+        in_step = {e.id for e in graph.inputs_of(subtask.environment.vertex.id) if _is_in_step(e, graph)}
+        self._alignment = Alignment(channels, [channel for channel in channels if channel.exchange in in_step])
+        # Flink: AT_LEAST_ONCE does not align. Records behind the mark of a channel that is ahead are in the snapshot
+        # already, and count twice after a failure.
+        self._aligns = not graph.settings.releases_at_once
+        self._overtakes = graph.settings.unaligned
+        self._turn = TurnLength()
+        self._sequences = dict.fromkeys(channels, 0)
+        self._arrived: deque[ReceivedBlob] = deque()
+        self._aligning_since: float | None = None
+        self._delayed_ms = self._aligned_s = 0.0  # of the last mark: until it came first, and until it had come
+        self._held_blobs = self._held_bytes = 0  # in the last alignment
+        self._waiting: deque[ReceivedBlob] = deque()  # of channels that are ahead, in the order of their arrival
+        # Blobs that are taken before new ones: from a snapshot, those that waited for the last mark, and those that a
+        # mark has overtaken.
+        self._released: deque[ReceivedBlob] = deque(self._input.take_restored())
+        self._orders: deque[EpochOrder] = deque()
+        self._overtaking: EpochOrder | None = None  # an order whose mark may overtake, from this moment on:
+        self._overtakes_at = NEVER
+        self._recording: Recording | None = None
+        self._overtaken: frozenset[ChannelId] = frozenset()  # channels on which the last mark had not come
+
+    @property
+    def has_input(self) -> bool:
+        return bool(self._arrived or self._released)
+
+    @property
+    def may_take(self) -> bool:
+        return self.has_input and not self.is_full
+
+    @property
+    def attends(self) -> bool:
+        """Whether a mark may overtake, or blobs are recorded."""
+        return bool(self._orders) or self._overtaking is not None or self.is_recording
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether blobs of a snapshot are still on their way."""
+        return self._recording is not None
+
+    def give(self, blob: ReceivedBlob) -> None:
+        """Let a blob wait for its turn. Thread-safe."""
+        self._arrived.append(blob)
+
+    def give_order(self, order: EpochOrder) -> None:
+        """Let the mark of an order overtake, if it does not come in time. Thread-safe."""
+        if order.overtakes_after_ms is not None:
+            self._orders.append(order)
+
+    def take(self) -> None:
+        if self._recording is not None:
+            self._record_arrivals(self._recording)  # before one of them is processed
+        if not self._released:
+            self._check_next(self._arrived[0])
+        super().take()
+
+    def _check_next(self, blob: ReceivedBlob) -> None:
+        """Check that no blob of a channel is missing: Spark's shuffle carries each once, in order."""
+        expected = self._sequences.get(blob.channel)
+        if expected is None:
+            raise DeploymentError(f"blob {blob.sequence} came on {blob.channel}, which the subtask does not have")
+        if blob.sequence != expected:
+            raise DeploymentError(f"blob {blob.sequence} of {blob.channel} came in place of blob {expected}")
+        self._sequences[blob.channel] = expected + 1
+
+    def _take(self) -> None:
+        if self._released:
+            blob = self._released.popleft()
+        else:
+            blob = self._arrived.popleft()
+            self._surroundings.taken(blob)
+        channel = blob.channel
+        if self._aligns and self._alignment.is_ahead(channel):
+            self._held_blobs += 1
+            self._held_bytes += blob.size_bytes
+            self._waiting.append(self._surroundings.hold(blob))
+            return
+        with self.subtask.blame.operator():
+            order = self._take_part(blob)
+        if order is not None:
+            self._take_mark(channel, order)
+
+    def _take_part(self, blob: ReceivedBlob) -> EpochOrder | None:
+        """Process a blob, or the part of it that takes a turn: nothing else of the slot waits for the rest."""
+        first, rest = cut(blob, self._turn.records)
+        if rest is not None:
+            self._released.appendleft(rest)
+        clock, before = self.subtask.environment.clock, self.subtask.intake.record_count
+        started = clock.monotonic()
+        order = self._input.take(first)
+        self._turn.measure(self.subtask.intake.record_count - before, clock.monotonic() - started)
+        return order
+
+    # ------------------------------------------------------------------------------------------------------ marks
+
+    def _take_mark(self, channel: ChannelId, order: EpochOrder) -> None:
+        if order.number > self._alignment.ended:
+            self._begin_alignment(order)
+        if self._alignment.arrive(channel, order.number):
+            self._pass_mark(order)
+
+    def _begin_alignment(self, order: EpochOrder) -> None:
+        if self._aligning_since is None:
+            self._aligning_since = self.subtask.environment.clock.monotonic()
+            self._delayed_ms = self._delay_ms(order)
+
+    def _pass_mark(self, order: EpochOrder) -> None:
+        """End an epoch, aligned or not: what waited for its mark is processed next."""
+        self._begin_alignment(order)
+        assert self._aligning_since is not None
+        now = self.subtask.environment.clock.monotonic()
+        self._aligned_s, self._aligning_since = now - self._aligning_since, None
+        self._overtaken = self._alignment.end(order.number)
+        self._input.warn_if_held()
+        self._end_epoch(order)
+        self._held_blobs = self._held_bytes = 0
+        self._released.extendleft(reversed(self._waiting))  # each channel stays in its own order
+        self._waiting.clear()
+        self._surroundings.released()
+
+    def attend(self) -> float:
+        if not self._overtakes:
+            return NEVER
+        now = self.subtask.environment.clock.monotonic()
+        while self._orders:
+            self._overtaking = self._orders.popleft()
+            assert self._overtaking.overtakes_after_ms is not None, "give_order takes no others"
+            self._overtakes_at = now + self._overtaking.overtakes_after_ms / 1000
+        order = self._overtaking
+        if order is not None and order.number <= self._alignment.ended:
+            order, self._overtaking = None, None  # the mark has come on all channels in time
+        if order is not None and now >= self._overtakes_at and self._may_overtake(order):
+            self._overtaking = None
+            self._pass_mark(order)
+        if self._recording is not None:
+            self._record_arrivals(self._recording)
+        if self._overtaking is None or now >= self._overtakes_at:
+            return NEVER  # an overdue mark waits for a blob of a channel in step, and no time brings it
+        return self._overtakes_at - now
+
+    def _may_overtake(self, order: EpochOrder) -> bool:
+        # Without a checkpoint nothing depends on where an epoch ends, and the mark overtakes on every channel.
+        return order.checkpoint_id is None or self._alignment.may_overtake(order.number)
+
+    def _keep(self, captured: CapturedSubtask) -> None:
+        if not self._overtaken:
+            self._surroundings.write(captured)
+            return
+        now = self.subtask.environment.clock.monotonic()
+        self._recording = Recording(captured, self._alignment.ended, self._overtaken, now)
+        for blob in self._released:
+            self._recording.add(blob)
+
+    def _record_arrivals(self, recording: Recording) -> None:
+        """Take in what has arrived before its turn has come, so that a mark behind it arrives."""
+        while self._arrived:
+            self._check_next(self._arrived[0])
+            blob = self._arrived.popleft()
+            self._surroundings.taken(blob)
+            kept = self._surroundings.record(blob)
+            self._released.append(kept)
+            recording.add(kept)
+        if recording.is_complete:
+            self._recording = None
+            self._surroundings.write(recording.captured(self.subtask.environment.clock.monotonic()))
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Tell the slot that what was recorded is processed next, unless other blobs wait for a mark."""
+        if not self._waiting:
+            self._surroundings.released()
+
+    def abandon(self, checkpoint_id: int) -> None:
+        if self._recording is not None and self._recording.checkpoint_id == checkpoint_id:
+            self._recording = None
+            self._let_go()
+
+    def _emit_input_watermark(self) -> None:
+        """Do nothing: watermarks come with the blobs."""
+
+    def _fill(self, ack: Ack) -> None:
+        ack.aligned_ms, ack.held_blobs = self._aligned_s * 1000, self._held_blobs
+        if self._overtakes:
+            ack.kept_bytes = sum(blob.size_bytes for blob in (*self._waiting, *self._released))
+
+    def _alignment_stats(self, order: EpochOrder) -> AlignmentStats:
+        return AlignmentStats(self._delayed_ms, self._aligned_s * 1000, self._held_bytes)
+
+
+def _is_in_step(exchange: Exchange, graph: JobGraph) -> bool:
+    """Return whether no mark of a checkpoint overtakes on an exchange.
+
+    Users rely on the order of exchanges between two subtasks. A broadcast record would be in the state of some subtasks
+    and on its way to others. After rescaling only the partitioner could tell whose a record of a custom exchange is. A
+    commit of all writers would hold what some of them prepared for an earlier checkpoint.
+    """
+    # Flink: the same exchanges, those of custom partitioners since 2.3. There the other inputs of such an operator are
+    # aligned too.
+    head = graph.vertices[exchange.target].operators[0].spec
+    in_step = isinstance(exchange.partitioning, (Forward, Rescale, Broadcast, Custom))
+    return in_step or isinstance(head, GlobalCommitterSpec)

@@ -1,0 +1,92 @@
+"""An engine with real slot processes that run jobs continuously, and no JVM: the driver carries the blobs.
+
+It stands for Spark's tasks: one connection for each subtask, and a thread that passes on what leaves the subtask. A
+thread waits while the target does not take a blob, as Spark's shuffle does.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from ekorn.engine.slots.continuous_engine import ContinuousSlotEngine
+from ekorn.engine.slots.slot_handle import Heartbeat
+from ekorn.engine.slots.slot_pool import SlotPool
+from ekorn.errors import DeploymentError
+from ekorn.graph.addresses import SubtaskId
+from ekorn.graph.job_graph import JobGraph
+from ekorn.slot.link import Link, connect
+from ekorn.slot.task_messages import Attach, Carries
+from ekorn.subtask.wire.frames import destination_of, is_blob
+from ekorn.testing.slot_processes import slot_processes
+from ekorn.types.by_value import dumps
+
+__all__ = ["ContinuousProcessEngine"]
+
+
+class ContinuousProcessEngine(ContinuousSlotEngine):
+    """Runs one job continuously in slot processes of this machine.
+
+    Args:
+        graph: The job.
+        pool: The slots; by default children of this process.
+        stall_timeout_s: When an epoch without progress is given up.
+    """
+
+    def __init__(
+        self,
+        graph: JobGraph,
+        pool: SlotPool | None = None,
+        stall_timeout_s: float = Heartbeat().stall_timeout_s,
+    ) -> None:
+        super().__init__(graph, pool or slot_processes(graph.slot_count), stall_timeout_s)
+        self._carriers: dict[int, dict[SubtaskId, _Carrier]] = {}  # by region
+
+    def _lay_out(self, graph: JobGraph) -> None:
+        super()._lay_out(graph)
+        self._targets = {e.id: e.target for e in graph.exchanges}
+
+    def _start_flow(self, region: int, attempt: int) -> None:
+        carriers: dict[SubtaskId, _Carrier] = {}
+        self._carriers[region] = carriers
+        in_region = sorted(of for of, number in self._regions.items() if number == region)
+        for subtask in in_region:
+            try:
+                link = connect(self.pool.slots[self._slot_of(subtask)].address, self.pool.secret)
+                link.send(dumps(Attach(subtask, attempt, Carries.BOTH)))
+            except (OSError, EOFError) as error:  # as a task of Spark that cannot reach its slot
+                self._stop(DeploymentError(f"the slot of {subtask} cannot be reached: {error}"), frozenset(in_region))
+                return
+            carriers[subtask] = _Carrier(link)
+        for subtask, carrier in carriers.items():
+            arguments = carrier, dict(carriers)
+            threading.Thread(target=self._carry, args=arguments, name=f"carrier {subtask}", daemon=True).start()
+
+    def _carry(self, mine: _Carrier, carriers: dict[SubtaskId, _Carrier]) -> None:
+        try:
+            while message := mine.link.receive():
+                assert is_blob(message), "a slot that refuses a task has failed already"
+                exchange, target = destination_of(message)
+                carriers[SubtaskId(self._targets[exchange], target)].send(message)
+        except (OSError, EOFError, AssertionError):
+            for carrier in carriers.values():  # as Spark, which fails a job with all of its tasks
+                carrier.link.shut_down()
+
+    def _end_flows(self, ended: frozenset[int], *, in_order: bool) -> None:
+        for region in ended:
+            for carrier in self._carriers.pop(region, {}).values():
+                carrier.link.close()
+
+    def _cancel_levels(self) -> None:
+        self._stop(DeploymentError("the epoch was cancelled"))
+
+
+class _Carrier:
+    """The connection of one subtask. Several threads send to it."""
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+        self._lock = threading.Lock()
+
+    def send(self, message: bytes) -> None:
+        with self._lock:
+            self.link.send(message)

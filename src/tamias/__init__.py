@@ -1,9 +1,0 @@
-"""Flink's stateful stream processing, in Python, on Apache Spark."""
-
-import sys as _sys
-
-from tamias.missing_names import MissingNames as _MissingNames
-
-__version__ = "0.1.0"
-
-_sys.meta_path.append(_MissingNames())

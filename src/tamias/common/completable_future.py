@@ -1,5 +1,0 @@
-"""`CompletableFuture`: a result that is not available yet, under PyFlink's name."""
-
-from tamias.program.completable_future import CompletableFuture
-
-__all__ = ["CompletableFuture"]

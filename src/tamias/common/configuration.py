@@ -1,5 +1,0 @@
-"""`Configuration`: keys and values as set by a program, a file or the command line."""
-
-from tamias.config.configuration import Configuration
-
-__all__ = ["Configuration"]

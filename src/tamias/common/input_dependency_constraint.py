@@ -1,5 +1,0 @@
-"""`InputDependencyConstraint`: how many inputs of a vertex must be ready before it starts."""
-
-from tamias.config.input_dependency_constraint import InputDependencyConstraint
-
-__all__ = ["InputDependencyConstraint"]

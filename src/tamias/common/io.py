@@ -1,5 +1,0 @@
-"""Input formats: input that `env.create_input` reads to its end."""
-
-from tamias.connectors.stream_formats import InputFormat
-
-__all__ = ["InputFormat"]

@@ -1,5 +1,0 @@
-"""`JobExecutionResult`: the runtime and the accumulators of a finished job."""
-
-from tamias.functions.job_execution_result import JobExecutionResult
-
-__all__ = ["JobExecutionResult"]

@@ -1,5 +1,0 @@
-"""`SavepointFormatType`: the format of the state in a savepoint."""
-
-from tamias.config.savepoint_format import SavepointFormatType
-
-__all__ = ["SavepointFormatType"]

@@ -1,5 +1,0 @@
-"""`AsyncDataStream`: asynchronous requests for the records of a stream."""
-
-from tamias.program.async_data_stream import AsyncDataStream
-
-__all__ = ["AsyncDataStream"]

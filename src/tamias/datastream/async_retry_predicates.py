@@ -1,7 +1,0 @@
-"""Retry predicates of asynchronous requests."""
-
-from __future__ import annotations
-
-from tamias.functions.async_functions import empty_result_predicate, exception_type_predicate, has_exception_predicate
-
-__all__ = ["empty_result_predicate", "exception_type_predicate", "has_exception_predicate"]

@@ -1,9 +1,0 @@
-"""`CheckpointStorage`: the place of checkpoints."""
-
-from tamias.config.checkpoint_storage import (
-    CheckpointStorage,
-    FileSystemCheckpointStorage,
-    JobManagerCheckpointStorage,
-)
-
-__all__ = ["CheckpointStorage", "FileSystemCheckpointStorage", "JobManagerCheckpointStorage"]

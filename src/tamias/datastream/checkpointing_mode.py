@@ -1,7 +1,0 @@
-"""`CheckpointingMode`: the guarantee for the state after a failure."""
-
-from __future__ import annotations
-
-from tamias.config.checkpointing import CheckpointingMode
-
-__all__ = ["CheckpointingMode"]

@@ -1,5 +1,0 @@
-"""Bucket assigners: choose the folder below the base path of a file sink that a record goes to."""
-
-from tamias.connectors.bucket_assigners import BucketAssigner, BucketContext
-
-__all__ = ["BucketAssigner", "BucketContext"]

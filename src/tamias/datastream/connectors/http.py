@@ -1,5 +1,0 @@
-"""Lookups of an HTTP service for each record, for `AsyncDataStream`."""
-
-from tamias.connectors.http_lookup import HttpLookup, HttpRequest, HttpResponse
-
-__all__ = ["HttpLookup", "HttpRequest", "HttpResponse"]

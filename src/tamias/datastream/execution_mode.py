@@ -1,7 +1,0 @@
-"""`RuntimeExecutionMode`: whether a job emits results as records arrive or only final ones."""
-
-from __future__ import annotations
-
-from tamias.config.execution_mode import RuntimeExecutionMode
-
-__all__ = ["RuntimeExecutionMode"]

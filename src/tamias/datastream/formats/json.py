@@ -1,5 +1,0 @@
-"""JSON: rows as single messages."""
-
-from tamias.connectors.formats.json_rows import JsonRowDeserializationSchema, JsonRowSerializationSchema
-
-__all__ = ["JsonRowDeserializationSchema", "JsonRowSerializationSchema"]

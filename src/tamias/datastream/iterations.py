@@ -1,5 +1,0 @@
-"""The streams of loops that `iterate` begins."""
-
-from tamias.program.iterative_stream import ConnectedIterativeStreams, IterativeStream, Step
-
-__all__ = ["ConnectedIterativeStreams", "IterativeStream", "Step"]

@@ -1,7 +1,0 @@
-"""`OutputTag`: the name and the type of a side output."""
-
-from __future__ import annotations
-
-from tamias.functions.output_tag import OutputTag
-
-__all__ = ["OutputTag"]

@@ -1,5 +1,0 @@
-"""`SlotSharingGroup`: operators that may share slots, and the resources of such a slot."""
-
-from tamias.program.slot_sharing_group import MemorySize, SlotSharingGroup
-
-__all__ = ["MemorySize", "SlotSharingGroup"]

@@ -1,6 +1,0 @@
-"""`SplitStream`: a stream whose records are selected by name, as in Flink 1.x."""
-
-from tamias.functions.selection import OutputSelector
-from tamias.program.split_stream import SplitStream
-
-__all__ = ["OutputSelector", "SplitStream"]

@@ -1,5 +1,0 @@
-"""`StreamExecutionEnvironment`: where a program starts, declares what its jobs run with, and runs them."""
-
-from tamias.program.stream_execution_environment import StreamExecutionEnvironment
-
-__all__ = ["StreamExecutionEnvironment"]

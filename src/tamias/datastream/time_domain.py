@@ -1,7 +1,0 @@
-"""`TimeDomain`: event time or processing time."""
-
-from __future__ import annotations
-
-from tamias.functions.timer_service import TimeDomain
-
-__all__ = ["TimeDomain"]

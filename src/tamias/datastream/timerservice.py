@@ -1,7 +1,0 @@
-"""`TimerService`: current times and timers of a process function."""
-
-from __future__ import annotations
-
-from tamias.functions.timer_service import TimerService
-
-__all__ = ["TimerService"]

@@ -1,5 +1,0 @@
-"""`ResultTypeQueryable`, at its path in PyFlink."""
-
-from tamias.program.result_type import ResultTypeQueryable
-
-__all__ = ["ResultTypeQueryable"]

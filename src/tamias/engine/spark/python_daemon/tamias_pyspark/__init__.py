@@ -1,1 +1,0 @@
-"""Runs in Spark's Python daemon, with any interpreter: nothing here imports tamias by itself."""

@@ -1,5 +1,0 @@
-"""Counters, gauges, meters and distributions, in groups."""
-
-from tamias.metrics.metricbase import Counter, Distribution, Gauge, Meter, Metric, MetricGroup
-
-__all__ = ["Counter", "Distribution", "Gauge", "Meter", "Metric", "MetricGroup"]

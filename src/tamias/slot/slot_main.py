@@ -1,6 +1,0 @@
-"""Entry point of a slot process. It holds nothing else, because the user's own classes are put into `__main__` here."""
-
-from tamias.slot.process import main
-
-if __name__ == "__main__":
-    main()
