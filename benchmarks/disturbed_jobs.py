@@ -29,7 +29,7 @@ from ekorn.common import Configuration, RestartStrategies, Types, WatermarkStrat
 from ekorn.datastream import KeyedProcessFunction, SinkFunction, StreamExecutionEnvironment
 from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from ekorn.datastream.state import ValueStateDescriptor
-from ekorn.slot.deployment_codec import call_in_slots
+from ekorn.slot_protocol.deployment_codec import call_in_slots
 
 CHECKPOINT_TIMEOUT_MS = 2_000
 PER_SECOND = 5_000

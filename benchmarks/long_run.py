@@ -27,7 +27,7 @@ from benchmarks.latency import PARALLELISM, SteadySource, counted
 from ekorn.common import Configuration, WatermarkStrategy
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.datastream.functions import FilterFunction
-from ekorn.program.job_client import JobClient
+from ekorn.program.running.job_client import JobClient
 
 SAMPLE_S = 10.0
 # How many times the value of the second quarter the last one may have, and what may be added to it in any case.

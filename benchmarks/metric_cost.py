@@ -20,7 +20,7 @@ from ekorn.common import Configuration, Types, WatermarkStrategy
 from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from ekorn.datastream.connectors.number_seq import NumberSequenceSource
 from ekorn.datastream.state import ValueStateDescriptor
-from ekorn.driver.job_metrics import JobMetrics
+from ekorn.driver.statistics.job_metrics import JobMetrics
 from ekorn.driver.statistics.job_statistics import JobStatistics
 from ekorn.metrics.metricbase import MetricGroup
 from ekorn.reporters.running import JobReporters

@@ -31,11 +31,11 @@ from ekorn.clock import SystemClock
 from ekorn.common import Types
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.datastream.functions import KeyedProcessFunction
-from ekorn.functions.state_descriptors import ValueStateDescriptor
+from ekorn.functions.state.state_descriptors import ValueStateDescriptor
 from ekorn.graph.addresses import SubtaskId
 from ekorn.keygroups import KeyGroupRange, key_group_range
-from ekorn.slot.deployment import Deployment
 from ekorn.slot.host import SlotHost
+from ekorn.slot_protocol.deployment import Deployment
 from ekorn.state.heap.heap_backend import HeapStateBackend
 from ekorn.state.keyed_backend import KeyedStateBackend
 from ekorn.state.rocksdb.rocksdb_backend import RocksDBKeyedBackend

@@ -26,10 +26,10 @@ from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.datastream.functions import AggregateFunction, KeyedProcessFunction, ProcessWindowFunction
 from ekorn.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from ekorn.graph.addresses import SubtaskId
-from ekorn.operators.timers import TimerTable
+from ekorn.operators.time.timers import TimerTable
 from ekorn.operators.windows import layout_choice
-from ekorn.slot.deployment import Deployment
 from ekorn.slot.host import SlotHost
+from ekorn.slot_protocol.deployment import Deployment
 from ekorn.state.canonical_format import encode_payloads
 from ekorn.subtask.subtask import Subtask
 from ekorn.subtask.wire.frames import RECORDS

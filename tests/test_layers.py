@@ -21,6 +21,8 @@ LINES = [
     ["operators"],
     ["subtask"],
     ["checkpoint"],
+    ["links"],
+    ["slot_protocol"],
     ["slot"],
     ["web"],
     ["dashboard"],

@@ -74,7 +74,7 @@ REASONS = {
     "a whole job runs with a constant of the house made small, so that its seams fall everywhere": {
         "connectors/test_file_sink.py": ["set part_files._BUFFER_BYTES"],
         "connectors/test_file_sink_power_loss.py": ["set part_files._BUFFER_BYTES"],
-        "connectors/test_sources.py": ["set ekorn.connectors.file_bytes.PIECE_BYTES"],
+        "connectors/test_sources.py": ["set ekorn.connectors.files.file_bytes.PIECE_BYTES"],
         "operators/windows/sliced_programs.py": ["set layout_choice.slices_pay", "set layout_choice.slices_pay"],
         "state/test_backends_machine.py": ["set rocksdb_lists._PIECE", "set rocksdb_maps._EAGER"],
         "state/test_rocksdb_files.py": ["set Shared.in_slot"],
@@ -140,7 +140,7 @@ def test_private_attributes_and_patches_are_found(tmp_path):
         "def test(monkeypatch, backend):\n"
         "    assert Own()._own and backend._heap and backend.__doc__\n"
         "    monkeypatch.setattr(backend, 'limit', 1)\n"
-        "    monkeypatch.setattr('ekorn.slot.link.LIMIT', 1)\n"
+        "    monkeypatch.setattr('ekorn.links.link.LIMIT', 1)\n"
         "    with mock.patch.object(backend, 'pays', None): pass\n"
         "    monkeypatch.setenv('A', 'b')\n"
     )
@@ -148,7 +148,7 @@ def test_private_attributes_and_patches_are_found(tmp_path):
         "backend._heap",
         "set backend.limit",
         "set backend.pays",
-        "set ekorn.slot.link.LIMIT",
+        "set ekorn.links.link.LIMIT",
     ]
 
 

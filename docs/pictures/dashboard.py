@@ -18,13 +18,13 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 from ekorn.common import Configuration, DoubleMaximum, LongCounter, Types, WatermarkStrategy
-from ekorn.config.service_settings import ServiceSettings
-from ekorn.config.web_settings import WebSettings
+from ekorn.config.settings.service_settings import ServiceSettings
+from ekorn.config.settings.web_settings import WebSettings
 from ekorn.datastream import MapFunction, RuntimeContext, StreamExecutionEnvironment
 from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from ekorn.rest.driver_web import WEB
-from ekorn.service.job_process import end_process
-from ekorn.service.service_client import ServiceClient
+from ekorn.service.client.service_client import ServiceClient
+from ekorn.service.jobs.job_process import end_process
 from ekorn.service.service_process import StandingService
 from ekorn.testing.local_run import on_local_engine
 

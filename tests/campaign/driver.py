@@ -24,7 +24,7 @@ from ekorn import errors
 from ekorn.common import Configuration, RestartStrategies
 from ekorn.datastream import DataStream, ExternalizedCheckpointRetention, StreamExecutionEnvironment
 from ekorn.errors import EkornError, JobCancelledError, JobExecutionError, UserFunctionError
-from ekorn.slot.deployment_codec import call_in_slots
+from ekorn.slot_protocol.deployment_codec import call_in_slots
 from ekorn.testing.process_engine import on_process_engine
 from tests.campaign.faulty_storage import CONTROL, register
 from tests.campaign.inputs import read_numbers

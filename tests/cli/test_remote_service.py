@@ -3,7 +3,7 @@
 import pytest
 
 from ekorn.cli.main import main
-from ekorn.config.web_settings import WebSettings
+from ekorn.config.settings.web_settings import WebSettings
 from ekorn.web.routes import Routes
 from ekorn.web.serving import serve
 from tests.self_signed import self_signed

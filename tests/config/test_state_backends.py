@@ -6,7 +6,7 @@ import pytest
 
 from ekorn.common import Configuration
 from ekorn.config.rocksdb_options import PREFIX
-from ekorn.config.rocksdb_settings import MEBIBYTE, RocksDBSettings
+from ekorn.config.settings.rocksdb_settings import MEBIBYTE, RocksDBSettings
 from ekorn.datastream import (
     EmbeddedRocksDBStateBackend,
     FsStateBackend,

@@ -9,8 +9,8 @@ from ekorn.common.job_status import JobStatus
 from ekorn.datastream.functions import FlatMapFunction
 from ekorn.datastream.state import ListStateDescriptor
 from ekorn.errors import JobExecutionError
-from ekorn.functions.checkpointed import CheckpointedFunction, ListCheckpointed
 from ekorn.functions.source_contract import SourceFunction
+from ekorn.functions.state.checkpointed import CheckpointedFunction, ListCheckpointed
 from ekorn.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
 from tests.conformance.disturbed_jobs import (
     INPUT,

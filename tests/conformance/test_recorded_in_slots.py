@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ekorn.config.job_settings import JobSettings
+from ekorn.config.settings.job_settings import JobSettings
 from ekorn.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from ekorn.driver.submit import jobs_submitted_by, submit
 from ekorn.engine.execution import reason_for_epochs

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from ekorn.clock import ManualClock
 from ekorn.common import Row
 from ekorn.common.serialization import BulkWriterFactory, Encoder
-from ekorn.connectors.multipart_parts import MultipartParts
+from ekorn.connectors.files.multipart_parts import MultipartParts
 from ekorn.datastream.connectors.file_system import (
     BucketAssigner,
     CheckpointRollingPolicy,

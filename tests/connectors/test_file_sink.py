@@ -18,7 +18,7 @@ from ekorn.clock import ManualClock
 from ekorn.common import Row
 from ekorn.common.serialization import Encoder
 from ekorn.common.typeinfo import Types
-from ekorn.connectors import part_files
+from ekorn.connectors.files import part_files
 from ekorn.datastream.connectors.file_system import (
     BucketAssigner,
     CheckpointRollingPolicy,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ekorn.clock import ManualClock
 from ekorn.common.serialization import Encoder
-from ekorn.connectors import part_files
+from ekorn.connectors.files import part_files
 from ekorn.datastream.connectors.file_system import BucketAssigner, FileSink
 from tests.connectors.file_sinks import BY_SIZE, EACH_CHECKPOINT, ByFirstLetter, sink_to
 from tests.connectors.writing import SinkJob, hidden_files, visible_lines

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ekorn.connectors import file_source
+from ekorn.connectors.files import file_source
 from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from ekorn.datastream.connectors.file_system import FileEnumeratorProvider, FileSource, StreamFormat
 from ekorn.datastream.connectors.number_seq import NumberSequenceSource
@@ -127,7 +127,7 @@ TEXT = st.lists(
 def test_lines_are_right_however_the_bytes_are_cut(  # noqa: PLR0917
     tmp_path, monkeypatch, content, tail, charset, piece_bytes, range_units, batch, stop_after
 ):
-    monkeypatch.setattr("ekorn.connectors.file_bytes.PIECE_BYTES", piece_bytes)
+    monkeypatch.setattr("ekorn.connectors.files.file_bytes.PIECE_BYTES", piece_bytes)
     (tmp_path / "f").write_bytes((content + tail).encode(charset))
     source = FileSource.for_record_stream_format(StreamFormat.text_line_format(charset), str(tmp_path / "f"))
     if range_units is not None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ekorn.batch.inputs.csv_lines import CsvColumn, CsvLines
 from ekorn.batch.inputs.file_input import FileInput
 from ekorn.batch.inputs.lines import LineFormat
-from ekorn.connectors.stream_formats import StreamFormat
+from ekorn.connectors.files.stream_formats import StreamFormat
 from ekorn.dataset import ExecutionEnvironment
 from ekorn.errors import ConfigurationError, InvalidProgramError, MalformedRecordError
 

@@ -11,7 +11,7 @@ from ekorn.batch.tasks.folds import Fold, fold_of
 from ekorn.batch.tasks.group_operators import CombineBeforeShuffle, GroupReduce
 from ekorn.dataset import ExecutionEnvironment, GroupCombineFunction, GroupReduceFunction
 from ekorn.errors import JobExecutionError
-from ekorn.functions.data_set_aggregates import SumField
+from ekorn.functions.data_sets.data_set_aggregates import SumField
 from ekorn.testing import on_local_engine
 
 NUMBERS = st.integers(-5, 5) | st.floats(-1.0, 1.0)

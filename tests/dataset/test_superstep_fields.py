@@ -15,7 +15,7 @@ from ekorn.batch.tasks.superstep import FunctionFields, Superstep, SuperstepCont
 from ekorn.batch.tasks.task_context import TaskJobInfo, TaskRuntimeContext
 from ekorn.datastream.functions import MapFunction
 from ekorn.errors import InvalidProgramError
-from ekorn.functions.iteration_context import LongSumAggregator
+from ekorn.functions.data_sets.iteration_context import LongSumAggregator
 from ekorn.functions.runtime_context import RuntimeContext
 
 

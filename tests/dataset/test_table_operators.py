@@ -26,11 +26,11 @@ from ekorn.batch.tasks.table_operators import (
 from ekorn.batch.tasks.task_context import TaskJobInfo, TaskRuntimeContext
 from ekorn.batch.tasks.task_operator import TaskOperator
 from ekorn.engine.spark.task_side.table_access import TableAccess
-from ekorn.slot.link import Link, connect
-from ekorn.slot.messages import Done
-from ekorn.slot.slot_config import SlotConfig
+from ekorn.links.link import Link, connect
 from ekorn.slot.slot_server import SlotServer
-from ekorn.slot.tables.table_messages import BeginTables, CommitTables, Fence, TableKind, TablePartition
+from ekorn.slot_protocol.messages import Done
+from ekorn.slot_protocol.slot_config import SlotConfig
+from ekorn.slot_protocol.table_messages import BeginTables, CommitTables, Fence, TableKind, TablePartition
 from ekorn.types.by_value import dumps
 
 SECRET = b"s" * 32

@@ -21,8 +21,8 @@ from ekorn.datastream.connectors.file_system import BucketAssigner, FileSink, Ro
 from ekorn.datastream.functions import MapFunction
 from ekorn.datastream.state import ListStateDescriptor
 from ekorn.driver.job_handle import JobHandle
-from ekorn.functions.checkpointed import CheckpointedFunction
 from ekorn.functions.sink_contract import TwoPhaseCommitSinkFunction
+from ekorn.functions.state.checkpointed import CheckpointedFunction
 from ekorn.testing.scripted import Crash, DriverDied, Point, Script, ScriptedSource, split_evenly, start_scripted
 from tests.driver.savepoint_programs import Ask, counting, environment
 

@@ -5,8 +5,8 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekorn.config.elasticity_settings import AutoscalerSettings
-from ekorn.driver.autoscaler import Autoscaler, Load, wanted_parallelism
+from ekorn.config.settings.elasticity_settings import AutoscalerSettings
+from ekorn.driver.rescaling.autoscaler import Autoscaler, Load, wanted_parallelism
 
 SETTINGS = st.builds(
     AutoscalerSettings,

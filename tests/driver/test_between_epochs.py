@@ -9,15 +9,15 @@ import pytest
 from ekorn.clock import ManualClock, SteadyClock
 from ekorn.common import RuntimeExecutionMode
 from ekorn.datastream import StreamExecutionEnvironment
-from ekorn.driver.between_epochs import BetweenEpochs
-from ekorn.driver.interrupts import AttemptFailed, Cancelled
-from ekorn.driver.job import Job
+from ekorn.driver.checkpoints.savepoint_requests import SavepointRequest
 from ekorn.driver.job_handle import JobHandle
-from ekorn.driver.rescaling import Rescaling
-from ekorn.driver.savepoint_requests import SavepointRequest
+from ekorn.driver.loop.between_epochs import BetweenEpochs
+from ekorn.driver.loop.interrupts import AttemptFailed, Cancelled
+from ekorn.driver.loop.job import Job
+from ekorn.driver.rescaling.job_rescaling import Rescaling
 from ekorn.engine.protocol import Failure
-from ekorn.operators.collected_run import CollectedRun
 from ekorn.operators.epoch import Ack
+from ekorn.operators.sinks.collected_run import CollectedRun
 from ekorn.testing.drawn_job import drawn_job
 
 PENDING = 7

@@ -20,9 +20,9 @@ from ekorn.datastream import (
 )
 from ekorn.datastream.functions import KeyedProcessFunction, MapFunction
 from ekorn.datastream.state import ListStateDescriptor, ValueStateDescriptor
-from ekorn.driver.job_checkpoints import patience_of
+from ekorn.driver.checkpoints.job_checkpoints import patience_of
 from ekorn.errors import ConfigurationError, JobExecutionError
-from ekorn.functions.checkpointed import CheckpointedFunction, CheckpointListener
+from ekorn.functions.state.checkpointed import CheckpointedFunction, CheckpointListener
 from ekorn.testing.scripted import Crash, Script, ScriptedSource, run_scripted, start_scripted
 from tests.driver.savepoint_programs import EXPECTED, Ask, Ledger, counting, environment, numbers
 

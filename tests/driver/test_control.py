@@ -18,7 +18,7 @@ from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiter
 from ekorn.driver.control import ControlDesk, JobGone, ask, desks, peer_uid, runtime_folder
 from ekorn.driver.job_handle import JobHandle
 from ekorn.errors import ConfigurationError, EkornError, JobCancelledError
-from ekorn.slot.listener import MAX_NEWCOMERS
+from ekorn.links.listener import MAX_NEWCOMERS
 from ekorn.testing.local_run import on_local_engine
 from tests.live_jobs import until
 

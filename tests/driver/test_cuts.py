@@ -2,7 +2,7 @@
 
 import pytest
 
-from ekorn.driver.cuts import Cut, Cuts
+from ekorn.driver.checkpoints.cuts import Cut, Cuts
 from ekorn.graph.addresses import SubtaskId
 
 SOURCE = SubtaskId(0, 0)

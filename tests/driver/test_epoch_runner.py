@@ -4,7 +4,7 @@ import pytest
 
 from ekorn.common import WatermarkStrategy
 from ekorn.datastream import StreamExecutionEnvironment
-from ekorn.driver.epoch_runner import CROWDED_BYTES, least_by_group
+from ekorn.driver.loop.epoch_runner import CROWDED_BYTES, least_by_group
 from ekorn.driver.submit import jobs_submitted_by, submit
 from ekorn.engine.local_engine import LocalEngine
 from ekorn.engine.protocol import EpochResult

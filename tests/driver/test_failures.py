@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import linecache
 
-from ekorn.driver.failures import job_error
+from ekorn.driver.recovery.failures import job_error
 from ekorn.errors import UserFunctionError
 
 TRACEBACK = """Traceback (most recent call last):

@@ -2,7 +2,7 @@
 
 from ekorn.config.job_id import JobID
 from ekorn.driver.job_handle import JobHandle
-from ekorn.functions.job_status import JobStatus
+from ekorn.functions.results.job_status import JobStatus
 
 
 def ended(handle):

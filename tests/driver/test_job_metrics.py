@@ -9,7 +9,7 @@ from ekorn.common.job_status import JobStatus
 from ekorn.common.watermark_strategy import TimestampAssigner
 from ekorn.datastream import KeyedProcessFunction, MapFunction, ProcessFunction, StreamExecutionEnvironment
 from ekorn.datastream.connectors.datagen import DataGeneratorSource
-from ekorn.driver.job_metrics import JobMetrics, Rates, Totals
+from ekorn.driver.statistics.job_metrics import JobMetrics, Rates, Totals
 from ekorn.metrics.reports import Report, combined
 from ekorn.operators.epoch import Ack
 from ekorn.testing.local_run import on_local_engine

@@ -8,11 +8,11 @@ import pytest
 
 from ekorn.common.accumulators import IntCounter, LongCounter
 from ekorn.common.job_id import JobID
-from ekorn.driver.accumulator_merge import merge_accumulators
-from ekorn.driver.cuts import Cut
+from ekorn.driver.checkpoints.cuts import Cut
 from ekorn.driver.job_handle import JobHandle
-from ekorn.driver.job_metrics import JobMetrics
-from ekorn.driver.job_output import JobOutput
+from ekorn.driver.output.accumulator_merge import merge_accumulators
+from ekorn.driver.output.job_output import JobOutput
+from ekorn.driver.statistics.job_metrics import JobMetrics
 from ekorn.errors import AccumulatorError, EkornError
 from ekorn.operators.epoch import Ack
 from tests.slot.small_job import SOURCE, SUM, graph, summing

@@ -1,7 +1,7 @@
 """The progress of a job as facts: what differs from a job that has not begun."""
 
 from ekorn.common import JobStatus
-from ekorn.driver.job_progress import JobProgress, html_table
+from ekorn.driver.display.job_progress import JobProgress, html_table
 
 
 def test_a_job_that_has_not_begun_has_a_status_and_nothing_else():

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from ekorn.common import JobStatus
-from ekorn.driver.job_lines import end_line, progress_line
-from ekorn.driver.job_progress import JobProgress
-from ekorn.driver.notebook_output import NotebookOutput
-from ekorn.driver.progress_display import TerminalLines
+from ekorn.driver.display.job_lines import end_line, progress_line
+from ekorn.driver.display.job_progress import JobProgress
+from ekorn.driver.display.notebook_output import NotebookOutput
+from ekorn.driver.display.progress_display import TerminalLines
 
 NOON = 1_800_000_000_000
 DAY_MS = 86_400_000

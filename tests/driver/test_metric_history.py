@@ -11,7 +11,7 @@ from ekorn.clock import ManualClock
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.driver.statistics.job_statistics import JobStatistics
 from ekorn.driver.statistics.metric_history import MetricHistory
-from ekorn.functions.job_status import JobStatus
+from ekorn.functions.results.job_status import JobStatus
 from ekorn.operators.epoch import Ack
 from ekorn.testing.drawn_job import drawn_job
 

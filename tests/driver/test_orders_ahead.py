@@ -10,7 +10,7 @@ from ekorn.clock import ManualClock
 from ekorn.common import Configuration, JobStatus, RestartStrategies, WatermarkStrategy
 from ekorn.datastream import DataStream, StreamExecutionEnvironment
 from ekorn.driver.job_handle import JobHandle
-from ekorn.driver.job_loop import JobLoop
+from ekorn.driver.loop.job_loop import JobLoop
 from ekorn.engine.local_engine import LocalEngine
 from ekorn.engine.protocol import EpochResult, Failure
 from ekorn.errors import SlotLostError

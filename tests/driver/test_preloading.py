@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ekorn.clock import ManualClock
 from ekorn.common import Configuration
 from ekorn.driver.job_handle import JobHandle
-from ekorn.driver.job_loop import JobLoop
+from ekorn.driver.loop.job_loop import JobLoop
 from ekorn.state.restored_tables import read_tables
 from ekorn.testing.drawn_job import drawn_job
 from ekorn.testing.scripted import Crash, Script, ScriptedEngine, run_scripted

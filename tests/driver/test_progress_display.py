@@ -14,11 +14,11 @@ import pytest
 from ekorn.clock import ManualClock
 from ekorn.common import Configuration, JobID
 from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.driver.display.job_lines import JobFacts, end_line, progress_line, start_line
+from ekorn.driver.display.job_progress import JobProgress
+from ekorn.driver.display.progress_display import ProgressDisplay, TerminalLines, is_watched
 from ekorn.driver.job_handle import JobHandle
-from ekorn.driver.job_lines import JobFacts, end_line, progress_line, start_line
-from ekorn.driver.job_progress import JobProgress
-from ekorn.driver.progress_display import ProgressDisplay, TerminalLines, is_watched
-from ekorn.functions.job_status import JobStatus
+from ekorn.functions.results.job_status import JobStatus
 from ekorn.testing.local_run import on_local_engine
 
 FACTS = JobFacts("orders", "0ab1", "embedded Spark local[2]", 2)

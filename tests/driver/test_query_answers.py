@@ -10,13 +10,13 @@ from concurrent.futures import Future
 
 import pytest
 
-from ekorn.driver.query_answers import AnswersInOrder
-from ekorn.driver.query_routing import PendingValues
-from ekorn.driver.query_wire import Answer, decode_answer
+from ekorn.driver.queries.query_answers import AnswersInOrder
+from ekorn.driver.queries.query_routing import PendingValues
+from ekorn.driver.queries.query_wire import Answer, decode_answer
 from ekorn.engine.slots.link_certificate import made_by_package
 from ekorn.errors import StateNotServed
-from ekorn.slot.link import Link, connect
-from ekorn.slot.listener import Listener
+from ekorn.links.link import Link, connect
+from ekorn.links.listener import Listener
 from tests.live_jobs import until
 
 MOST = 4

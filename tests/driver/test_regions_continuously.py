@@ -13,8 +13,8 @@ from ekorn.common import Configuration, RestartStrategies, WatermarkStrategy
 from ekorn.datastream import DataStream, StreamExecutionEnvironment
 from ekorn.datastream.functions import MapFunction
 from ekorn.engine.protocol import EpochResult
-from ekorn.functions.checkpointed import CheckpointListener
 from ekorn.functions.sink_contract import SinkFunction, TwoPhaseCommitSinkFunction
+from ekorn.functions.state.checkpointed import CheckpointListener
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.regions import regions
 from ekorn.operators.epoch import EpochOrder

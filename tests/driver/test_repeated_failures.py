@@ -4,7 +4,7 @@ import logging
 
 from ekorn.common import RestartStrategies
 from ekorn.datastream import StreamExecutionEnvironment
-from ekorn.driver.repeated_failures import RepeatedFailures
+from ekorn.driver.recovery.repeated_failures import RepeatedFailures
 from ekorn.errors import JobExecutionError, UserFunctionError
 from ekorn.testing.local_run import collect_locally
 

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from ekorn.clock import ManualClock, SteadyClock
 from ekorn.common import JobStatus
 from ekorn.common.job_id import JobID
-from ekorn.config.metric_settings import LatencySettings
+from ekorn.config.settings.metric_settings import LatencySettings
 from ekorn.datastream import ExternalizedCheckpointRetention
 from ekorn.datastream.functions import MapFunction
-from ekorn.driver.job import Job
 from ekorn.driver.job_handle import JobHandle
-from ekorn.driver.job_loop import JobLoop
-from ekorn.driver.rescale_requests import RescaleRequest
-from ekorn.driver.rescaling import Rescaling
+from ekorn.driver.loop.job import Job
+from ekorn.driver.loop.job_loop import JobLoop
+from ekorn.driver.rescaling.job_rescaling import Rescaling
+from ekorn.driver.rescaling.rescale_requests import RescaleRequest
 from ekorn.engine.local_engine import LocalEngine
 from ekorn.testing.drawn_job import drawn_job
 from ekorn.testing.scripted import Crash, DriverDied, Script, ScriptedEngine, run_scripted, start_scripted

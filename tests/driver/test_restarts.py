@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ekorn.common.restart_strategy import RestartStrategies
-from ekorn.driver.restarts import restart_strategy
+from ekorn.driver.recovery.restarts import restart_strategy
 from ekorn.errors import ConfigurationError
 
 SECOND, MINUTE = 1_000, 60_000

@@ -7,7 +7,7 @@ from ekorn.common import Time
 from ekorn.datastream.functions import KeyedProcessFunction, MapFunction
 from ekorn.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from ekorn.errors import JobExecutionError, RestoreError
-from ekorn.functions.checkpointed import CheckpointedFunction
+from ekorn.functions.state.checkpointed import CheckpointedFunction
 from ekorn.testing.scripted import Script, run_scripted, start_scripted
 from tests.driver.savepoint_programs import EXPECTED, Ask, Count, counting, environment, numbers
 

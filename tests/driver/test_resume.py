@@ -12,7 +12,7 @@ from ekorn.checkpoint.ownership import claim
 from ekorn.clock import SystemClock
 from ekorn.config.job_id import JobID
 from ekorn.config.options import JOB_ID
-from ekorn.driver.resume import resumed
+from ekorn.driver.recovery.resume import resumed
 from ekorn.errors import ConfigurationError
 from ekorn.storage.file_store import open_files
 from tests.driver.savepoint_programs import environment

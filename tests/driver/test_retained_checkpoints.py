@@ -2,8 +2,8 @@
 
 import pytest
 
-from ekorn.driver.job_recovery import JobRecovery
-from ekorn.driver.retained_checkpoints import RetainedCheckpoints
+from ekorn.driver.checkpoints.retained_checkpoints import RetainedCheckpoints
+from ekorn.driver.recovery.job_recovery import JobRecovery
 from tests.checkpoint.checkpoint_values import all_files, opened
 from tests.driver.savepoint_programs import environment
 

@@ -12,7 +12,7 @@ from ekorn.common import Configuration, RestartStrategies, WatermarkStrategy
 from ekorn.datastream import EmbeddedRocksDBStateBackend, ExternalizedCheckpointRetention, StreamExecutionEnvironment
 from ekorn.errors import JobCancelledError
 from ekorn.functions.process_functions import KeyedProcessFunction
-from ekorn.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from ekorn.functions.state.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from ekorn.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 
 RECORDS = [(f"key-{(n * 7919) % 400}", n) for n in range(6000)]

@@ -7,9 +7,9 @@ from typing import get_args
 
 import pytest
 
-from ekorn.driver.savepoint_requests import SavepointRequest, SavepointRequests, Then
+from ekorn.driver.checkpoints.savepoint_requests import SavepointRequest, SavepointRequests, Then
 from ekorn.errors import CheckpointError
-from ekorn.functions.job_status import JobStatus
+from ekorn.functions.results.job_status import JobStatus
 
 JOB = "ab" * 16
 

@@ -17,8 +17,8 @@ from ekorn.datastream.functions import MapFunction
 from ekorn.datastream.window import TumblingEventTimeWindows
 from ekorn.driver.job_handle import JobHandle
 from ekorn.errors import CheckpointError, ConfigurationError, JobExecutionError
-from ekorn.functions.checkpointed import CheckpointListener, ListCheckpointed
 from ekorn.functions.source_contract import SourceFunction
+from ekorn.functions.state.checkpointed import CheckpointListener, ListCheckpointed
 from ekorn.storage.file_store import open_files
 from ekorn.testing.local_run import on_local_engine
 from ekorn.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
@@ -419,7 +419,7 @@ def test_stopping_where_no_savepoint_can_be_written_leaves_the_job_alone(places,
 
 
 def test_a_directory_that_slots_see_otherwise_than_the_driver_is_found_out(places, monkeypatch, tmp_path):
-    from ekorn.slot import snapshot_writer
+    from ekorn.slot.state import snapshot_writer
 
     def elsewhere(address, **more):
         return open_files(address.replace("savepoints", "savepoints of another machine"), **more)

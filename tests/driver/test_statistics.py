@@ -17,7 +17,7 @@ from ekorn.driver.statistics.job_statistics import JobStatistics, StatusChange
 from ekorn.driver.statistics.subtask_lives import SubtaskLives
 from ekorn.engine.protocol import Failure
 from ekorn.errors import UserFunctionError
-from ekorn.functions.job_status import JobStatus
+from ekorn.functions.results.job_status import JobStatus
 from ekorn.graph.addresses import SubtaskId
 from ekorn.operators.epoch import Ack
 from ekorn.slot.thread_stacks import ThreadStack

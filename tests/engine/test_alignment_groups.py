@@ -13,7 +13,7 @@ import pytest
 
 from ekorn.common import Duration, WatermarkStrategy
 from ekorn.datastream import StreamExecutionEnvironment
-from ekorn.driver.epoch_runner import least_by_group
+from ekorn.driver.loop.epoch_runner import least_by_group
 from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
 from ekorn.operators.epoch import Ack, EpochOrder
 from ekorn.testing.continuous_process_engine import ContinuousProcessEngine

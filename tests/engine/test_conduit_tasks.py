@@ -26,8 +26,8 @@ from ekorn.engine.spark.task_side.conduit_tasks import (
 from ekorn.engine.spark.task_side.level_task import HostedSubtask
 from ekorn.errors import SlotLostError
 from ekorn.graph.addresses import SubtaskId
-from ekorn.slot.link import Link, accept, listen
-from ekorn.slot.task_messages import FAILED, Attach, Carries
+from ekorn.links.link import Link, accept, listen
+from ekorn.slot_protocol.task_messages import FAILED, Attach, Carries
 from ekorn.subtask.wire.frames import Blob, Destination
 from ekorn.types.by_value import dumps
 

@@ -11,9 +11,9 @@ from ekorn.engine.slots.event_queue import EventQueue
 from ekorn.engine.slots.slot_handle import SlotHandle
 from ekorn.errors import DeploymentError
 from ekorn.graph.addresses import SubtaskId
+from ekorn.links.link import Link
 from ekorn.operators.epoch import EpochOrder
-from ekorn.slot.link import Link
-from ekorn.slot.slot_events import SlotActivity
+from ekorn.slot_protocol.slot_events import SlotActivity
 from ekorn.testing import continuous_process_engine
 from ekorn.testing.continuous_process_engine import ContinuousProcessEngine
 from ekorn.testing.local_slots import InProcessSlots

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import types as st
 
-from ekorn.config.checkpoint_settings import CheckpointSettings
 from ekorn.config.checkpointing import ExternalizedCheckpointRetention
-from ekorn.config.job_settings import JobSettings
+from ekorn.config.settings.checkpoint_settings import CheckpointSettings
+from ekorn.config.settings.job_settings import JobSettings
 from ekorn.connectors.data_frames.written_rows import MANIFEST
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.driver.submit import submit
@@ -16,9 +16,9 @@ from ekorn.engine.beside_job import StartingJob
 from ekorn.engine.local_engine import LocalEngine
 from ekorn.engine.spark.data_frames.data_frame_input import DataFrameInput
 from ekorn.errors import ConfigurationError, DeploymentError
-from ekorn.functions.job_status import JobStatus
+from ekorn.functions.results.job_status import JobStatus
 from ekorn.functions.source_contract import Boundedness
-from ekorn.program.deferred_inputs import DeferredInputs
+from ekorn.program.environment.deferred_inputs import DeferredInputs
 from ekorn.types.data_type_info import row_type_info
 from tests.connectors.data_frames.row_files import rows, write_part
 from tests.connectors.reading import SourceJob

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ekorn.engine.slots.epoch_watch import EpochWatch
 from ekorn.graph.addresses import SubtaskId
-from ekorn.slot.slot_events import SlotActivity
+from ekorn.slot_protocol.slot_events import SlotActivity
 
 
 def activity(messages: int, *, in_user_code: bool = False, epoch: int = 1, answered: tuple[SubtaskId, ...] = ()):

@@ -18,8 +18,8 @@ from ekorn.engine.slots.resident_tables import ResidentTables
 from ekorn.engine.slots.slot_handle import Heartbeat, SlotHandle
 from ekorn.engine.spark.task_side.table_access import TableAccess
 from ekorn.errors import SlotLostError
-from ekorn.slot.messages import Request
-from ekorn.slot.tables.table_messages import TableKind, TablePartition
+from ekorn.slot_protocol.messages import Request
+from ekorn.slot_protocol.table_messages import TableKind, TablePartition
 from ekorn.types.by_value import dumps
 
 pytestmark = pytest.mark.long

@@ -13,9 +13,9 @@ import pytest
 from ekorn.engine.spark.task_side.level_task import ExchangeTarget, HostedSubtask, LevelTask
 from ekorn.engine.spark.task_side.rows import DRIVER, POISON, ShuffleRow, decode, shuffle_pairs
 from ekorn.graph.addresses import SubtaskId
+from ekorn.links.link import Link, accept, listen
 from ekorn.operators.epoch import EpochOrder
-from ekorn.slot.link import Link, accept, listen
-from ekorn.slot.task_messages import ACK, RunEpoch
+from ekorn.slot_protocol.task_messages import ACK, RunEpoch
 from ekorn.subtask.wire.frames import Blob
 from ekorn.types.by_value import dumps
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from ekorn.common import Configuration
-from ekorn.config.link_settings import LinkSettings, link_settings
+from ekorn.config.settings.link_settings import LinkSettings, link_settings
 from ekorn.engine.slots.link_certificate import certificate_for, made_by_command, made_by_package
 from ekorn.engine.slots.registering_pool import RegisteringSlotPool
 from ekorn.engine.spark.driver_side.cluster import encrypts_its_own
 from ekorn.errors import ConfigurationError, DeploymentError
 from ekorn.graph.job_graph import JobGraph
-from ekorn.slot.encryption import CalledSide, EncryptedAddress
+from ekorn.links.encryption import CalledSide, EncryptedAddress
 from ekorn.testing.process_engine import ProcessEngine, on_process_engine
 from ekorn.testing.slot_processes import slot_processes
 from tests.live_jobs import Held, engines, environment, expected_tally, generated, tallied

@@ -8,10 +8,10 @@ import pytest
 
 from ekorn.engine.slots.query_link import QueryLink
 from ekorn.graph.addresses import SubtaskId
-from ekorn.slot.link import Link
-from ekorn.slot.listener import Listener
-from ekorn.slot.state_look_ups import StateQuery
-from ekorn.slot.task_messages import ACK
+from ekorn.links.link import Link
+from ekorn.links.listener import Listener
+from ekorn.slot.state.state_look_ups import StateQuery
+from ekorn.slot_protocol.task_messages import ACK
 
 SECRET = b"a secret of this test"
 QUERY = StateQuery(SubtaskId(0, 0), 0, "value", [1], timeout_s=30.0)

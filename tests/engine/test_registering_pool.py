@@ -16,8 +16,8 @@ from ekorn.engine.slots.registering_pool import RegisteringSlotPool
 from ekorn.engine.slots.slot_handle import Heartbeat
 from ekorn.engine.spark.task_side.launch_slots import launch_slots
 from ekorn.errors import DeploymentError
-from ekorn.slot.link import connect
-from ekorn.slot.slot_config import Registration, Welcome
+from ekorn.links.link import connect
+from ekorn.slot_protocol.slot_config import Registration, Welcome
 from ekorn.types.by_value import dumps
 from tests.live_jobs import is_running, until
 from tests.spark.processes import listening_sockets

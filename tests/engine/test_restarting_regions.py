@@ -17,8 +17,8 @@ from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph
 from ekorn.graph.regions import regions
 from ekorn.operators.epoch import Ack, EpochOrder, SavepointOrder
-from ekorn.slot.messages import BeginSavepoint, Discard, OrderEpoch
-from ekorn.slot.slot_events import UnreadableEvent
+from ekorn.slot_protocol.messages import BeginSavepoint, Discard, OrderEpoch
+from ekorn.slot_protocol.slot_events import UnreadableEvent
 from ekorn.testing.continuous_process_engine import ContinuousProcessEngine
 from ekorn.testing.local_slots import InProcessSlots
 from tests.live_jobs import until

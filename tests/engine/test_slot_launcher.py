@@ -10,7 +10,7 @@ import pytest
 
 from ekorn.engine.spark.driver_side.cluster import SlotLauncher
 from ekorn.errors import DeploymentError, SparkSessionLostError
-from ekorn.slot.slot_config import DriverContact
+from ekorn.slot_protocol.slot_config import DriverContact
 
 DRIVER = DriverContact(("127.0.0.1", 1), b"s" * 32, 1.0)
 

@@ -18,8 +18,8 @@ from ekorn.engine.protocol import EpochResult, Failure
 from ekorn.errors import DeploymentError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.operators.epoch import EpochOrder
-from ekorn.slot.messages import Deploy, Discard
-from ekorn.slot.slot_events import SubtaskFailed
+from ekorn.slot_protocol.messages import Deploy, Discard
+from ekorn.slot_protocol.slot_events import SubtaskFailed
 from ekorn.testing.continuous_process_engine import ContinuousProcessEngine
 from ekorn.testing.local_slots import InProcessSlots
 from ekorn.types.by_value import dumps

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from ekorn.common import Configuration
-from ekorn.config.checkpoint_settings import CheckpointSettings
-from ekorn.config.job_settings import JobSettings
+from ekorn.config.settings.checkpoint_settings import CheckpointSettings
+from ekorn.config.settings.job_settings import JobSettings
 from ekorn.connectors.data_frames.row_files_sink import RowFilesSink
 from ekorn.datastream import MapFunction, StreamExecutionEnvironment
 from ekorn.driver.submit import submit
@@ -23,9 +23,9 @@ from ekorn.engine.beside_job import StartingJob
 from ekorn.engine.local_engine import LocalEngine
 from ekorn.engine.spark.data_frames.spark_source_input import SparkSourceInput
 from ekorn.errors import ConfigurationError, JobExecutionError, SparkSourceFailed
-from ekorn.functions.job_status import JobStatus
+from ekorn.functions.results.job_status import JobStatus
 from ekorn.functions.source_contract import Boundedness
-from ekorn.program.deferred_inputs import DeferredInputs
+from ekorn.program.environment.deferred_inputs import DeferredInputs
 from ekorn.types.data_type_info import row_type_info
 from tests.connectors.data_frames.row_files import ROW_TYPE, committed_rows, rows, write_part
 from tests.live_jobs import until

@@ -5,14 +5,14 @@ import threading
 import pytest
 from pyspark.sql import types as st
 
-from ekorn.config.checkpoint_settings import CheckpointSettings
-from ekorn.config.job_settings import JobSettings
+from ekorn.config.settings.checkpoint_settings import CheckpointSettings
+from ekorn.config.settings.job_settings import JobSettings
 from ekorn.connectors.data_frames.row_batches import RowBatches
 from ekorn.engine.beside_job import StartingJob
 from ekorn.engine.spark.data_frames.ended_feed import asked_to_go_on
 from ekorn.engine.spark.data_frames.streaming_input import StreamingDataFrameInput
 from ekorn.errors import ConfigurationError, StreamingQueryFailed
-from ekorn.functions.job_status import JobStatus
+from ekorn.functions.results.job_status import JobStatus
 from ekorn.storage.file_store import open_files
 from tests.connectors.data_frames.row_files import rows, write_part
 from tests.connectors.reading import SourceJob

@@ -19,7 +19,7 @@ from ekorn.common.accumulators import (
     LongMinimum,
 )
 from ekorn.errors import AccumulatorError
-from ekorn.functions.accumulators import merge_accumulators
+from ekorn.functions.results.accumulators import merge_accumulators
 
 EXPECTED = {
     IntCounter: sum,

@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekorn.functions.window_arithmetic import TimeSpan, WindowGrid, aligned_start, window_starts
+from ekorn.functions.windows.window_arithmetic import TimeSpan, WindowGrid, aligned_start, window_starts
 
 grids = st.tuples(st.integers(1, 40), st.integers(1, 12)).flatmap(
     lambda shape: st.tuples(st.just(shape[0]), st.just(shape[1]), st.integers(1 - shape[1], shape[1] - 1))

@@ -19,7 +19,7 @@ import yaml
 
 from ekorn.config.configuration import Configuration
 from ekorn.config.options.listing import all_options, service_keys
-from ekorn.config.service_settings import service_settings
+from ekorn.config.settings.service_settings import service_settings
 from ekorn.config.unread_keys import refuse_unread_keys
 from ekorn.config.yaml_text import parse_configuration
 from tests.manual.blocks import DOCS, ROOT, Block, blocks_of

@@ -9,10 +9,10 @@ from ekorn.rest.driver_web import driver_routes
 from ekorn.rest.known_jobs import KnownJobs
 from ekorn.rest.openapi import description
 from ekorn.rest.operations import Operations
-from ekorn.service.cluster_api import ClusterRoutes
-from ekorn.service.cluster_node import ClusterNode
-from ekorn.service.job_service import JobService
-from ekorn.service.service_api import service_routes
+from ekorn.service.api.service_api import service_routes
+from ekorn.service.cluster.cluster_api import ClusterRoutes
+from ekorn.service.cluster.cluster_node import ClusterNode
+from ekorn.service.jobs.job_service import JobService
 from tests.manual.blocks import DOCS
 
 PAGE = DOCS / "reference" / "rest.md"

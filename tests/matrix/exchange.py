@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.spark import tally
 
 RECORDS = 6_000
-# Longer than an epoch on a busy machine: below that, epochs shrink to a record each (driver/pacing.py), and the job
+# Longer than an epoch on a busy machine: below that, epochs shrink to a record each (`pacing.py`), and the job
 # takes minutes.
 INTERVAL_MS = 2_000
 RESTORED = "RESTORED"  # printed with the folder of every savepoint whose job ended with the right output

@@ -8,9 +8,9 @@ import pytest
 
 from ekorn.clock import ManualClock
 from ekorn.common import Configuration, Types, WatermarkStrategy
-from ekorn.config.metric_settings import LatencySettings, latency_settings, state_latency_settings
 from ekorn.config.rocksdb_options import rocksdb_settings
-from ekorn.config.rocksdb_settings import COUNTERS, RocksDBSettings
+from ekorn.config.settings.metric_settings import LatencySettings, latency_settings, state_latency_settings
+from ekorn.config.settings.rocksdb_settings import COUNTERS, RocksDBSettings
 from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from ekorn.datastream.state import (

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekorn.operators.async_queue import OrderedQueue, PendingRecord, UnorderedQueue
+from ekorn.operators.asynchronous.async_queue import OrderedQueue, PendingRecord, UnorderedQueue
 
 
 class Driven:

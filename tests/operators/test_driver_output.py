@@ -12,8 +12,8 @@ from ekorn.common import Configuration
 from ekorn.datastream import DataStream, StreamExecutionEnvironment
 from ekorn.engine.subtask_outcome import add_output
 from ekorn.graph.addresses import SubtaskId
-from ekorn.operators.collected_run import CollectedRun
 from ekorn.operators.epoch import Ack, EpochOrder, OutputPart
+from ekorn.operators.sinks.collected_run import CollectedRun
 from ekorn.slot.host import SlotHost
 from ekorn.subtask.outbox import Emitted
 from ekorn.testing.drawn_job import drawn_job

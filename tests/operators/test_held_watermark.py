@@ -1,6 +1,6 @@
 """When a warning says that one of several inputs holds the watermark back."""
 
-from ekorn.operators.held_watermark import HeldWatermark
+from ekorn.operators.time.held_watermark import HeldWatermark
 from ekorn.types.time_bounds import MAX_TIMESTAMP
 
 

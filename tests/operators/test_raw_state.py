@@ -11,12 +11,12 @@ from raw_program import FILLED, KEYS, RUNS, TELLING, OwnCounts, draw, environmen
 from ekorn.datastream import CheckpointedFunction
 from ekorn.datastream.functions import MapFunction
 from ekorn.errors import JobExecutionError, StateError
-from ekorn.functions.raw_streams import KeyedStateCheckpointOutputStream, OperatorStateCheckpointOutputStream
+from ekorn.functions.state.raw_streams import KeyedStateCheckpointOutputStream, OperatorStateCheckpointOutputStream
 from ekorn.keygroups import key_group, key_group_range
 from ekorn.state.operator_state_files import redistribute
 from ekorn.state_processor import SavepointReader
-from ekorn.state_processor.savepoint_inspection import summaries
-from ekorn.state_processor.stored_savepoint import open_savepoint
+from ekorn.state_processor.reading.stored_savepoint import open_savepoint
+from ekorn.state_processor.tools.savepoint_inspection import summaries
 from ekorn.testing import collect_locally
 from ekorn.testing.scripted import Crash, DriverDied, Script, run_scripted, start_scripted
 from tests.driver.savepoint_programs import Ask

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ekorn.functions.watermark_strategy import Watermark
-from ekorn.operators.source_function import SourceBuffer
+from ekorn.operators.sources.source_function import SourceBuffer
 from tests.live_jobs import until
 
 MEGABYTE = 1 << 20

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ekorn.datastream import KeyedProcessFunction, OutputTag, ProcessFunction, TimeDomain
 from ekorn.errors import UserFunctionError
-from ekorn.operators.timers import TimerTable
+from ekorn.operators.time.timers import TimerTable
 from ekorn.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 from tests.examples_by_profile import examples
 from tests.operators.windows.local_run import Run, collected, collected_with_crashes, environment, graph_of, timed

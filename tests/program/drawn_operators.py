@@ -3,9 +3,9 @@
 import itertools
 
 from ekorn.graph.job_graph import Operator
-from ekorn.program.data_stream import DataStream
-from ekorn.program.data_stream_sink import DataStreamSink
-from ekorn.program.stream_execution_environment import StreamExecutionEnvironment
+from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
+from ekorn.program.streams.data_stream import DataStream
+from ekorn.program.streams.data_stream_sink import DataStreamSink
 
 _numbers = itertools.count()
 

@@ -5,8 +5,8 @@ import pytest
 
 from ekorn.common import CompletableFuture, JobClient, JobExecutionResult, JobID, JobStatus
 from ekorn.common.accumulators import IntCounter
+from ekorn.driver.display.job_progress import JobProgress
 from ekorn.driver.job_handle import JobHandle
-from ekorn.driver.job_progress import JobProgress
 from ekorn.errors import AccumulatorError, JobCancelledError
 
 

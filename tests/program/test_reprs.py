@@ -13,8 +13,8 @@ from ekorn.common import CompletableFuture, Configuration, JobClient, JobID, Job
 from ekorn.datastream import OutputTag, StreamExecutionEnvironment
 from ekorn.datastream.state import MapStateDescriptor
 from ekorn.datastream.window import CountEvictor, TumblingEventTimeWindows
+from ekorn.driver.display.job_progress import JobProgress
 from ekorn.driver.job_handle import JobHandle
-from ekorn.driver.job_progress import JobProgress
 from ekorn.errors import JobExecutionError
 from ekorn.functions.watermark_strategy import Watermark
 from ekorn.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP

@@ -8,12 +8,12 @@ from ekorn.common import JobStatus
 from ekorn.common.accumulators import IntCounter
 from ekorn.common.job_execution_result import JobExecutionResult
 from ekorn.datastream import CloseableIterator, StreamExecutionEnvironment
+from ekorn.driver.display.job_progress import JobProgress
 from ekorn.driver.job_handle import JobHandle
-from ekorn.driver.job_progress import JobProgress
 from ekorn.driver.submit import jobs_submitted_by
 from ekorn.errors import InvalidProgramError, JobCancelledError, JobExecutionError
 from ekorn.graph.specs import CollectSpec, PrintSpec
-from ekorn.operators.collected_run import collected_runs
+from ekorn.operators.sinks.collected_run import collected_runs
 
 
 def started(settings, records=(), error=None, endless=False):

@@ -23,8 +23,8 @@ from ekorn.datastream import (
 )
 from ekorn.datastream.connectors.base import StreamTransformer, SupportsPreprocessing
 from ekorn.errors import InvalidProgramError, UnsupportedOperationError
-from ekorn.functions.checkpointed import CheckpointedFunction, ListCheckpointed
 from ekorn.functions.sink_contract import Sink
+from ekorn.functions.state.checkpointed import CheckpointedFunction, ListCheckpointed
 from ekorn.graph.specs import (
     CollectSpec,
     Custom,

@@ -9,14 +9,14 @@ import pytest
 from ekorn.checkpoint.metadata import CheckpointMetadata
 from ekorn.clock import ManualClock, SteadyClock
 from ekorn.common import JobStatus, Types
-from ekorn.driver.job import Job
 from ekorn.driver.job_handle import JobHandle
-from ekorn.driver.query_routing import StateQueries
+from ekorn.driver.loop.job import Job
+from ekorn.driver.queries.query_routing import StateQueries
 from ekorn.engine.local_engine import LocalEngine
 from ekorn.errors import StateNotServed
 from ekorn.graph.addresses import SubtaskId
-from ekorn.slot.deployment import Deployment
-from ekorn.slot.state_look_ups import QueryableState, StateQuery
+from ekorn.slot.state.state_look_ups import QueryableState, StateQuery
+from ekorn.slot_protocol.deployment import Deployment
 from ekorn.testing.drawn_job import drawn_job
 from ekorn.testing.local_slots import InProcessSlots
 from ekorn.testing.process_engine import ProcessEngine

@@ -9,12 +9,12 @@ import pytest
 
 from ekorn.common import Types
 from ekorn.datastream.state import ValueStateDescriptor
-from ekorn.driver.query_wire import Answer, decode_keys, decode_query, encode_answer
+from ekorn.driver.queries.query_wire import Answer, decode_keys, decode_query, encode_answer
 from ekorn.errors import ConfigurationError
+from ekorn.links.link import connect
+from ekorn.links.listener import Listener
 from ekorn.queryable import QueryableStateClient
 from ekorn.queryable.query_batches import MESSAGES_AT_ONCE, QueryBatches, Target
-from ekorn.slot.link import connect
-from ekorn.slot.listener import Listener
 from tests.live_jobs import until
 
 DESCRIPTOR = ValueStateDescriptor("any", Types.LONG())

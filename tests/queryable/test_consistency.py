@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ekorn.common import Types, WatermarkStrategy
-from ekorn.config.rocksdb_settings import RocksDBSettings
+from ekorn.config.settings.rocksdb_settings import RocksDBSettings
 from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from ekorn.datastream.functions import KeyedProcessFunction
 from ekorn.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor

@@ -3,7 +3,7 @@
 import pytest
 
 from ekorn.common import Time, Types
-from ekorn.config.rocksdb_settings import RocksDBSettings
+from ekorn.config.settings.rocksdb_settings import RocksDBSettings
 from ekorn.datastream.functions import KeyedProcessFunction
 from ekorn.datastream.state import (
     AggregatingStateDescriptor,

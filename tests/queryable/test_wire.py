@@ -14,7 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ekorn.common import Row, Types
-from ekorn.driver.query_wire import Answer, decode_answer, decode_keys, decode_query, encode_answer, encode_query
+from ekorn.driver.queries.query_wire import (
+    Answer,
+    decode_answer,
+    decode_keys,
+    decode_query,
+    encode_answer,
+    encode_query,
+)
 from ekorn.errors import QueryError, QueryRefused, StateNotServed, UnknownKey
 
 

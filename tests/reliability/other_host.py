@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ekorn.slot.slot_config import DriverContact
+from ekorn.slot_protocol.slot_config import DriverContact
 
 # Tests run in several processes at a time: the link of each has a network of its own, of four addresses.
 _NETWORK = ipaddress.ip_network("10.213.0.0/16")[4 * (os.getpid() % (1 << 14))]

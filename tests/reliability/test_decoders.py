@@ -24,7 +24,7 @@ from ekorn.checkpoint.metadata_file import decode_metadata
 from ekorn.checkpoint.owner_files import encode_owner_file, read_owner_file
 from ekorn.checkpoint.savepoint_notes import SavepointNotes
 from ekorn.errors import EkornError
-from ekorn.slot.link import accept
+from ekorn.links.link import accept
 from ekorn.state.canonical_format import decode_file
 from ekorn.state.operator_state_files import decode_operator_state, encode_operator_state
 from ekorn.state.rocksdb.instance import read_meta

@@ -18,7 +18,7 @@ from ekorn.datastream import MapFunction
 from ekorn.engine.spark.task_side.level_task import LevelTask
 from ekorn.errors import JobExecutionError
 from ekorn.operators.epoch import EpochOrder
-from ekorn.slot.slot_config import DriverContact, SlotConfig
+from ekorn.slot_protocol.slot_config import DriverContact, SlotConfig
 from ekorn.testing.process_engine import ProcessEngine
 from ekorn.testing.slot_processes import slot_processes
 from tests.live_jobs import engines, environment, generated, parent_of, tallied, until

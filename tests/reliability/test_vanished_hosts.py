@@ -17,7 +17,7 @@ from ekorn.engine.slots.registering_pool import RegisteringSlotPool
 from ekorn.engine.slots.slot_handle import Heartbeat
 from ekorn.engine.spark.task_side.launch_slots import launch_slots
 from ekorn.graph.job_graph import JobGraph
-from ekorn.slot.slot_config import DriverContact
+from ekorn.slot_protocol.slot_config import DriverContact
 from ekorn.testing.process_engine import ProcessEngine
 from tests.live_jobs import Held, engines, environment, expected_tally, generated, is_running, tallied, until
 from tests.reliability.other_host import HERE, OtherHost, other_host  # noqa: F401

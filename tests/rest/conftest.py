@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from ekorn.common import Configuration, RestartStrategies, Types, WatermarkStrategy
-from ekorn.config.web_settings import WebSettings
+from ekorn.config.settings.web_settings import WebSettings
 from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from ekorn.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from ekorn.driver.display.job_progress import JobProgress
 from ekorn.driver.job_handle import JobHandle
-from ekorn.driver.job_progress import JobProgress
 from ekorn.rest.driver_web import DriverWeb
 from tests import live_jobs
 from tests.driver.submitted_jobs import start_locally

@@ -9,7 +9,7 @@ from ekorn.clock import ManualClock
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.driver.statistics.checkpoint_statistics import CheckpointStatistics
 from ekorn.driver.statistics.job_statistics import JobStatistics
-from ekorn.functions.job_status import JobStatus
+from ekorn.functions.results.job_status import JobStatus
 from ekorn.graph.addresses import SubtaskId
 from ekorn.rest.checkpoint_answers import record_answer, subtasks_answer
 from ekorn.rest.metric_answers import job_metrics

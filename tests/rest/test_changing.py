@@ -6,7 +6,7 @@ import pytest
 
 from ekorn.checkpoint.restore_point import resolve
 from ekorn.common import JobStatus
-from ekorn.config.web_settings import WebSettings
+from ekorn.config.settings.web_settings import WebSettings
 from ekorn.errors import CheckpointError
 from ekorn.rest.archive import last_answers
 from ekorn.rest.known_jobs import KnownJobs

@@ -1,8 +1,8 @@
 """A client in another process watches and controls the job of a driver, by the address of the driver's web server."""
 
 from ekorn.common import JobStatus
-from ekorn.config.web_settings import WebSettings
-from ekorn.service.service_client import ServiceClient
+from ekorn.config.settings.web_settings import WebSettings
+from ekorn.service.client.service_client import ServiceClient
 
 
 def test_any_running_job_with_a_web_server_has_a_job_client(web, run, tmp_path):

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekorn.config.service_settings import ServiceSettings
-from ekorn.config.web_settings import WebSettings
+from ekorn.config.settings.service_settings import ServiceSettings
+from ekorn.config.settings.web_settings import WebSettings
 from ekorn.rest.answer_shapes import ANSWERS
 from ekorn.rest.driver_web import driver_routes
 from ekorn.rest.known_jobs import KnownJobs, flink_id
 from ekorn.rest.operations import Operations
 from ekorn.rest.shapes import schema_of
-from ekorn.service.bundles import make_bundle
-from ekorn.service.job_record import JobRecord
-from ekorn.service.job_service import JobService
-from ekorn.service.service_api import service_routes
+from ekorn.service.api.service_api import service_routes
+from ekorn.service.jobs.bundles import make_bundle
+from ekorn.service.jobs.job_record import JobRecord
+from ekorn.service.jobs.job_service import JobService
 from ekorn.web.gate import Gate
 from ekorn.web.http_server import WebServer, tcp_socket, unix_socket
 from ekorn.web.routes import Route

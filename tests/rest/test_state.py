@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 
 from ekorn.common import Row, Types
-from ekorn.config.web_settings import WebSettings
+from ekorn.config.settings.web_settings import WebSettings
 from ekorn.errors import QueryRefused
 from ekorn.rest.key_text import key_of_json, key_of_text
 from ekorn.rest.shown_values import as_json

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ekorn.service.job_process import end_drivers_below
-from ekorn.service.service_client import ServiceClient
+from ekorn.service.client.service_client import ServiceClient
+from ekorn.service.jobs.job_process import end_drivers_below
 from ekorn.service.service_process import READY_FD
 from ekorn.web.http_client import WebClient
 from tests.live_jobs import process_state, until

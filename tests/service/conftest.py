@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from ekorn.common import Configuration
-from ekorn.config.service_settings import ServiceSettings
-from ekorn.config.web_settings import WebSettings
-from ekorn.service.job_process import end_process
-from ekorn.service.service_client import ServiceClient
+from ekorn.config.settings.service_settings import ServiceSettings
+from ekorn.config.settings.web_settings import WebSettings
+from ekorn.service.client.service_client import ServiceClient
+from ekorn.service.jobs.job_process import end_process
 from ekorn.service.service_process import StandingService
 
 ENDLESS = """

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ekorn.errors import ConfigurationError
-from ekorn.service.bundles import digest_of, make_bundle, unpack
-from ekorn.service.job_store import JobStore
+from ekorn.service.jobs.bundles import digest_of, make_bundle, unpack
+from ekorn.service.jobs.job_store import JobStore
 
 
 def write(folder, **files):

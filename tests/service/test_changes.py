@@ -7,7 +7,7 @@ import pytest
 from ekorn.cli.main import main
 from ekorn.common import JobStatus
 from ekorn.errors import ConfigurationError, RescaleError
-from ekorn.service.job_changes import check_program, upgraded
+from ekorn.service.jobs.job_changes import check_program, upgraded
 from ekorn.web.http_client import RefusedRequest
 from tests.live_jobs import until
 from tests.services.ports import free_ports

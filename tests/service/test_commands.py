@@ -12,7 +12,7 @@ import pytest
 from ekorn.cli.job_commands import logs
 from ekorn.cli.main import main
 from ekorn.common import JobStatus
-from ekorn.service.service_client import own_service
+from ekorn.service.client.service_client import own_service
 from tests.live_jobs import is_running, until
 from tests.manual.blocks import blocks_of
 from tests.manual.page_run import commands_of

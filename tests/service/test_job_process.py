@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ekorn.service.job_process import Started, end_process, is_alive, start_driver
-from ekorn.service.job_record import JobRecord
-from ekorn.service.job_store import JobStore
+from ekorn.service.jobs.job_process import Started, end_process, is_alive, start_driver
+from ekorn.service.jobs.job_record import JobRecord
+from ekorn.service.jobs.job_store import JobStore
 from tests.live_jobs import parent_of, process_state, until
 
 

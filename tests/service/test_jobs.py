@@ -12,7 +12,7 @@ from ekorn.config.job_id import JobID
 from ekorn.driver.further_jobs import further_id
 from ekorn.errors import JobCancelledError, JobExecutionError
 from ekorn.rest.answer_shapes import ANSWERS
-from ekorn.service.job_process import end_process
+from ekorn.service.jobs.job_process import end_process
 from ekorn.service.service_process import StandingService
 from ekorn.web.http_client import RefusedRequest
 from tests.live_jobs import until

@@ -15,22 +15,22 @@ from ekorn.checkpoint.ownership import claim
 from ekorn.clock import ManualClock
 from ekorn.common import Configuration
 from ekorn.config import options
-from ekorn.config.service_settings import ClusterSettings, service_settings
+from ekorn.config.settings.service_settings import ClusterSettings, service_settings
 from ekorn.driver.statistics.failure_history import FailureHistory
 from ekorn.errors import CheckpointError, ConfigurationError, DirectoryInUse, Fenced
 from ekorn.graph.job_graph import ExecutionSettings, JobGraph
-from ekorn.service.bundles import make_bundle
-from ekorn.service.cluster_files import ClusterFiles, Member
-from ekorn.service.cluster_node import ClusterNode, Office
-from ekorn.service.clustered_service import ClusteredService
-from ekorn.service.job_process import drivers_below, end_process, is_alive, start_driver
-from ekorn.service.job_record import JobPlan, JobRecord, NotedOutcome, encode_record
-from ekorn.service.job_service import JobService
-from ekorn.service.job_store import JobStore, write_private
-from ekorn.service.job_submission import Submission
-from ekorn.service.leadership import LeaseWatch, NotLeader, Sighting, look, try_to_lead
-from ekorn.service.shared_jobs import SharedJobStore
-from ekorn.service.takeover import MOST_LOST, SHORT_LIFE_MS, after_lost_driver, taken_over, was_replaced
+from ekorn.service.cluster.cluster_files import ClusterFiles, Member
+from ekorn.service.cluster.cluster_node import ClusterNode, Office
+from ekorn.service.cluster.clustered_service import ClusteredService
+from ekorn.service.cluster.leadership import LeaseWatch, NotLeader, Sighting, look, try_to_lead
+from ekorn.service.cluster.shared_jobs import SharedJobStore
+from ekorn.service.cluster.takeover import MOST_LOST, SHORT_LIFE_MS, after_lost_driver, taken_over, was_replaced
+from ekorn.service.jobs.bundles import make_bundle
+from ekorn.service.jobs.job_process import drivers_below, end_process, is_alive, start_driver
+from ekorn.service.jobs.job_record import JobPlan, JobRecord, NotedOutcome, encode_record
+from ekorn.service.jobs.job_service import JobService
+from ekorn.service.jobs.job_store import JobStore, write_private
+from ekorn.service.jobs.job_submission import Submission
 from ekorn.storage.file_store import open_files
 from ekorn.storage.memory import MemoryFiles
 from tests.live_jobs import until

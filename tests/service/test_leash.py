@@ -10,10 +10,10 @@ import pytest
 from ekorn.checkpoint.driver_process import Driver
 from ekorn.driver.job_outcome import JobOutcome
 from ekorn.errors import Fenced
-from ekorn.functions.job_status import JobStatus
-from ekorn.service.leadership import look, try_to_lead
-from ekorn.service.leash import Leash
-from ekorn.service.shared_jobs import outcome_path
+from ekorn.functions.results.job_status import JobStatus
+from ekorn.service.cluster.leadership import look, try_to_lead
+from ekorn.service.cluster.leash import Leash
+from ekorn.service.cluster.shared_jobs import outcome_path
 from ekorn.storage.memory import MemoryFiles
 
 JOB, RUN = "00ff", "1-1"

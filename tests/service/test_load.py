@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from ekorn.service.service_client import ServiceClient
+from ekorn.service.client.service_client import ServiceClient
 from tests.live_jobs import parent_of, until
 from tests.service.cluster import Node
 

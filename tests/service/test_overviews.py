@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from ekorn.service.job_overviews import JobOverviews
-from ekorn.service.job_record import JobRecord
-from ekorn.service.job_store import JobStore
+from ekorn.service.api.job_overviews import JobOverviews
+from ekorn.service.jobs.job_record import JobRecord
+from ekorn.service.jobs.job_store import JobStore
 
 ENDED = JobRecord("0" * 32, "count", "p.zip", "p.py", phase="ENDED", status="FINISHED", ended_ms=5)
 

@@ -3,8 +3,8 @@
 import pytest
 
 from ekorn.config import options
-from ekorn.service.job_record import JobRecord
-from ekorn.service.starting_again import started_again
+from ekorn.service.jobs.job_record import JobRecord
+from ekorn.service.jobs.starting_again import started_again
 from ekorn.web.http_client import RefusedRequest
 from tests.live_jobs import until
 

@@ -2,7 +2,7 @@
 
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.graph.addresses import SubtaskId
-from ekorn.slot.deployment import Deployment
+from ekorn.slot_protocol.deployment import Deployment
 
 SOURCE, SUM = SubtaskId(0, 0), SubtaskId(1, 0)  # the subtasks of the job `summing`
 

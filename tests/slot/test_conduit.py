@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from ekorn.slot.conduit import Conduit
-from ekorn.slot.link import Link
-from ekorn.slot.task_messages import Carries
+from ekorn.links.link import Link
+from ekorn.slot.continuous.conduit import Conduit
 from ekorn.slot.turn import Turn
+from ekorn.slot_protocol.task_messages import Carries
 from ekorn.subtask.wire.frames import Blob
 from tests.live_jobs import until
 

@@ -17,14 +17,14 @@ from ekorn.common import WatermarkStrategy
 from ekorn.datastream.functions import KeyedProcessFunction
 from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
 from ekorn.graph.addresses import SubtaskId
+from ekorn.links.link import Link
 from ekorn.operators.epoch import Ack, EpochOrder, OutputPart
+from ekorn.slot.continuous.mailbox import Desk, Mailbox
 from ekorn.slot.event_reports import Reports
 from ekorn.slot.host import SlotHost
-from ekorn.slot.link import Link
-from ekorn.slot.mailbox import Desk, Mailbox
-from ekorn.slot.slot_events import EpochAcknowledged, OutputLeft
-from ekorn.slot.task_messages import Carries
 from ekorn.slot.turn import Turn
+from ekorn.slot_protocol.slot_events import EpochAcknowledged, OutputLeft
+from ekorn.slot_protocol.task_messages import Carries
 from ekorn.subtask.wire.frames import EPOCH, RECORDS, WATERMARK, Blob
 from ekorn.types.by_value import dumps
 from tests.live_jobs import until

@@ -14,9 +14,9 @@ import pytest
 
 from ekorn.engine.slots.link_certificate import made_by_command, made_by_package
 from ekorn.errors import DeploymentError
-from ekorn.slot.encryption import CalledSide, CallingSide, Certificate, EncryptedAddress, EncryptedSocket
-from ekorn.slot.link import Link, accept, connect, listen
-from ekorn.slot.listener import Listener
+from ekorn.links.encryption import CalledSide, CallingSide, Certificate, EncryptedAddress, EncryptedSocket
+from ekorn.links.link import Link, accept, connect, listen
+from ekorn.links.listener import Listener
 from tests.live_jobs import until
 
 SECRET = b"s" * 32

@@ -15,8 +15,8 @@ from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import CachedFile
 from ekorn.operators.epoch import Ack, EpochOrder, SavepointOrder
 from ekorn.slot.host import SlotHost
-from ekorn.slot.slot_events import SnapshotNotWritten, SnapshotWritten
-from ekorn.slot.snapshot_writer import SnapshotWriter
+from ekorn.slot.state.snapshot_writer import SnapshotWriter
+from ekorn.slot_protocol.slot_events import SnapshotNotWritten, SnapshotWritten
 from ekorn.state.snapshots import RestorePlan
 from tests.slot.small_job import SOURCE, SUM, deployment, graph, summing
 

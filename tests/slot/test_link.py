@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ekorn.errors import DeploymentError
-from ekorn.slot.link import Link, MessageDigests, accept, connect, listen
-from ekorn.slot.listener import Listener
+from ekorn.links.link import Link, MessageDigests, accept, connect, listen
+from ekorn.links.listener import Listener
 from tests.live_jobs import PickleBomb, until
 
 SECRET = b"s" * 32

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ekorn.slot.link import Link, connect
-from ekorn.slot.listener import MAX_NEWCOMERS, Acceptor, Listener
+from ekorn.links.link import Link, connect
+from ekorn.links.listener import MAX_NEWCOMERS, Acceptor, Listener
 from tests.live_jobs import until
 
 SECRET = b"s" * 32

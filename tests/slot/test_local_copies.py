@@ -13,13 +13,13 @@ import pytest
 
 import ekorn
 from ekorn.clock import SystemClock
-from ekorn.config.checkpoint_settings import LocalCopySettings
+from ekorn.config.settings.checkpoint_settings import LocalCopySettings
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.graph.addresses import SubtaskId
 from ekorn.operators.epoch import Ack, EpochOrder
-from ekorn.slot.deployment import Deployment
 from ekorn.slot.host import SlotHost
-from ekorn.slot.local_copies import LocalCopies
+from ekorn.slot.state.local_copies import LocalCopies
+from ekorn.slot_protocol.deployment import Deployment
 from ekorn.state.snapshots import (
     KeyedFiles,
     OperatorRestore,
@@ -106,7 +106,7 @@ def test_a_damaged_copy_is_skipped_silently(tmp_path, remote, damage, caplog):
     reading = copies(tmp_path)
     assert read_state(reading.reading(remote, plan(file)), file) == random.Random(1).randbytes(100)
     assert remote.reads == ["shared/1-a"] and reading.used == 0
-    assert not [record for record in caplog.records if record.name == "ekorn.slot.local_copies"]
+    assert not [record for record in caplog.records if record.name == "ekorn.slot.state.local_copies"]
 
 
 def test_a_completed_checkpoint_takes_the_place_of_older_copies(tmp_path, remote):
@@ -323,8 +323,8 @@ AS_ANOTHER_USER = """
 import os, sys
 root, job, source = sys.argv[1:]
 sys.path[:0] = [source]
-from ekorn.config.checkpoint_settings import LocalCopySettings
-from ekorn.slot.local_copies import LocalCopies
+from ekorn.config.settings.checkpoint_settings import LocalCopySettings
+from ekorn.slot.state.local_copies import LocalCopies
 os.setgid(65534)
 os.setuid(65534)
 local = LocalCopies(LocalCopySettings(write=True, read=True, directories=(root,)), job, 0)

@@ -20,18 +20,18 @@ from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiter
 from ekorn.datastream.functions import MapFunction
 from ekorn.errors import SlotLostError
 from ekorn.graph.addresses import SubtaskId
+from ekorn.links.link import Link, connect
 from ekorn.operators.epoch import EpochOrder
-from ekorn.slot.deployment_codec import encode_deployment
+from ekorn.slot.continuous.mailbox import Desk, Mailbox, buffer_timeout_s
 from ekorn.slot.event_reports import Reports
 from ekorn.slot.host import SlotHost
-from ekorn.slot.link import Link, connect
-from ekorn.slot.mailbox import Desk, Mailbox, buffer_timeout_s
-from ekorn.slot.messages import CloseSubtasks, Deploy, Discard, OrderEpoch, Subscribe
-from ekorn.slot.slot_config import SlotConfig
-from ekorn.slot.slot_events import EpochAcknowledged, OutputLeft, SlotActivity, SnapshotWritten, SubtaskFailed
 from ekorn.slot.slot_server import SlotServer
-from ekorn.slot.task_messages import FAILED, Attach, Carries
 from ekorn.slot.turn import Turn
+from ekorn.slot_protocol.deployment_codec import encode_deployment
+from ekorn.slot_protocol.messages import CloseSubtasks, Deploy, Discard, OrderEpoch, Subscribe
+from ekorn.slot_protocol.slot_config import SlotConfig
+from ekorn.slot_protocol.slot_events import EpochAcknowledged, OutputLeft, SlotActivity, SnapshotWritten, SubtaskFailed
+from ekorn.slot_protocol.task_messages import FAILED, Attach, Carries
 from ekorn.subtask.wire.frames import EPOCH, RECORDS, WATERMARK, Blob
 from ekorn.types.by_value import dumps
 from tests.live_jobs import Tracks, comes_to_rest, until

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from ekorn.slot.link import Link, connect
-from ekorn.slot.listener import Listener
-from ekorn.slot.pipelined_link import PipelinedLink
+from ekorn.links.link import Link, connect
+from ekorn.links.listener import Listener
+from ekorn.links.pipelined_link import PipelinedLink
 
 SECRET = b"a secret of this test"
 

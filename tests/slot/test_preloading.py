@@ -17,16 +17,16 @@ from ekorn.clock import ManualClock, SystemClock
 from ekorn.errors import CorruptFileError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.keygroups import KeyGroupRange, key_group_range
+from ekorn.links.link import Link, connect
 from ekorn.operators.epoch import EpochOrder
-from ekorn.slot.deployment_codec import call_in_slots, do_not_call_in_slots, encode_classes, encode_deployment
 from ekorn.slot.host import SlotHost
-from ekorn.slot.link import Link, connect
-from ekorn.slot.messages import Deploy, Preload, Request
-from ekorn.slot.preload_breaks import Breaks, free_memory_share
-from ekorn.slot.preloading import PreloadedState, PreloadPlan, preload_plans
-from ekorn.slot.slot_config import SlotConfig
-from ekorn.slot.slot_events import SnapshotWritten
 from ekorn.slot.slot_server import SlotServer
+from ekorn.slot.state.preload_breaks import Breaks, free_memory_share
+from ekorn.slot.state.preloading import PreloadedState, PreloadPlan, preload_plans
+from ekorn.slot_protocol.deployment_codec import call_in_slots, do_not_call_in_slots, encode_classes, encode_deployment
+from ekorn.slot_protocol.messages import Deploy, Preload, Request
+from ekorn.slot_protocol.slot_config import SlotConfig
+from ekorn.slot_protocol.slot_events import SnapshotWritten
 from ekorn.state.restored_tables import read_tables
 from ekorn.state.snapshots import KeyedFiles, OperatorRestore, RestorePlan, StateFile, SubtaskRestore
 from ekorn.storage.file_store import open_files
@@ -273,7 +273,7 @@ def test_deployment_finds_the_classes_that_came_before_it(monkeypatch: pytest.Mo
     sent = pickle.dumps((encode_classes(), encode_deployment(deployment(graph(summing)))))
     slot = (
         "import pickle, sys, __main__\n"
-        "from ekorn.slot.deployment_codec import decode_classes, decode_deployment\n"
+        "from ekorn.slot_protocol.deployment_codec import decode_classes, decode_deployment\n"
         "classes, program = pickle.loads(sys.stdin.buffer.read())\n"
         "decode_classes(classes)\n"
         "early = __main__.Point\n"

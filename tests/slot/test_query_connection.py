@@ -14,12 +14,12 @@ import pytest
 
 from ekorn.engine.slots.link_certificate import made_by_package
 from ekorn.graph.addresses import SubtaskId
-from ekorn.slot.link import Link, connect
-from ekorn.slot.listener import Listener
+from ekorn.links.link import Link, connect
+from ekorn.links.listener import Listener
 from ekorn.slot.query_connection import QueryConnection
-from ekorn.slot.state_look_ups import Found, StateQuery
-from ekorn.slot.task_messages import ACK
+from ekorn.slot.state.state_look_ups import Found, StateQuery
 from ekorn.slot.turn import Turn
+from ekorn.slot_protocol.task_messages import ACK
 from ekorn.types.by_value import dumps
 
 CHECKPOINT: Any = "the key group of a checkpoint"

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from ekorn.links.link import Link, connect
 from ekorn.operators.epoch import EpochOrder
-from ekorn.slot.deployment_codec import encode_deployment
-from ekorn.slot.link import Link, connect
-from ekorn.slot.messages import Deploy
-from ekorn.slot.slot_config import SlotConfig
 from ekorn.slot.slot_server import SlotServer
-from ekorn.slot.task_messages import ACK, FAILED, RunEpoch
+from ekorn.slot_protocol.deployment_codec import encode_deployment
+from ekorn.slot_protocol.messages import Deploy
+from ekorn.slot_protocol.slot_config import SlotConfig
+from ekorn.slot_protocol.task_messages import ACK, FAILED, RunEpoch
 from ekorn.types.by_value import dumps
 from tests.slot.small_job import SOURCE, SUM, deployment, graph, summing
 

@@ -11,7 +11,7 @@ from ekorn.engine.slots.event_queue import EventQueue
 from ekorn.graph.addresses import SubtaskId
 from ekorn.operators.epoch import Ack, OutputPart
 from ekorn.slot.event_reports import Reports
-from ekorn.slot.slot_events import EpochAcknowledged, OutputLeft, SubtaskFailed
+from ekorn.slot_protocol.slot_events import EpochAcknowledged, OutputLeft, SubtaskFailed
 
 
 def output(size_bytes: int) -> OutputLeft:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from ekorn.clock import ManualClock
-from ekorn.slot.rounds import Rounds
+from ekorn.slot.continuous.rounds import Rounds
 from ekorn.slot.turn import Turn
 
 NEVER = float("inf")

@@ -19,18 +19,23 @@ import pytest
 
 from ekorn.datastream.functions import MapFunction
 from ekorn.errors import DamagedBlob, DeploymentError, SlotLostError
-from ekorn.functions.checkpointed import CheckpointListener
+from ekorn.functions.state.checkpointed import CheckpointListener
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import CachedFile
+from ekorn.links.link import Link, connect
 from ekorn.operators.epoch import Ack, EpochOrder
-from ekorn.slot.deployment_codec import call_in_slots, decode_deployment, do_not_call_in_slots, encode_deployment
 from ekorn.slot.garbage import SlotGarbage
-from ekorn.slot.link import Link, connect
-from ekorn.slot.messages import Aborted, CloseSubtasks, Completed, Deploy, Discard, Exit, KeepFile, Subscribe
-from ekorn.slot.slot_config import SlotConfig
-from ekorn.slot.slot_events import SlotActivity, SnapshotWritten
 from ekorn.slot.slot_server import SlotServer
-from ekorn.slot.task_messages import ACK, FAILED, RunEpoch
+from ekorn.slot_protocol.deployment_codec import (
+    call_in_slots,
+    decode_deployment,
+    do_not_call_in_slots,
+    encode_deployment,
+)
+from ekorn.slot_protocol.messages import Aborted, CloseSubtasks, Completed, Deploy, Discard, Exit, KeepFile, Subscribe
+from ekorn.slot_protocol.slot_config import SlotConfig
+from ekorn.slot_protocol.slot_events import SlotActivity, SnapshotWritten
+from ekorn.slot_protocol.task_messages import ACK, FAILED, RunEpoch
 from ekorn.types.by_value import dumps
 from tests.slot.small_job import SOURCE, SUM, deployment, graph, summing
 

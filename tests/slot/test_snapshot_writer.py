@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from ekorn.clock import ManualClock
-from ekorn.config.checkpoint_settings import LocalCopySettings
+from ekorn.config.settings.checkpoint_settings import LocalCopySettings
 from ekorn.errors import UserFunctionError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.epoch import SavepointOrder
-from ekorn.slot.deployment import Deployment
-from ekorn.slot.local_copies import LocalCopies
-from ekorn.slot.slot_events import SnapshotNotWritten, SnapshotWritten
-from ekorn.slot.snapshot_writer import SnapshotWriter
+from ekorn.slot.state.local_copies import LocalCopies
+from ekorn.slot.state.snapshot_writer import SnapshotWriter
+from ekorn.slot_protocol.deployment import Deployment
+from ekorn.slot_protocol.slot_events import SnapshotNotWritten, SnapshotWritten
 from ekorn.state.canonical_format import PAYLOAD_BYTES
 from ekorn.state.keyed_backend import SnapshotTarget
 from ekorn.state.snapshots import OperatorSnapshot, StateFile, SubtaskSnapshot

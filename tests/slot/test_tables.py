@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from ekorn.engine.spark.task_side.table_access import TableAccess
 from ekorn.errors import SlotLostError
-from ekorn.slot.link import connect
-from ekorn.slot.messages import Done
-from ekorn.slot.slot_config import SlotConfig
+from ekorn.links.link import connect
 from ekorn.slot.slot_server import SlotServer
 from ekorn.slot.tables.partitions import ELEMENTS_PER_PART
 from ekorn.slot.tables.table_host import TableHost
-from ekorn.slot.tables.table_messages import (
+from ekorn.slot_protocol.messages import Done
+from ekorn.slot_protocol.slot_config import SlotConfig
+from ekorn.slot_protocol.table_messages import (
     BeginTables,
     CommitTables,
     Fence,

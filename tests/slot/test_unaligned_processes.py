@@ -11,7 +11,7 @@ import pytest
 
 from ekorn.checkpoint.restore_point import resolve
 from ekorn.common import Duration, JobStatus
-from ekorn.program.job_client import JobClient
+from ekorn.program.running.job_client import JobClient
 from ekorn.testing.process_engine import on_process_engine
 from tests.live_jobs import until
 from tests.spark import tally

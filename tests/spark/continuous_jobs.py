@@ -31,7 +31,7 @@ from ekorn.datastream.functions import AsyncFunction, MapFunction, SourceFunctio
 from ekorn.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
 from ekorn.functions.watermark_strategy import BoundedOutOfOrdernessWatermarks, WatermarkOutput
-from ekorn.program.job_client import JobClient
+from ekorn.program.running.job_client import JobClient
 from tests import live_jobs
 from tests.live_jobs import Held, Tracks, comes_to_rest, generated, until
 from tests.spark import tally

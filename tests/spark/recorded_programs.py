@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from io import StringIO
 
-from ekorn.config.job_settings import JobSettings
+from ekorn.config.settings.job_settings import JobSettings
 from ekorn.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from ekorn.driver.submit import jobs_submitted_by, spark_engine, submit
 from ekorn.engine.execution import reason_for_epochs

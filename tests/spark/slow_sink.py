@@ -12,7 +12,7 @@ from ekorn.common import WatermarkStrategy
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.datastream.connectors.datagen import DataGeneratorSource
 from ekorn.graph.addresses import SubtaskId
-from ekorn.program.job_client import JobClient
+from ekorn.program.running.job_client import JobClient
 from tests.live_jobs import Tracks, until
 
 RECORD_BYTES = 20_000

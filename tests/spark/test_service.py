@@ -1,10 +1,10 @@
 """The service on Spark: a job is submitted, watched, saved and stopped by clients that come and go, and restored."""
 
 from ekorn.common import JobStatus
-from ekorn.config.service_settings import ServiceSettings
-from ekorn.config.web_settings import WebSettings
-from ekorn.service.job_process import end_process
-from ekorn.service.service_client import ServiceClient
+from ekorn.config.settings.service_settings import ServiceSettings
+from ekorn.config.settings.web_settings import WebSettings
+from ekorn.service.client.service_client import ServiceClient
+from ekorn.service.jobs.job_process import end_process
 from ekorn.service.service_process import StandingService
 from tests.live_jobs import until
 from tests.rest.shapes import READING, misfits

@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 
-from ekorn.config.rocksdb_settings import RocksDBSettings
+from ekorn.config.settings.rocksdb_settings import RocksDBSettings
 from ekorn.keygroups import KeyGroupRange
 from ekorn.state.heap.heap_backend import HeapStateBackend
 from ekorn.state.rocksdb.rocksdb_backend import RocksDBKeyedBackend

@@ -7,7 +7,7 @@ import textwrap
 import types
 from dataclasses import replace
 
-from ekorn.functions.state_descriptors import ValueStateDescriptor
+from ekorn.functions.state.state_descriptors import ValueStateDescriptor
 from ekorn.state.canonical_format import PAYLOAD_BYTES
 from ekorn.state.snapshots import OperatorRestore
 from ekorn.state.state_files import write_state

@@ -3,7 +3,7 @@
 import itertools
 
 from ekorn.functions.record_functions import AggregateFunction
-from ekorn.functions.state_descriptors import (
+from ekorn.functions.state.state_descriptors import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
     ListStateDescriptor,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ekorn.functions.record_functions import AggregateFunction
-from ekorn.functions.state_descriptors import (
+from ekorn.functions.state.state_descriptors import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
     ListStateDescriptor,

@@ -7,7 +7,7 @@ import pytest
 
 from ekorn.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
 from ekorn.errors import StateError, StateMigrationError
-from ekorn.functions.state_descriptors import ValueStateDescriptor
+from ekorn.functions.state.state_descriptors import ValueStateDescriptor
 from tests.state.backends import BACKENDS
 from tests.state.evolving import INTO, evolve
 

@@ -4,7 +4,7 @@ import pytest
 
 from ekorn.common import Types
 from ekorn.errors import UnsupportedOperationError
-from ekorn.functions.state_descriptors import MapStateDescriptor
+from ekorn.functions.state.state_descriptors import MapStateDescriptor
 from ekorn.state.operator_state import OperatorStates
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from ekorn.common import Row
 from ekorn.errors import StateMigrationError
-from ekorn.functions.state_descriptors import ListStateDescriptor, ValueStateDescriptor
+from ekorn.functions.state.state_descriptors import ListStateDescriptor, ValueStateDescriptor
 from ekorn.state.declared import Described, declare, merged
 from ekorn.state.evolution.pickled_classes import Noting
 from tests.state.backends import BACKENDS

@@ -8,7 +8,7 @@ import pytest
 from ekorn.common import Row, Types, TypeSerializer, TypeSerializerSchemaCompatibility, TypeSerializerSnapshot
 from ekorn.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
 from ekorn.errors import StateError, StateMigrationError
-from ekorn.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from ekorn.functions.state.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from ekorn.state.evolution.type_descriptions import describe, spell
 from ekorn.state.operator_state import OperatorStates
 from tests.state.backends import BACKENDS

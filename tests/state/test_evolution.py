@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ekorn.common import ManualClock, Row, Time, Types
 from ekorn.errors import CorruptFileError, StateError, StateMigrationError
 from ekorn.functions.record_functions import AggregateFunction
-from ekorn.functions.state_descriptors import (
+from ekorn.functions.state.state_descriptors import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
     ListStateDescriptor,
@@ -20,7 +20,7 @@ from ekorn.functions.state_descriptors import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from ekorn.functions.state_ttl import StateTtlConfig
+from ekorn.functions.state.state_ttl import StateTtlConfig
 from ekorn.state.canonical_format import decode_file
 from ekorn.state.evolution.converters import converter
 from ekorn.state.evolution.incompatible import Incompatible

@@ -6,7 +6,7 @@ import pytest
 
 from ekorn.common import Time, Types
 from ekorn.errors import NoCurrentKey, StateError, StateMigrationError
-from ekorn.functions.state_descriptors import (
+from ekorn.functions.state.state_descriptors import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
     ListStateDescriptor,
@@ -14,7 +14,7 @@ from ekorn.functions.state_descriptors import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from ekorn.functions.state_ttl import StateTtlConfig
+from ekorn.functions.state.state_ttl import StateTtlConfig
 from ekorn.state.heap.heap_backend import HeapStateBackend
 from ekorn.state.snapshots import OperatorRestore
 from ekorn.storage.memory import MemoryFiles

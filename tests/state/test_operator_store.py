@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ekorn.common import Types
 from ekorn.errors import StateError
-from ekorn.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor
+from ekorn.functions.state.state_descriptors import ListStateDescriptor, MapStateDescriptor
 from ekorn.state.operator_state import OperatorStates
 from ekorn.state.operator_state_files import decode_operator_state, encode_operator_state, redistribute
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekorn.functions.state_descriptors import ValueStateDescriptor
+from ekorn.functions.state.state_descriptors import ValueStateDescriptor
 from ekorn.state.rocksdb.known_addresses import KnownAddresses
 from tests.state.backends import rocksdb
 

@@ -13,7 +13,7 @@ from ekorn.checkpoint.file_names import SnapshotNames
 from ekorn.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
 from ekorn.checkpoint.retention import Retention
 from ekorn.errors import CorruptFileError, StateError
-from ekorn.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from ekorn.functions.state.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from ekorn.keygroups import key_group, key_group_range, state_key
 from ekorn.state.canonical_format import PAYLOAD_BYTES
 from ekorn.state.rocksdb.limits import RocksLimits

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ekorn.errors import CorruptFileError
-from ekorn.functions.state_descriptors import ListStateDescriptor, ValueStateDescriptor
+from ekorn.functions.state.state_descriptors import ListStateDescriptor, ValueStateDescriptor
 from ekorn.state.rocksdb.instance import InstanceMeta, read_meta
 from ekorn.state.rocksdb.instance_files import Uploads, fetch, in_parallel
 from ekorn.state.rocksdb.store import META, RocksStore

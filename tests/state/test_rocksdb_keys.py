@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from ekorn.common.types import Row
 from ekorn.errors import StateError
-from ekorn.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from ekorn.functions.state.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from ekorn.keygroups import key_group, state_key, user_key
 from ekorn.state.rocksdb.key_bytes import PREFIX, address_of, entry_bytes, read_part, window_bytes
 from ekorn.state.rocksdb.value_bytes import (

@@ -11,14 +11,14 @@ import pytest
 
 from ekorn.common import Time, Types
 from ekorn.functions.record_functions import AggregateFunction
-from ekorn.functions.state_descriptors import (
+from ekorn.functions.state.state_descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from ekorn.functions.state_ttl import StateTtlConfig
+from ekorn.functions.state.state_ttl import StateTtlConfig
 from ekorn.state.rocksdb.tables import Shared
 from tests.state.backends import SMALL, rocksdb
 

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from ekorn.errors import StateError
-from ekorn.functions.state_descriptors import ValueStateDescriptor
+from ekorn.functions.state.state_descriptors import ValueStateDescriptor
 from ekorn.state.canonical_format import PAYLOAD_BYTES
 from ekorn.state.rocksdb.compaction import Merging
 from ekorn.state.rocksdb.limits import RocksLimits

@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 import rocksdict
 
-from ekorn.config.rocksdb_settings import RocksDBSettings
+from ekorn.config.settings.rocksdb_settings import RocksDBSettings
 from ekorn.errors import ConfigurationError
-from ekorn.functions.state_descriptors import ValueStateDescriptor
+from ekorn.functions.state.state_descriptors import ValueStateDescriptor
 from ekorn.state.rocksdb.store_options import make_options
 from tests.state.backends import SMALL, rocksdb
 

@@ -6,7 +6,7 @@ import pytest
 
 from ekorn.clock import ManualClock
 from ekorn.common.time import Duration, Time
-from ekorn.functions.state_ttl import StateTtlConfig
+from ekorn.functions.state.state_ttl import StateTtlConfig
 from ekorn.keygroups import state_key
 from ekorn.state.rocksdb.limits import RocksLimits
 from ekorn.state.snapshots import OperatorRestore

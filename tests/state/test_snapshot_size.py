@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from ekorn.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from ekorn.functions.state.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from ekorn.keygroups import KeyGroupRange
 from ekorn.state.canonical_format import CHUNK_BYTES, PAYLOAD_BYTES, TableEntries, decode_file, encode_payloads
 from ekorn.state.snapshots import OperatorRestore, StateInfo

@@ -8,8 +8,8 @@ import pytest
 from ekorn.clock import ManualClock
 from ekorn.common.time import Time
 from ekorn.errors import NoCurrentKey, StateError
-from ekorn.functions.state_descriptors import ReducingStateDescriptor
-from ekorn.functions.state_ttl import StateTtlConfig
+from ekorn.functions.state.state_descriptors import ReducingStateDescriptor
+from ekorn.functions.state.state_ttl import StateTtlConfig
 from ekorn.state.operator_state import OperatorStates
 from tests.state.backends import EVERYTHING
 from tests.state.expiring import GROWING, KINDS, TTL_MS, descriptor_of, handle_of

@@ -6,7 +6,7 @@ import pytest
 
 from ekorn.clock import ManualClock
 from ekorn.common.time import Time
-from ekorn.functions.state_ttl import StateTtlConfig
+from ekorn.functions.state.state_ttl import StateTtlConfig
 from ekorn.storage.memory import MemoryFiles
 from tests.state.expiring import KINDS, TTL_MS
 from tests.state.ttl_states import ON_HEAP, Kept, backends, builder  # noqa: F401 - backends is a fixture

@@ -11,8 +11,8 @@ from ekorn.common.time import Time
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.errors import StateMigrationError
 from ekorn.functions.process_functions import KeyedProcessFunction
-from ekorn.functions.state_descriptors import ValueStateDescriptor
-from ekorn.functions.state_ttl import StateTtlConfig
+from ekorn.functions.state.state_descriptors import ValueStateDescriptor
+from ekorn.functions.state.state_ttl import StateTtlConfig
 from ekorn.state.canonical_format import decode_file
 from ekorn.storage.memory import MemoryFiles
 from ekorn.testing.scripted import Crash, Script, ScriptedSource, run_scripted

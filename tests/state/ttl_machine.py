@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from ekorn.clock import ManualClock
 from ekorn.common.time import Time
-from ekorn.functions.state_ttl import StateTtlConfig
+from ekorn.functions.state.state_ttl import StateTtlConfig
 from ekorn.keygroups import key_group, key_group_range, subtask_of
 from ekorn.state.snapshots import OperatorRestore
 from ekorn.storage.memory import MemoryFiles

@@ -6,7 +6,7 @@ import pytest
 
 from ekorn.clock import ManualClock
 from ekorn.common.time import Time
-from ekorn.functions.state_ttl import StateTtlConfig
+from ekorn.functions.state.state_ttl import StateTtlConfig
 from ekorn.state.snapshots import OperatorRestore
 from ekorn.storage.memory import MemoryFiles
 from tests.state.backends import EVERYTHING, heap, rocksdb

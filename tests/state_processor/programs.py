@@ -12,7 +12,7 @@ from ekorn.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from ekorn.functions.checkpointed import CheckpointedFunction
+from ekorn.functions.state.checkpointed import CheckpointedFunction
 from ekorn.testing.scripted import Script, ScriptedSource, run_scripted, split_evenly
 from tests.driver.savepoint_programs import Ask, environment
 

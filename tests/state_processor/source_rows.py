@@ -5,8 +5,8 @@ import pickle
 from pyspark.sql import Row
 from pyspark.sql.types import ArrayType, MapType, StructType
 
+from ekorn.state_processor.reading.stored_savepoint import open_savepoint
 from ekorn.state_processor.spark.state_source import EkornStateSource
-from ekorn.state_processor.stored_savepoint import open_savepoint
 
 
 def read_rows(path, **options):

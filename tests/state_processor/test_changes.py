@@ -4,13 +4,13 @@ import tracemalloc
 
 import pytest
 
-from ekorn.state_processor.editing import edit_savepoint
-from ekorn.state_processor.key_state_files import KeyStateFiles, StatesByColumn, operator_metadata
-from ekorn.state_processor.new_savepoint import NewSavepoint
 from ekorn.state_processor.operator_identifier import OperatorIdentifier
-from ekorn.state_processor.savepoint_inspection import differences
-from ekorn.state_processor.state_rows import rows_of_changes
-from ekorn.state_processor.stored_savepoint import open_savepoint
+from ekorn.state_processor.reading.state_rows import rows_of_changes
+from ekorn.state_processor.reading.stored_savepoint import open_savepoint
+from ekorn.state_processor.tools.editing import edit_savepoint
+from ekorn.state_processor.tools.savepoint_inspection import differences
+from ekorn.state_processor.writing.key_state_files import KeyStateFiles, StatesByColumn, operator_metadata
+from ekorn.state_processor.writing.new_savepoint import NewSavepoint
 from ekorn.storage.file_store import open_files
 from ekorn.types.data_types import DataTypes, RowField, RowType
 from tests.state_processor.programs import KEYS, every_kind, savepoint_of

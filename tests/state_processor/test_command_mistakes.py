@@ -15,10 +15,10 @@ from ekorn.common import Types
 from ekorn.datastream.functions import KeyedProcessFunction
 from ekorn.datastream.state import ValueStateDescriptor
 from ekorn.errors import CorruptFileError, StateError
-from ekorn.state_processor.editing import edit_savepoint
-from ekorn.state_processor.export import export_parquet
-from ekorn.state_processor.state_rows import rows_by_key
-from ekorn.state_processor.stored_savepoint import open_savepoint
+from ekorn.state_processor.reading.state_rows import rows_by_key
+from ekorn.state_processor.reading.stored_savepoint import open_savepoint
+from ekorn.state_processor.tools.editing import edit_savepoint
+from ekorn.state_processor.tools.export import export_parquet
 from tests.state_processor.programs import every_kind, numbers, savepoint_of
 from tests.state_processor.window_programs import tumbling_reduce
 

@@ -8,7 +8,7 @@ from ekorn.common import Types
 from ekorn.dataset import ExecutionEnvironment
 from ekorn.errors import InvalidProgramError, StateError
 from ekorn.state_processor import OperatorTransformation, SavepointReader, SavepointWriter
-from ekorn.state_processor.stored_savepoint import open_savepoint
+from ekorn.state_processor.reading.stored_savepoint import open_savepoint
 from ekorn.testing import collect_locally, on_local_engine
 from tests.state_processor.programs import KEYS, every_kind, restored, savepoint_of
 from tests.state_processor.savepoint_functions import (

@@ -42,7 +42,7 @@ from ekorn.state_processor import (
     SavepointWriter,
     WindowReaderFunction,
 )
-from ekorn.state_processor.editing import edit_savepoint
+from ekorn.state_processor.tools.editing import edit_savepoint
 from ekorn.testing import on_local_engine
 from ekorn.testing.scripted import ScriptedSource, split_evenly
 from tests.examples_by_profile import examples

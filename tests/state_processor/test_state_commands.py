@@ -13,12 +13,12 @@ from ekorn.cli.main import main
 from ekorn.datastream.functions import KeyedProcessFunction
 from ekorn.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from ekorn.errors import StateError, UntrustedFileError
-from ekorn.state_processor.editing import edit_savepoint
-from ekorn.state_processor.entries import address_of, pieces_of
-from ekorn.state_processor.savepoint_inspection import find_key
+from ekorn.state_processor.reading.entries import address_of, pieces_of
+from ekorn.state_processor.reading.stored_savepoint import open_savepoint
 from ekorn.state_processor.spark.state_source import EkornStateSource
 from ekorn.state_processor.stand_ins import StandIn, load_value, stand_ins_importable
-from ekorn.state_processor.stored_savepoint import open_savepoint
+from ekorn.state_processor.tools.editing import edit_savepoint
+from ekorn.state_processor.tools.savepoint_inspection import find_key
 from tests.state_processor.programs import FAR_MS, every_kind, numbers, restored, savepoint_of
 from tests.state_processor.window_programs import session_process, tumbling_reduce
 

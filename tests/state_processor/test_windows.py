@@ -7,7 +7,7 @@ from ekorn.datastream.state import ReducingStateDescriptor
 from ekorn.datastream.window import CountEvictor, GlobalWindows
 from ekorn.errors import JobExecutionError
 from ekorn.state_processor import SavepointReader, WindowReaderFunction
-from ekorn.state_processor.stored_savepoint import open_savepoint
+from ekorn.state_processor.reading.stored_savepoint import open_savepoint
 from ekorn.testing import collect_locally
 from tests.state_processor.programs import COUNT, KEYS, Average, Larger, savepoint_of
 from tests.state_processor.savepoint_functions import env

@@ -14,7 +14,7 @@ from ekorn.datastream.state import ListStateDescriptor, MapStateDescriptor, Valu
 from ekorn.datastream.state_backend import EmbeddedRocksDBStateBackend
 from ekorn.datastream.window import CountEvictor, CountTrigger, GlobalWindows
 from ekorn.errors import CheckpointError, InvalidProgramError, JobExecutionError, RestoreError, StateError
-from ekorn.functions.checkpointed import CheckpointedFunction
+from ekorn.functions.state.checkpointed import CheckpointedFunction
 from ekorn.state.codecs import ExactCodec
 from ekorn.state_processor import (
     BroadcastStateBootstrapFunction,

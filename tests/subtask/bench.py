@@ -9,8 +9,8 @@ from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.datastream.functions import KeyedProcessFunction
 from ekorn.graph.addresses import SubtaskId
 from ekorn.operators.epoch import Ack, EpochOrder
-from ekorn.slot.deployment import Deployment
 from ekorn.slot.host import SlotHost
+from ekorn.slot_protocol.deployment import Deployment
 from ekorn.state.snapshots import StateFile
 from ekorn.state.state_files import write_state
 from ekorn.storage.memory import MemoryFiles

@@ -10,8 +10,8 @@ from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.datastream.functions import KeyedProcessFunction, MapFunction
 from ekorn.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from ekorn.errors import JobExecutionError, NoCurrentKey
-from ekorn.functions.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
 from ekorn.functions.sink_contract import SinkFunction
+from ekorn.functions.state.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
 from ekorn.testing.local_run import collect_locally, on_local_engine
 from ekorn.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 

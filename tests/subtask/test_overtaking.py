@@ -11,8 +11,8 @@ from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.graph.addresses import ChannelId, SubtaskId
 from ekorn.graph.specs import Broadcast, Custom, Forward, Rescale
 from ekorn.operators.epoch import EpochOrder
-from ekorn.slot.deployment import Deployment
 from ekorn.slot.host import SlotHost
+from ekorn.slot_protocol.deployment import Deployment
 from ekorn.subtask.capture import CapturedSubtask
 from ekorn.subtask.continuous import ContinuousChannels, run_continuously
 from ekorn.subtask.continuous_subtask import NEVER

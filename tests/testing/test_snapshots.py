@@ -9,7 +9,7 @@ from ekorn.datastream.functions import KeyedProcessFunction, MapFunction
 from ekorn.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from ekorn.datastream.window import TumblingEventTimeWindows
 from ekorn.errors import CorruptFileError, InvalidProgramError, RestoreError
-from ekorn.functions.checkpointed import CheckpointedFunction, CheckpointListener
+from ekorn.functions.state.checkpointed import CheckpointedFunction, CheckpointListener
 from ekorn.testing import KeyedOneInputHarness, OneInputHarness
 from tests.examples_by_profile import examples
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ekorn.common import Configuration
-from ekorn.config.web_settings import WebSettings, web_settings
+from ekorn.config.settings.web_settings import WebSettings, web_settings
 from ekorn.engine.slots.link_certificate import made_by_package
 from ekorn.errors import ConfigurationError
 from ekorn.web.gate import Gate

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from ekorn.config.web_settings import WebSettings
+from ekorn.config.settings.web_settings import WebSettings
 from ekorn.web.gate import Gate
 from ekorn.web.http_client import WebClient
 from ekorn.web.http_messages import Response

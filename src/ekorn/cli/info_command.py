@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from ekorn.cli.run_command import run_program
 from ekorn.config.configuration import Configuration
-from ekorn.config.job_settings import JobSettings
+from ekorn.config.settings.job_settings import JobSettings
 from ekorn.driver.submit import jobs_submitted_by
 from ekorn.graph.job_graph import JobGraph
 from ekorn.graph.plan import execution_plan

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from ekorn.cli import job_commands as jobs
-from ekorn.service.service_client import ServiceClient
+from ekorn.service.client.service_client import ServiceClient
 
 __all__ = ["add_jobs", "add_service_address", "add_trigger", "service_of"]
 

@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 from ekorn.cli.savepoint_commands import absolute, print_table
 from ekorn.config import environment_variables as variables
 from ekorn.config import options
+from ekorn.driver.checkpoints.savepoint_requests import Then
 from ekorn.driver.control import JobGone, ask, desks
-from ekorn.driver.savepoint_requests import Then
 from ekorn.errors import ConfigurationError, EkornError
-from ekorn.functions.job_status import JobStatus
+from ekorn.functions.results.job_status import JobStatus
 from ekorn.rest.operations import in_background
-from ekorn.service.remote_job import RemoteJob
-from ekorn.service.service_client import ServiceClient, own_service
+from ekorn.service.client.remote_job import RemoteJob
+from ekorn.service.client.service_client import ServiceClient, own_service
 
 __all__ = ["cancel", "list_jobs", "logs", "rescale", "service_for", "stop", "top", "trigger", "upgrade"]
 

@@ -49,7 +49,7 @@ from ekorn.config import options
 from ekorn.config.configuration import Configuration
 from ekorn.config.value_text import parse_memory_bytes
 from ekorn.errors import EkornError
-from ekorn.service.service_client import ServiceClient
+from ekorn.service.client.service_client import ServiceClient
 
 __all__ = ["main"]
 

@@ -11,10 +11,10 @@ import time
 from typing import Any
 
 from ekorn.config.configuration import Configuration
-from ekorn.config.service_settings import service_settings
+from ekorn.config.settings.service_settings import service_settings
 from ekorn.config.starting_configuration import file_configuration
 from ekorn.errors import ConfigurationError
-from ekorn.service.service_client import ServiceClient, own_service
+from ekorn.service.client.service_client import ServiceClient, own_service
 from ekorn.service.service_process import READY_FD
 from ekorn.storage.private_folder import PrivateFolder
 

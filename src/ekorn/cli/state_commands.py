@@ -12,20 +12,20 @@ from ekorn.rest.key_text import key_of_text
 from ekorn.state.declared import Described
 from ekorn.state.evolution.type_descriptions import describe
 from ekorn.state.snapshots import StateInfo
-from ekorn.state_processor.editing import edit_savepoint
-from ekorn.state_processor.export import export_parquet
 from ekorn.state_processor.operator_identifier import OperatorIdentifier, is_operator_id
-from ekorn.state_processor.operator_state_changes import operator_state_differences
-from ekorn.state_processor.operator_state_rows import rows_of_operator_state
-from ekorn.state_processor.savepoint_inspection import (
+from ekorn.state_processor.reading.operator_state_rows import rows_of_operator_state
+from ekorn.state_processor.reading.state_rows import StateTable, rows_by_key, rows_of_state, rows_of_timers
+from ekorn.state_processor.reading.stored_savepoint import StoredOperator, StoredSavepoint, open_savepoint
+from ekorn.state_processor.tools.editing import edit_savepoint
+from ekorn.state_processor.tools.export import export_parquet
+from ekorn.state_processor.tools.operator_state_changes import operator_state_differences
+from ekorn.state_processor.tools.savepoint_inspection import (
     differences,
     find_key,
     operators_in_both,
     some_key,
     summaries,
 )
-from ekorn.state_processor.state_rows import StateTable, rows_by_key, rows_of_state, rows_of_timers
-from ekorn.state_processor.stored_savepoint import StoredOperator, StoredSavepoint, open_savepoint
 from ekorn.storage.locations import shown
 from ekorn.types.factory import Types
 

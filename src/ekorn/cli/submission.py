@@ -12,17 +12,17 @@ from typing import NoReturn
 from ekorn.cli.run_command import run_program
 from ekorn.config import options
 from ekorn.config.configuration import Configuration
-from ekorn.config.job_settings import JobSettings
+from ekorn.config.settings.job_settings import JobSettings
 from ekorn.driver.job_outcome import JobOutcome, note_outcomes_with
 from ekorn.driver.submit import jobs_submitted_by
 from ekorn.errors import ConfigurationError, EkornError, JobHasFinished, JobWasCancelled
-from ekorn.functions.job_status import JobStatus
+from ekorn.functions.results.job_status import JobStatus
 from ekorn.graph.job_graph import JobGraph
 from ekorn.rest.driver_web import WEB
 from ekorn.rest.job_answers import drawn_plan
-from ekorn.service.job_store import write_private
-from ekorn.service.leash import Leash, end_this_process
-from ekorn.service.service_client import ServiceClient
+from ekorn.service.client.service_client import ServiceClient
+from ekorn.service.cluster.leash import Leash, end_this_process
+from ekorn.service.jobs.job_store import write_private
 
 __all__ = ["run_submission", "submit_program"]
 

@@ -20,7 +20,7 @@ from ekorn.connectors.formats.schemas import (
     SerializationSchema,
     SimpleStringSchema,
 )
-from ekorn.functions.accumulators import (
+from ekorn.functions.results.accumulators import (
     Accumulator,
     AverageAccumulator,
     DoubleCounter,
@@ -36,8 +36,8 @@ from ekorn.functions.accumulators import (
     LongMinimum,
     SimpleAccumulator,
 )
-from ekorn.functions.job_execution_result import JobExecutionResult
-from ekorn.functions.job_status import JobStatus
+from ekorn.functions.results.job_execution_result import JobExecutionResult
+from ekorn.functions.results.job_status import JobStatus
 from ekorn.functions.watermark_strategy import (
     AssignerWithPeriodicWatermarksWrapper,
     TimestampAssigner,
@@ -46,8 +46,8 @@ from ekorn.functions.watermark_strategy import (
     WatermarkOutput,
     WatermarkStrategy,
 )
-from ekorn.program.completable_future import CompletableFuture
-from ekorn.program.job_client import JobClient
+from ekorn.program.running.completable_future import CompletableFuture
+from ekorn.program.running.job_client import JobClient
 from ekorn.types.factory import Types
 from ekorn.types.row import Row, RowKind
 from ekorn.types.serializer import (

@@ -1,6 +1,6 @@
 """Accumulators: values that functions add to while a job runs, merged over all subtasks."""
 
-from ekorn.functions.accumulators import (
+from ekorn.functions.results.accumulators import (
     Accumulator,
     AverageAccumulator,
     DoubleCounter,

@@ -1,5 +1,5 @@
 """`CompletableFuture`: a result that is not available yet, under PyFlink's name."""
 
-from ekorn.program.completable_future import CompletableFuture
+from ekorn.program.running.completable_future import CompletableFuture
 
 __all__ = ["CompletableFuture"]

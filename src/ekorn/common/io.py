@@ -1,5 +1,5 @@
 """Input formats: input that `env.create_input` reads to its end."""
 
-from ekorn.connectors.stream_formats import InputFormat
+from ekorn.connectors.files.stream_formats import InputFormat
 
 __all__ = ["InputFormat"]

@@ -1,5 +1,5 @@
 """`JobClient`: watches and controls a running job."""
 
-from ekorn.program.job_client import JobClient
+from ekorn.program.running.job_client import JobClient
 
 __all__ = ["JobClient"]

@@ -1,5 +1,5 @@
 """`JobExecutionResult`: the runtime and the accumulators of a finished job."""
 
-from ekorn.functions.job_execution_result import JobExecutionResult
+from ekorn.functions.results.job_execution_result import JobExecutionResult
 
 __all__ = ["JobExecutionResult"]

@@ -12,13 +12,6 @@ import warnings
 from typing import Any
 
 from ekorn.config import options
-from ekorn.config.checkpoint_settings import (
-    KEEP_ALL_FAILURES,
-    MINIMAL_CHECKPOINT_TIME_MS,
-    CheckpointSettings,
-    checkpoint_settings,
-    storage_name,
-)
 from ekorn.config.checkpoint_storage import (
     CheckpointStorage,
     FileSystemCheckpointStorage,
@@ -28,6 +21,13 @@ from ekorn.config.checkpoint_storage import (
 from ekorn.config.checkpointing import CheckpointingMode, ExternalizedCheckpointRetention
 from ekorn.config.configuration import Configuration
 from ekorn.config.option import ConfigOption
+from ekorn.config.settings.checkpoint_settings import (
+    KEEP_ALL_FAILURES,
+    MINIMAL_CHECKPOINT_TIME_MS,
+    CheckpointSettings,
+    checkpoint_settings,
+    storage_name,
+)
 from ekorn.errors import warn
 from ekorn.types.time import Duration, Time, millis_of
 

@@ -15,7 +15,14 @@ from typing import Any
 
 from ekorn.config.configuration import Configuration
 from ekorn.config.option import ConfigOption
-from ekorn.config.rocksdb_settings import COMPRESSIONS, COUNTERS, MEBIBYTE, NATIVE_METRICS, PREDEFINED, RocksDBSettings
+from ekorn.config.settings.rocksdb_settings import (
+    COMPRESSIONS,
+    COUNTERS,
+    MEBIBYTE,
+    NATIVE_METRICS,
+    PREDEFINED,
+    RocksDBSettings,
+)
 from ekorn.config.value_text import parse_bool, parse_choice, parse_int, parse_list, parse_memory_bytes
 from ekorn.errors import ConfigurationError
 

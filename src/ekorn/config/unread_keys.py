@@ -11,9 +11,10 @@ import difflib
 import logging
 from functools import cache
 
-from ekorn.config import reporter_settings, rocksdb_options
+from ekorn.config import rocksdb_options
 from ekorn.config.configuration import Configuration
 from ekorn.config.options.listing import all_options, service_keys
+from ekorn.config.settings import reporter_settings
 from ekorn.errors import ConfigurationError
 
 __all__ = ["refuse_unread_keys", "without_unread_keys"]

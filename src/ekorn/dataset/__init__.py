@@ -23,15 +23,15 @@ from ekorn.batch.program.joins import (
     ProjectedPairs,
 )
 from ekorn.batch.program.refined_operators import AggregateOperator, RangePartitionOperator, SortPartitionOperator
-from ekorn.functions.data_set_aggregates import Aggregations
-from ekorn.functions.data_set_functions import (
+from ekorn.functions.data_sets.data_set_aggregates import Aggregations
+from ekorn.functions.data_sets.data_set_functions import (
     BroadcastVariableInitializer,
     CrossFunction,
     GroupCombineFunction,
     GroupReduceFunction,
     MapPartitionFunction,
 )
-from ekorn.functions.field_annotations import (
+from ekorn.functions.data_sets.field_annotations import (
     forwarded_fields,
     forwarded_fields_first,
     forwarded_fields_second,
@@ -42,7 +42,7 @@ from ekorn.functions.field_annotations import (
     read_fields_first,
     read_fields_second,
 )
-from ekorn.functions.iteration_context import (
+from ekorn.functions.data_sets.iteration_context import (
     Aggregator,
     ConvergenceCriterion,
     DoubleSumAggregator,
@@ -59,7 +59,7 @@ from ekorn.functions.record_functions import (
     Partitioner,
     ReduceFunction,
 )
-from ekorn.functions.window_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
+from ekorn.functions.windows.window_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
 
 __all__ = [
     "AggregateOperator",

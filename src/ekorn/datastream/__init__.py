@@ -20,10 +20,8 @@ from ekorn.config.state_backend import (
     StateBackend,
 )
 from ekorn.config.time_characteristic import TimeCharacteristic
-from ekorn.functions.assigner_contract import MergingWindowAssigner, WindowAssigner
 from ekorn.functions.async_functions import AsyncBatchFunction, AsyncFunction, AsyncRetryPredicate, AsyncRetryStrategy
 from ekorn.functions.async_functions import AsyncFunction as RichAsyncFunction
-from ekorn.functions.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
 from ekorn.functions.dead_letters import DeadLetter, OnRecordError
 from ekorn.functions.output_tag import OutputTag
 from ekorn.functions.process_functions import (
@@ -61,6 +59,7 @@ from ekorn.functions.sink_contract import SinkFunction as RichSinkFunction
 from ekorn.functions.source_contract import ParallelSourceFunction, SourceFunction
 from ekorn.functions.source_contract import ParallelSourceFunction as RichParallelSourceFunction
 from ekorn.functions.source_contract import SourceFunction as RichSourceFunction
+from ekorn.functions.state.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
 from ekorn.functions.timer_service import TimeDomain, TimerService
 from ekorn.functions.timestamp_extractors import (
     AscendingTimestampExtractor,
@@ -69,22 +68,23 @@ from ekorn.functions.timestamp_extractors import (
     BoundedOutOfOrdernessTimestampExtractor,
     IngestionTimeExtractor,
 )
-from ekorn.functions.trigger_contract import Trigger, TriggerResult
-from ekorn.functions.window_functions import AllWindowFunction as RichAllWindowFunction
-from ekorn.functions.window_functions import ProcessWindowFunction, WindowFunction
-from ekorn.functions.window_functions import WindowFunction as RichWindowFunction
-from ekorn.functions.windows import CountWindow, GlobalWindow, TimeWindow, Window
-from ekorn.program.async_data_stream import AsyncDataStream
-from ekorn.program.broadcast_stream import BroadcastConnectedStream, BroadcastStream
-from ekorn.program.closeable_iterator import CloseableIterator
-from ekorn.program.connected_streams import ConnectedStreams
-from ekorn.program.data_stream import DataStream
-from ekorn.program.data_stream_sink import DataStreamSink
-from ekorn.program.keyed_stream import KeyedStream
-from ekorn.program.slot_sharing_group import MemorySize, SlotSharingGroup
-from ekorn.program.split_stream import SplitStream
-from ekorn.program.stream_execution_environment import StreamExecutionEnvironment
-from ekorn.program.windowed_stream import WindowedStream
+from ekorn.functions.windows.assigner_contract import MergingWindowAssigner, WindowAssigner
+from ekorn.functions.windows.trigger_contract import Trigger, TriggerResult
+from ekorn.functions.windows.window_functions import AllWindowFunction as RichAllWindowFunction
+from ekorn.functions.windows.window_functions import ProcessWindowFunction, WindowFunction
+from ekorn.functions.windows.window_functions import WindowFunction as RichWindowFunction
+from ekorn.functions.windows.window_values import CountWindow, GlobalWindow, TimeWindow, Window
+from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
+from ekorn.program.running.closeable_iterator import CloseableIterator
+from ekorn.program.streams.async_data_stream import AsyncDataStream
+from ekorn.program.streams.broadcast_stream import BroadcastConnectedStream, BroadcastStream
+from ekorn.program.streams.connected_streams import ConnectedStreams
+from ekorn.program.streams.data_stream import DataStream
+from ekorn.program.streams.data_stream_sink import DataStreamSink
+from ekorn.program.streams.keyed_stream import KeyedStream
+from ekorn.program.streams.slot_sharing_group import MemorySize, SlotSharingGroup
+from ekorn.program.streams.split_stream import SplitStream
+from ekorn.program.streams.windowed_stream import WindowedStream
 
 __all__ = [
     "AggregateFunction",

@@ -4,13 +4,6 @@ from __future__ import annotations
 
 from ekorn.functions.async_functions import AsyncBatchFunction, AsyncFunction, AsyncRetryPredicate, AsyncRetryStrategy
 from ekorn.functions.async_functions import AsyncFunction as RichAsyncFunction
-from ekorn.functions.checkpointed import (
-    CheckpointedFunction,
-    CheckpointListener,
-    FunctionInitializationContext,
-    FunctionSnapshotContext,
-    ListCheckpointed,
-)
 from ekorn.functions.process_functions import (
     BaseBroadcastProcessFunction,
     BroadcastProcessFunction,
@@ -48,9 +41,16 @@ from ekorn.functions.sink_contract import SinkFunction as RichSinkFunction
 from ekorn.functions.source_contract import ParallelSourceFunction, SourceContext, SourceFunction
 from ekorn.functions.source_contract import ParallelSourceFunction as RichParallelSourceFunction
 from ekorn.functions.source_contract import SourceFunction as RichSourceFunction
-from ekorn.functions.state_stores import KeyedStateStore
+from ekorn.functions.state.checkpointed import (
+    CheckpointedFunction,
+    CheckpointListener,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+    ListCheckpointed,
+)
+from ekorn.functions.state.state_stores import KeyedStateStore
 from ekorn.functions.timer_service import TimerService
-from ekorn.functions.window_functions import (
+from ekorn.functions.windows.window_functions import (
     AllWindowFunction,
     CoGroupFunction,
     FlatJoinFunction,
@@ -60,8 +60,8 @@ from ekorn.functions.window_functions import (
     ProcessWindowFunction,
     WindowFunction,
 )
-from ekorn.functions.window_functions import AllWindowFunction as RichAllWindowFunction
-from ekorn.functions.window_functions import WindowFunction as RichWindowFunction
+from ekorn.functions.windows.window_functions import AllWindowFunction as RichAllWindowFunction
+from ekorn.functions.windows.window_functions import WindowFunction as RichWindowFunction
 
 __all__ = [
     "AggregateFunction",

@@ -1,5 +1,5 @@
 """The streams of loops that `iterate` begins."""
 
-from ekorn.program.iterative_stream import ConnectedIterativeStreams, IterativeStream, Step
+from ekorn.program.streams.iterative_stream import ConnectedIterativeStreams, IterativeStream, Step
 
 __all__ = ["ConnectedIterativeStreams", "IterativeStream", "Step"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ekorn.functions.raw_streams import (
+from ekorn.functions.state.raw_streams import (
     KeyedStateCheckpointOutputStream,
     KeyGroupStatePartitionStreamProvider,
     OperatorStateCheckpointOutputStream,
     StatePartitionStreamProvider,
 )
-from ekorn.functions.state_descriptors import (
+from ekorn.functions.state.state_descriptors import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
     ListStateDescriptor,
@@ -17,7 +17,7 @@ from ekorn.functions.state_descriptors import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from ekorn.functions.state_handles import (
+from ekorn.functions.state.state_handles import (
     AggregatingState,
     AppendingState,
     BroadcastState,
@@ -30,8 +30,8 @@ from ekorn.functions.state_handles import (
     State,
     ValueState,
 )
-from ekorn.functions.state_stores import KeyedStateStore, OperatorStateStore
-from ekorn.functions.state_ttl import StateTtlConfig
+from ekorn.functions.state.state_stores import KeyedStateStore, OperatorStateStore
+from ekorn.functions.state.state_ttl import StateTtlConfig
 
 __all__ = [
     "AggregatingState",

@@ -1,5 +1,5 @@
 """`StreamExecutionEnvironment`: where a program starts, declares what its jobs run with, and runs them."""
 
-from ekorn.program.stream_execution_environment import StreamExecutionEnvironment
+from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
 
 __all__ = ["StreamExecutionEnvironment"]

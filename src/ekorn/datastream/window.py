@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from ekorn.functions.assigner_contract import MergingWindowAssigner, WindowAssigner, WindowStagger
-from ekorn.functions.continuous_triggers import ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger
-from ekorn.functions.count_assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner, GlobalWindows
-from ekorn.functions.evictor_contract import Evictor, TimestampedValue
-from ekorn.functions.evictors import CountEvictor, DeltaEvictor, TimeEvictor
-from ekorn.functions.nesting_triggers import ProcessingTimeoutTrigger, PurgingTrigger
-from ekorn.functions.record_triggers import CountTrigger, DeltaTrigger
-from ekorn.functions.session_assigners import (
+from ekorn.functions.windows.assigner_contract import MergingWindowAssigner, WindowAssigner, WindowStagger
+from ekorn.functions.windows.continuous_triggers import ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger
+from ekorn.functions.windows.count_assigners import (
+    CountSlidingWindowAssigner,
+    CountTumblingWindowAssigner,
+    GlobalWindows,
+)
+from ekorn.functions.windows.evictor_contract import Evictor, TimestampedValue
+from ekorn.functions.windows.evictors import CountEvictor, DeltaEvictor, TimeEvictor
+from ekorn.functions.windows.nesting_triggers import ProcessingTimeoutTrigger, PurgingTrigger
+from ekorn.functions.windows.record_triggers import CountTrigger, DeltaTrigger
+from ekorn.functions.windows.session_assigners import (
     DynamicEventTimeSessionWindows,
     DynamicProcessingTimeSessionWindows,
     EventTimeSessionWindows,
     ProcessingTimeSessionWindows,
     SessionWindowTimeGapExtractor,
 )
-from ekorn.functions.time_assigners import (
+from ekorn.functions.windows.time_assigners import (
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from ekorn.functions.time_triggers import EventTimeTrigger, NeverTrigger, ProcessingTimeTrigger
-from ekorn.functions.trigger_contract import Trigger, TriggerResult
-from ekorn.functions.windows import (
+from ekorn.functions.windows.time_triggers import EventTimeTrigger, NeverTrigger, ProcessingTimeTrigger
+from ekorn.functions.windows.trigger_contract import Trigger, TriggerResult
+from ekorn.functions.windows.window_values import (
     MAX_LONG_VALUE,
     MIN_LONG_VALUE,
     CountWindow,

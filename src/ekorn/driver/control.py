@@ -22,8 +22,8 @@ from typing import Any
 
 from ekorn.driver.job_handle import JobHandle
 from ekorn.errors import ConfigurationError, EkornError, UnsafeFolderError
-from ekorn.functions.job_status import JobStatus
-from ekorn.slot.listener import Acceptor
+from ekorn.functions.results.job_status import JobStatus
+from ekorn.links.listener import Acceptor
 from ekorn.storage.private_folder import PrivateFolder
 from ekorn.web.peers import peer_uid
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ekorn.config import options
 from ekorn.config.job_id import JobID
-from ekorn.config.job_settings import JobSettings
+from ekorn.config.settings.job_settings import JobSettings
 from ekorn.errors import ConfigurationError
 
 __all__ = ["numbered"]

@@ -10,17 +10,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ekorn.config.job_id import JobID
-from ekorn.driver.checkpoint_requests import CheckpointRequest
-from ekorn.driver.collect_queue import CollectQueue, WaitingRun
-from ekorn.driver.job_progress import Fact, JobProgress, html_table
-from ekorn.driver.query_address import QueryAddress
-from ekorn.driver.rescale_requests import RescaleRequest
-from ekorn.driver.savepoint_requests import SavepointRequest, Then
-from ekorn.driver.state_reader import StateReader
+from ekorn.driver.checkpoints.checkpoint_requests import CheckpointRequest
+from ekorn.driver.checkpoints.savepoint_requests import SavepointRequest, Then
+from ekorn.driver.display.job_progress import Fact, JobProgress, html_table
+from ekorn.driver.output.collect_queue import CollectQueue, WaitingRun
+from ekorn.driver.queries.query_address import QueryAddress
+from ekorn.driver.queries.state_reader import StateReader
+from ekorn.driver.rescaling.rescale_requests import RescaleRequest
 from ekorn.driver.statistics.job_statistics import JobStatistics
 from ekorn.errors import ConfigurationError, JobCancelledError
-from ekorn.functions.job_execution_result import JobExecutionResult
-from ekorn.functions.job_status import JobStatus
+from ekorn.functions.results.job_execution_result import JobExecutionResult
+from ekorn.functions.results.job_status import JobStatus
 from ekorn.slot.recent_log import SlotLogs
 from ekorn.slot.stack_sampling import SamplingPlan, StackSample
 from ekorn.slot.thread_stacks import ThreadStack

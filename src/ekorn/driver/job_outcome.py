@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ekorn.functions.job_status import JobStatus
+from ekorn.functions.results.job_status import JobStatus
 
 __all__ = ["JobOutcome", "note_outcome", "note_outcomes_with", "outcomes_are_noted"]
 

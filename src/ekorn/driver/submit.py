@@ -12,14 +12,14 @@ from random import Random
 
 from ekorn.clock import Clock, SystemClock
 from ekorn.config import options
-from ekorn.config.job_settings import JobSettings
+from ekorn.config.settings.job_settings import JobSettings
 from ekorn.driver.control import ControlDesk
+from ekorn.driver.display.progress_display import ProgressDisplay, is_watched
 from ekorn.driver.further_jobs import numbered
 from ekorn.driver.job_handle import JobHandle
-from ekorn.driver.job_loop import EngineFactory, JobLoop
-from ekorn.driver.progress_display import ProgressDisplay, is_watched
-from ekorn.driver.restore_check import check_restore
-from ekorn.driver.resume import resumed
+from ekorn.driver.loop.job_loop import EngineFactory, JobLoop
+from ekorn.driver.recovery.restore_check import check_restore
+from ekorn.driver.recovery.resume import resumed
 from ekorn.engine.protocol import Engine
 from ekorn.engine.slots.slot_handle import Heartbeat
 from ekorn.errors import ConfigurationError, EkornError

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ekorn.config.checkpointing import ExternalizedCheckpointRetention
-from ekorn.config.job_settings import JobSettings
-from ekorn.functions.job_status import JobStatus
+from ekorn.config.settings.job_settings import JobSettings
+from ekorn.functions.results.job_status import JobStatus
 from ekorn.functions.source_contract import Source
 
 __all__ = ["BesideJob", "StartingJob"]

@@ -24,8 +24,8 @@ from ekorn.errors import SlotLostError, UserFunctionError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph
 from ekorn.operators.epoch import Ack, EpochOrder, OutputPart
-from ekorn.slot.deployment import Deployment
 from ekorn.slot.host import SlotHost
+from ekorn.slot_protocol.deployment import Deployment
 from ekorn.subtask.capture import CapturedSubtask
 from ekorn.subtask.continuous import ContinuousChannels, ContinuousSource, run_continuously
 from ekorn.subtask.outbox import Emitted

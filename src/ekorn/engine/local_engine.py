@@ -22,14 +22,14 @@ from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph
 from ekorn.graph.regions import in_regions_of
 from ekorn.operators.epoch import Ack, EpochOrder, OutputPart
-from ekorn.slot.deployment import Deployment
 from ekorn.slot.host import SlotHost
-from ekorn.slot.preloading import PreloadPlan, preload_plans
 from ekorn.slot.recent_log import SlotLogs
-from ekorn.slot.slot_events import SlotEvent
 from ekorn.slot.stack_sampling import SamplingPlan, StackSample, sample_stacks
-from ekorn.slot.state_look_ups import RESCALED, Found, QueryableState, StateQuery, check_names, slot_of_query
+from ekorn.slot.state.preloading import PreloadPlan, preload_plans
+from ekorn.slot.state.state_look_ups import RESCALED, Found, QueryableState, StateQuery, check_names, slot_of_query
 from ekorn.slot.thread_stacks import ThreadStack, thread_stacks
+from ekorn.slot_protocol.deployment import Deployment
+from ekorn.slot_protocol.slot_events import SlotEvent
 from ekorn.state.snapshots import RestorePlan
 from ekorn.subtask.wire.frames import Blob
 from ekorn.types.by_value import dumps

@@ -10,12 +10,12 @@ from typing import Protocol, runtime_checkable
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph
 from ekorn.operators.epoch import Ack, EpochOrder
-from ekorn.slot.deployment import Deployment
 from ekorn.slot.recent_log import SlotLogs
-from ekorn.slot.slot_events import SlotEvent
 from ekorn.slot.stack_sampling import SamplingPlan, StackSample
-from ekorn.slot.state_look_ups import QueryableState, StateQuery
+from ekorn.slot.state.state_look_ups import QueryableState, StateQuery
 from ekorn.slot.thread_stacks import ThreadStack
+from ekorn.slot_protocol.deployment import Deployment
+from ekorn.slot_protocol.slot_events import SlotEvent
 from ekorn.state.snapshots import RestorePlan
 
 

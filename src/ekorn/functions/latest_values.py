@@ -7,7 +7,7 @@ from typing import Any
 
 from ekorn.functions.process_functions import KeyedProcessFunction
 from ekorn.functions.runtime_context import RuntimeContext
-from ekorn.functions.state_descriptors import (
+from ekorn.functions.state.state_descriptors import (
     FoldingStateDescriptor,
     ReducingStateDescriptor,
     StateDescriptor,

@@ -13,8 +13,8 @@ from ekorn.functions.record_functions import Function
 from ekorn.functions.timer_service import TimeDomain, TimerService
 
 if TYPE_CHECKING:
-    from ekorn.functions.state_descriptors import MapStateDescriptor, StateDescriptor
-    from ekorn.functions.state_handles import BroadcastState, ReadOnlyBroadcastState
+    from ekorn.functions.state.state_descriptors import MapStateDescriptor, StateDescriptor
+    from ekorn.functions.state.state_handles import BroadcastState, ReadOnlyBroadcastState
 
 IN1 = TypeVar("IN1")
 IN2 = TypeVar("IN2")

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ekorn.errors import InvalidProgramError
-from ekorn.functions.state_stores import KeyedStateStore
+from ekorn.functions.state.state_stores import KeyedStateStore
 
 if TYPE_CHECKING:
     from ekorn.config.configuration import Configuration
     from ekorn.config.execution_config import ExecutionConfig
     from ekorn.config.job_id import JobID
-    from ekorn.functions.accumulators import Accumulator, DoubleCounter, Histogram, IntCounter, LongCounter
-    from ekorn.functions.data_set_functions import BroadcastVariableInitializer
+    from ekorn.functions.data_sets.data_set_functions import BroadcastVariableInitializer
+    from ekorn.functions.results.accumulators import Accumulator, DoubleCounter, Histogram, IntCounter, LongCounter
     from ekorn.metrics.metricbase import MetricGroup
 
 

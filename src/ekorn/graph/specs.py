@@ -6,15 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ekorn.functions.assigner_contract import WindowAssigner
 from ekorn.functions.async_functions import AsyncRetryStrategy
-from ekorn.functions.evictor_contract import Evictor
 from ekorn.functions.record_functions import AggregateFunction
 from ekorn.functions.sink_contract import GloballyCommittedSink, Sink, SinkFunction
 from ekorn.functions.source_contract import Source, SourceFunction
-from ekorn.functions.state_descriptors import MapStateDescriptor
-from ekorn.functions.trigger_contract import Trigger
+from ekorn.functions.state.state_descriptors import MapStateDescriptor
 from ekorn.functions.watermark_strategy import WatermarkStrategy
+from ekorn.functions.windows.assigner_contract import WindowAssigner
+from ekorn.functions.windows.evictor_contract import Evictor
+from ekorn.functions.windows.trigger_contract import Trigger
 from ekorn.types.type_information import TypeInformation
 
 UserFunction = Any  # a Function object or a plain callable, as the user gave it

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ekorn.config.rocksdb_settings import RocksDBSettings
+from ekorn.config.settings.rocksdb_settings import RocksDBSettings
 from ekorn.keygroups import key_group_range
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.state.heap.heap_backend import HeapStateBackend

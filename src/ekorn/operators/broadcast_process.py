@@ -17,13 +17,13 @@ from ekorn.functions.process_functions import (
     KeyedBroadcastProcessFunction,
     KeyedStateFunction,
 )
-from ekorn.functions.state_descriptors import MapStateDescriptor, StateDescriptor
+from ekorn.functions.state.state_descriptors import MapStateDescriptor, StateDescriptor
 from ekorn.functions.timer_service import TimerService
 from ekorn.graph.job_graph import Operator
 from ekorn.graph.specs import BroadcastProcessSpec
 from ekorn.keygroups import state_key
 from ekorn.operators.co_streams import FIRST, SECOND, TwoInputOperator
-from ekorn.operators.element_context import Clocks, ElementContext
+from ekorn.operators.contexts.element_context import Clocks, ElementContext
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.keys import generate_key
 from ekorn.operators.process_operators import KeyedProcessOperator, OnTimerContext, generate_process_call

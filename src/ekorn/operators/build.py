@@ -8,28 +8,22 @@ from typing import assert_never
 from ekorn.functions.sink_contract import TwoPhaseCommitSinkFunction
 from ekorn.graph import specs
 from ekorn.graph.job_graph import Operator
-from ekorn.operators import (
-    async_wait,
-    co_streams,
-    feedback,
-    global_commits,
-    splitting,
-    stateless,
-    timestamps,
-    two_phase,
-)
 from ekorn.operators import broadcast_process as broadcast
+from ekorn.operators import co_streams, feedback, splitting, stateless
 from ekorn.operators import interval_join as joins
 from ekorn.operators import process_operators as process
 from ekorn.operators import rolling_operators as rolling
-from ekorn.operators import sink_operators as sinks
+from ekorn.operators.asynchronous import async_wait
 from ekorn.operators.bootstrap import BootstrapOperator
-from ekorn.operators.driver_output import DriverOutput
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.operator import RuntimeOperator
-from ekorn.operators.source_function import SourceFunctionOperator
-from ekorn.operators.split_source import SplitSourceOperator
-from ekorn.operators.stepped_source import SteppedSourceOperator
+from ekorn.operators.sinks import global_commits, two_phase
+from ekorn.operators.sinks import sink_operators as sinks
+from ekorn.operators.sinks.driver_output import DriverOutput
+from ekorn.operators.sources.source_function import SourceFunctionOperator
+from ekorn.operators.sources.split_source import SplitSourceOperator
+from ekorn.operators.sources.stepped_source import SteppedSourceOperator
+from ekorn.operators.time import timestamps
 from ekorn.operators.windows.layout_choice import build_window_operator
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ekorn.clock import Clock
-from ekorn.config.rocksdb_settings import RocksDBSettings
-from ekorn.functions.accumulators import Accumulator
+from ekorn.config.settings.rocksdb_settings import RocksDBSettings
+from ekorn.functions.results.accumulators import Accumulator
 from ekorn.graph.job_graph import JobGraph, Vertex
 from ekorn.metrics.metricbase import MetricGroup
 from ekorn.state.restored_tables import ReadTables, read_tables

@@ -7,7 +7,7 @@ from typing import Any
 
 from ekorn.graph.addresses import SubtaskId
 from ekorn.metrics.reports import Report
-from ekorn.operators.collected_run import CollectedRun
+from ekorn.operators.sinks.collected_run import CollectedRun
 from ekorn.types.time_bounds import MIN_TIMESTAMP
 
 

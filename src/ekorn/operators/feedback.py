@@ -13,7 +13,7 @@ from itertools import compress
 
 from ekorn.codegen.chain_operator import Emit
 from ekorn.codegen.code_builder import CodeBuilder
-from ekorn.functions.state_descriptors import ListStateDescriptor
+from ekorn.functions.state.state_descriptors import ListStateDescriptor
 from ekorn.graph.job_graph import Operator
 from ekorn.graph.specs import FeedbackHeadSpec, FeedbackTailSpec
 from ekorn.operators.environment import LoopSubtask, SubtaskEnvironment

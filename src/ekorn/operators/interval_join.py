@@ -12,17 +12,17 @@ from typing import Any
 
 from ekorn.codegen.chain_operator import Emit
 from ekorn.codegen.code_builder import CodeBuilder
-from ekorn.functions.state_descriptors import MapStateDescriptor
-from ekorn.functions.state_handles import MapState
-from ekorn.functions.time_assigners import no_timestamp
-from ekorn.functions.window_functions import ProcessJoinFunction
+from ekorn.functions.state.state_descriptors import MapStateDescriptor
+from ekorn.functions.state.state_handles import MapState
+from ekorn.functions.windows.time_assigners import no_timestamp
+from ekorn.functions.windows.window_functions import ProcessJoinFunction
 from ekorn.graph.job_graph import Operator
 from ekorn.graph.specs import IntervalJoinSpec
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.keys import generate_key
 from ekorn.operators.operator import RuntimeOperator
 from ekorn.operators.results import emit_results
-from ekorn.operators.timers import Timers
+from ekorn.operators.time.timers import Timers
 from ekorn.operators.windows.late_records import LateRecords
 from ekorn.types.time_bounds import MIN_TIMESTAMP
 

@@ -10,18 +10,18 @@ from typing import Any
 from ekorn.codegen.chain_operator import Emit, GenerateRecord, Out, RecordErrorHandler
 from ekorn.codegen.code_builder import CodeBuilder
 from ekorn.errors import preview
-from ekorn.functions.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
 from ekorn.functions.record_functions import Function, WrappingFunction
 from ekorn.functions.runtime_context import RuntimeContext
-from ekorn.functions.state_descriptors import ListStateDescriptor
+from ekorn.functions.state.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
+from ekorn.functions.state.state_descriptors import ListStateDescriptor
 from ekorn.graph.job_graph import Operator
 from ekorn.keygroups import KeyGroup, KeyGroupRange, key_group, key_group_range
 from ekorn.metrics.metricbase import MetricGroup
 from ekorn.operators.backend_choice import make_backend
-from ekorn.operators.checkpoint_contexts import InitializationContext, SnapshotContext
+from ekorn.operators.contexts.checkpoint_contexts import InitializationContext, SnapshotContext
+from ekorn.operators.contexts.subtask_context import StateStore, SubtaskContext
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.epoch import EpochOrder
-from ekorn.operators.subtask_context import StateStore, SubtaskContext
 from ekorn.state.evolution.restore_checks import check_keys
 from ekorn.state.keyed_backend import NO_KEY, KeyedStateBackend, RestoredTables
 from ekorn.state.operator_state import OperatorStates

@@ -12,12 +12,12 @@ from ekorn.functions.process_functions import KeyedProcessFunction
 from ekorn.functions.timer_service import TimeDomain
 from ekorn.graph.job_graph import Operator
 from ekorn.graph.specs import BroadcastProcessSpec, CoProcessSpec, ProcessSpec
-from ekorn.operators.element_context import Clocks, ElementContext
+from ekorn.operators.contexts.element_context import Clocks, ElementContext
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.keys import generate_key
 from ekorn.operators.operator import RuntimeOperator
 from ekorn.operators.results import emit_results, generate_loop
-from ekorn.operators.timers import Timers
+from ekorn.operators.time.timers import Timers
 
 
 class ProcessOperator(RuntimeOperator):

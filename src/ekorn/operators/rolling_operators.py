@@ -13,7 +13,7 @@ from ekorn.codegen.chain_operator import Emit
 from ekorn.codegen.code_builder import CodeBuilder
 from ekorn.errors import InvalidProgramError
 from ekorn.functions.record_functions import FoldFunction, ReduceFunction
-from ekorn.functions.state_descriptors import ValueStateDescriptor
+from ekorn.functions.state.state_descriptors import ValueStateDescriptor
 from ekorn.graph.job_graph import Operator
 from ekorn.graph.specs import FoldSpec, ReduceSpec, WithStateSpec
 from ekorn.operators.environment import SubtaskEnvironment

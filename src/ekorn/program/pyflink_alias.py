@@ -21,7 +21,7 @@ from types import ModuleType
 
 import ekorn
 from ekorn.missing_names import missing_name_message
-from ekorn.slot.deployment_codec import call_in_slots, do_not_call_in_slots
+from ekorn.slot_protocol.deployment_codec import call_in_slots, do_not_call_in_slots
 
 ALIAS = "pyflink"
 API_VERSION = "2.3.0"  # of the PyFlink whose names ekorn offers

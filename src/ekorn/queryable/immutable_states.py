@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn
 
 from ekorn.errors import UnsupportedOperationError
-from ekorn.functions.state_handles import (
+from ekorn.functions.state.state_handles import (
     AggregatingState,
     FoldingState,
     ListState,

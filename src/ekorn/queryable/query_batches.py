@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple, Protocol
 
-from ekorn.driver.query_routing import Consistency
-from ekorn.driver.query_wire import decode_answer, encode_query
+from ekorn.driver.queries.query_routing import Consistency
+from ekorn.driver.queries.query_wire import decode_answer, encode_query
 from ekorn.errors import DeploymentError, QueryError, QueryRefused, StateNotServed
-from ekorn.slot.link import Link
-from ekorn.slot.pipelined_link import PipelinedLink
+from ekorn.links.link import Link
+from ekorn.links.pipelined_link import PipelinedLink
 
 __all__ = ["MESSAGES_AT_ONCE", "MOST_KEYS", "Asked", "QueryBatches", "Target"]
 

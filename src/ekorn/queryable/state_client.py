@@ -9,17 +9,17 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple, get_args
 
 from ekorn.config.job_id import JobID
-from ekorn.config.web_settings import is_loopback
-from ekorn.driver.query_routing import Consistency
-from ekorn.driver.query_server import read_token
+from ekorn.config.settings.web_settings import is_loopback
+from ekorn.driver.queries.query_routing import Consistency
+from ekorn.driver.queries.query_server import read_token
 from ekorn.errors import QueryRefused, RecordTypeError, UnknownKey, preview
-from ekorn.functions.state_descriptors import StateDescriptor
-from ekorn.functions.state_handles import State
+from ekorn.functions.state.state_descriptors import StateDescriptor
+from ekorn.functions.state.state_handles import State
+from ekorn.links.encryption import EncryptedAddress
+from ekorn.links.link import Address, Link, connect
 from ekorn.queryable.immutable_states import immutable_state
 from ekorn.queryable.query_batches import MOST_KEYS, QueryBatches, Target
 from ekorn.queryable.state_future import StateFuture
-from ekorn.slot.encryption import EncryptedAddress
-from ekorn.slot.link import Address, Link, connect
 from ekorn.types.type_information import TypeInformation
 
 __all__ = ["QueryableStateClient"]

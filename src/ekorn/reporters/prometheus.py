@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from ekorn.config.web_settings import WebSettings
+from ekorn.config.settings.web_settings import WebSettings
 from ekorn.errors import ConfigurationError
 from ekorn.reporters.prometheus_text import CONTENT_TYPE, prometheus_text
 from ekorn.reporters.samples import Sample

@@ -7,11 +7,11 @@ import threading
 from collections.abc import Callable
 from typing import Self
 
-from ekorn.config.job_settings import JobSettings
-from ekorn.config.reporter_settings import ReporterSettings
+from ekorn.config.settings.job_settings import JobSettings
+from ekorn.config.settings.reporter_settings import ReporterSettings
 from ekorn.driver.control import runtime_folder
 from ekorn.driver.job_handle import JobHandle
-from ekorn.functions.job_status import JobStatus
+from ekorn.functions.results.job_status import JobStatus
 from ekorn.reporters.contract import MetricReporter
 from ekorn.reporters.local_reporters import JsonLinesReporter, LogReporter
 from ekorn.reporters.open_telemetry import OpenTelemetryReporter

@@ -7,8 +7,8 @@ from typing import Any
 
 from ekorn.checkpoint.savepoint_files import dispose_savepoint
 from ekorn.checkpoint.signing import read_signing_key
-from ekorn.driver.savepoint_requests import Then
-from ekorn.functions.job_status import JobStatus
+from ekorn.driver.checkpoints.savepoint_requests import Then
+from ekorn.functions.results.job_status import JobStatus
 from ekorn.rest.job_answers import resource_requirements
 from ekorn.rest.known_jobs import KnownJob, KnownJobs
 from ekorn.rest.operations import Operations, checkpoint_scope, in_background

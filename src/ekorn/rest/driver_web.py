@@ -9,8 +9,8 @@ import threading
 from dataclasses import replace
 from typing import Any
 
-from ekorn.config.job_settings import JobSettings
-from ekorn.config.web_settings import WebSettings
+from ekorn.config.settings.job_settings import JobSettings
+from ekorn.config.settings.web_settings import WebSettings
 from ekorn.dashboard.pages import add_pages
 from ekorn.driver.control import runtime_folder
 from ekorn.driver.job_handle import JobHandle

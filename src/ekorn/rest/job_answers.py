@@ -11,7 +11,7 @@ from typing import Any
 import ekorn
 from ekorn.config.configuration import masked
 from ekorn.driver.statistics.failure_history import PastFailure
-from ekorn.functions.job_status import JobStatus
+from ekorn.functions.results.job_status import JobStatus
 from ekorn.graph.job_graph import JobGraph, Vertex
 from ekorn.graph.plan import key_text
 from ekorn.graph.specs import Hash

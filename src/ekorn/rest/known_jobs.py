@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ekorn.driver.job_handle import JobHandle
 from ekorn.driver.statistics.job_statistics import JobStatistics
-from ekorn.functions.job_status import JobStatus
+from ekorn.functions.results.job_status import JobStatus
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import Vertex
 from ekorn.web.http_messages import not_found, whole_number

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ekorn.driver.statistics.job_statistics import JobStatistics
-from ekorn.functions.job_status import JobStatus
+from ekorn.functions.results.job_status import JobStatus
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import Vertex
 from ekorn.rest.known_jobs import KnownJob

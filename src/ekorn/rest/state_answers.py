@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ekorn.driver.state_reader import Consistency, StateReader
+from ekorn.driver.queries.state_reader import Consistency, StateReader
 from ekorn.errors import QueryError, StateNotServed, UnknownKey, UnknownQueryableState, preview
 from ekorn.rest.key_text import key_of_json, key_of_text
 from ekorn.rest.known_jobs import KnownJob

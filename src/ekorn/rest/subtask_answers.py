@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ekorn.driver.job_metrics import Totals
+from ekorn.driver.statistics.job_metrics import Totals
 from ekorn.driver.statistics.subtask_lives import SubtaskLife
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import Vertex

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from ekorn.errors import ConfigurationError
-from ekorn.service.job_store import write_private
+from ekorn.service.jobs.job_store import write_private
 from ekorn.storage.private_folder import PrivateFolder
 from ekorn.web.serving import Serving
 

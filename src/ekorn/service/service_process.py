@@ -11,11 +11,11 @@ import threading
 from dataclasses import replace
 
 from ekorn.config.configuration import Configuration
-from ekorn.config.service_settings import ServiceSettings, service_settings
+from ekorn.config.settings.service_settings import ServiceSettings, service_settings
 from ekorn.errors import EkornError
-from ekorn.service.clustered_service import ClusteredService
-from ekorn.service.job_service import JobService
-from ekorn.service.service_api import service_routes
+from ekorn.service.api.service_api import service_routes
+from ekorn.service.cluster.clustered_service import ClusteredService
+from ekorn.service.jobs.job_service import JobService
 from ekorn.service.service_folder import ServiceFolder
 from ekorn.web.serving import Serving, serve
 

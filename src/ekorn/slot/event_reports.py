@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from ekorn.slot.slot_events import FlowEvent, OutputLeft, SlotEvent
+from ekorn.slot_protocol.slot_events import FlowEvent, OutputLeft, SlotEvent
 
 __all__ = ["Reports"]
 

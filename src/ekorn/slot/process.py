@@ -22,11 +22,11 @@ import threading
 from dataclasses import replace
 from typing import BinaryIO, TextIO, cast
 
+from ekorn.links.link import Address, connect
 from ekorn.slot.garbage import ProcessGarbage, collect_by_growth
-from ekorn.slot.link import Address, connect
 from ekorn.slot.recent_log import RecentLog, RecentOutput
-from ekorn.slot.slot_config import Registration, SlotConfig, Welcome
 from ekorn.slot.slot_server import SlotServer
+from ekorn.slot_protocol.slot_config import Registration, SlotConfig, Welcome
 from ekorn.storage.private_folder import create_private_file
 from ekorn.storage.scratch_folders import LocalFolder
 from ekorn.types.by_value import dumps

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ekorn.errors import QueryError
-from ekorn.slot.link import Link
-from ekorn.slot.state_look_ups import Found, StateQuery
-from ekorn.slot.task_messages import ACK, FAILED
+from ekorn.links.link import Link
+from ekorn.slot.state.state_look_ups import Found, StateQuery
 from ekorn.slot.turn import Turn
+from ekorn.slot_protocol.task_messages import ACK, FAILED
 from ekorn.types.by_value import dumps
 
 __all__ = ["QueryConnection"]

@@ -14,15 +14,23 @@ from ekorn.clock import SystemClock
 from ekorn.errors import DamagedBlob, DeploymentError, EkornError, SlotLostError, SpoolError
 from ekorn.faults import point
 from ekorn.graph.addresses import SubtaskId
+from ekorn.links.link import Address, Link
+from ekorn.links.listener import Listener
 from ekorn.operators.epoch import Ack
-from ekorn.slot.deployment_codec import decode_classes, decode_deployment
+from ekorn.slot.continuous.mailbox import Mailbox
 from ekorn.slot.event_reports import Reports
 from ekorn.slot.garbage import SlotGarbage
 from ekorn.slot.host import SlotHost
-from ekorn.slot.link import Address, Link
-from ekorn.slot.listener import Listener
-from ekorn.slot.mailbox import Mailbox
-from ekorn.slot.messages import (
+from ekorn.slot.query_connection import QueryConnection
+from ekorn.slot.recent_log import RecentLog, RecentOutput, SlotLogs
+from ekorn.slot.stack_sampling import sample_stacks
+from ekorn.slot.state.preload_breaks import Breaks
+from ekorn.slot.tables.table_host import TableHost
+from ekorn.slot.task_answers import AskedEpoch, AskingTask, KeptAnswers, TaskAnswer, with_traffic
+from ekorn.slot.thread_stacks import thread_stacks
+from ekorn.slot.waiting_blobs import WaitingBlobs
+from ekorn.slot_protocol.deployment_codec import decode_classes, decode_deployment
+from ekorn.slot_protocol.messages import (
     Aborted,
     AnswerQueries,
     BeginSavepoint,
@@ -42,18 +50,10 @@ from ekorn.slot.messages import (
     SampleStacks,
     Subscribe,
 )
-from ekorn.slot.preload_breaks import Breaks
-from ekorn.slot.query_connection import QueryConnection
-from ekorn.slot.recent_log import RecentLog, RecentOutput, SlotLogs
-from ekorn.slot.slot_config import SlotConfig
-from ekorn.slot.slot_events import EpochAcknowledged, FlowEvent, SlotActivity, SlotEvent, SubtaskFailed
-from ekorn.slot.stack_sampling import sample_stacks
-from ekorn.slot.tables.table_host import TableHost
-from ekorn.slot.tables.table_messages import BeginTables, CommitTables, LookUp, ReadTable, WriteTable
-from ekorn.slot.task_answers import AskedEpoch, AskingTask, KeptAnswers, TaskAnswer, with_traffic
-from ekorn.slot.task_messages import ACK, FAILED, Attach, RunEpoch
-from ekorn.slot.thread_stacks import thread_stacks
-from ekorn.slot.waiting_blobs import WaitingBlobs
+from ekorn.slot_protocol.slot_config import SlotConfig
+from ekorn.slot_protocol.slot_events import EpochAcknowledged, FlowEvent, SlotActivity, SlotEvent, SubtaskFailed
+from ekorn.slot_protocol.table_messages import BeginTables, CommitTables, LookUp, ReadTable, WriteTable
+from ekorn.slot_protocol.task_messages import ACK, FAILED, Attach, RunEpoch
 from ekorn.subtask.outbox import Emitted
 from ekorn.types.by_value import dumps
 

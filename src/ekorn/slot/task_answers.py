@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ekorn.graph.addresses import SubtaskId
+from ekorn.links.link import Link
 from ekorn.operators.epoch import Ack, OutputPart
-from ekorn.slot.link import Link
 from ekorn.slot.spool import Spool, StoredMessage
-from ekorn.slot.task_messages import ACK, FAILED, OUTPUT
 from ekorn.slot.waiting_blobs import WaitingBlobs
+from ekorn.slot_protocol.task_messages import ACK, FAILED, OUTPUT
 from ekorn.subtask.outbox import Emitted
 from ekorn.subtask.wire.frames import Blob
 from ekorn.types.by_value import dumps

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
 from ekorn.errors import UnsupportedOperationError
-from ekorn.functions.state_handles import BroadcastState, ReadOnlyBroadcastState
+from ekorn.functions.state.state_handles import BroadcastState, ReadOnlyBroadcastState
 from ekorn.state.declared import Declaration
 from ekorn.state.operator_state_files import Mode
 from ekorn.types.by_value import dumps

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ekorn.errors import CorruptFileError, StateError
-from ekorn.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
+from ekorn.functions.state.state_descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
 from ekorn.keygroups import user_key
 from ekorn.state.codecs import Codec, MapKeyCodec, PickledCodec, SerializerCodec, codec_for
 from ekorn.state.evolution.pickled_classes import ClassFields, Noting

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ekorn.clock import Clock
-from ekorn.functions.state_ttl import StateTtlConfig
+from ekorn.functions.state.state_ttl import StateTtlConfig
 from ekorn.state.table import Table
 
 Left = Callable[[Any, int], Any]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 from ekorn.errors import NoCurrentKey
-from ekorn.functions.state_descriptors import (
+from ekorn.functions.state.state_descriptors import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
     ListStateDescriptor,
@@ -21,7 +21,7 @@ from ekorn.functions.state_descriptors import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from ekorn.functions.state_handles import (
+from ekorn.functions.state.state_handles import (
     AggregatingState,
     FoldingState,
     ListState,

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ekorn.errors import StateError
-from ekorn.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor
-from ekorn.functions.state_handles import ListState
-from ekorn.functions.state_stores import OperatorStateStore
+from ekorn.functions.state.state_descriptors import ListStateDescriptor, MapStateDescriptor
+from ekorn.functions.state.state_handles import ListState
+from ekorn.functions.state.state_stores import OperatorStateStore
 from ekorn.state.broadcast_state import BroadcastStore
 from ekorn.state.codecs import Codec
 from ekorn.state.declared import Declaration, declare

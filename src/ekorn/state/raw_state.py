@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from ekorn.errors import CorruptFileError, StateError
-from ekorn.functions.raw_streams import (
+from ekorn.functions.state.raw_streams import (
     KeyedStateCheckpointOutputStream,
     KeyGroupStatePartitionStreamProvider,
     OperatorStateCheckpointOutputStream,

@@ -11,8 +11,8 @@ import pickle
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ekorn.functions.state_descriptors import AggregatingStateDescriptor, StateDescriptor
-from ekorn.functions.state_ttl import StateTtlConfig
+from ekorn.functions.state.state_descriptors import AggregatingStateDescriptor, StateDescriptor
+from ekorn.functions.state.state_ttl import StateTtlConfig
 from ekorn.keygroups import state_key
 from ekorn.state.codecs import PickledCodec
 from ekorn.state.declared import Declaration

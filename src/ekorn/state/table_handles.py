@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 from ekorn.errors import StateError
-from ekorn.functions.state_handles import (
+from ekorn.functions.state.state_handles import (
     AggregatingState,
     FoldingState,
     ListState,

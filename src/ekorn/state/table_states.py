@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 from ekorn.errors import QueryableNameTwice, StateError
 from ekorn.functions.record_functions import FoldFunction, ReduceFunction
-from ekorn.functions.state_descriptors import (
+from ekorn.functions.state.state_descriptors import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
     ListStateDescriptor,
@@ -20,7 +20,7 @@ from ekorn.functions.state_descriptors import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from ekorn.functions.state_handles import (
+from ekorn.functions.state.state_handles import (
     AggregatingState,
     FoldingState,
     ListState,
@@ -28,7 +28,7 @@ from ekorn.functions.state_handles import (
     ReducingState,
     ValueState,
 )
-from ekorn.functions.state_ttl import StateTtlConfig
+from ekorn.functions.state.state_ttl import StateTtlConfig
 from ekorn.state.declared import Declaration, declare, says_the_same
 from ekorn.state.expiry import Expiry
 from ekorn.state.keyed_backend import KeyedStateBackend, KeyedStates

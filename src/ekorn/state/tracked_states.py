@@ -9,8 +9,8 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any, TypeVar, cast
 
-from ekorn.config.metric_settings import StateLatencySettings
-from ekorn.functions.state_descriptors import (
+from ekorn.config.settings.metric_settings import StateLatencySettings
+from ekorn.functions.state.state_descriptors import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
     ListStateDescriptor,
@@ -19,7 +19,7 @@ from ekorn.functions.state_descriptors import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from ekorn.functions.state_handles import (
+from ekorn.functions.state.state_handles import (
     AggregatingState,
     FoldingState,
     ListState,

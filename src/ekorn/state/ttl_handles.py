@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ekorn.functions.state_handles import AggregatingState, FoldingState, ReducingState, ValueState
+from ekorn.functions.state.state_handles import AggregatingState, FoldingState, ReducingState, ValueState
 from ekorn.state.expiry import Expiry
 from ekorn.state.table_handles import (
     TableHandle,

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import deque
 
 from ekorn.operators.epoch import Ack, EpochOrder
-from ekorn.operators.source_head import Budget, SourceProgress
+from ekorn.operators.sources.source_head import Budget, SourceProgress
 from ekorn.state.snapshots import AlignmentStats
 from ekorn.subtask.continuous_channels import ContinuousChannels
 from ekorn.subtask.continuous_subtask import NEVER, ContinuousSubtask, Surroundings

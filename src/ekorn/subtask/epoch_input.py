@@ -15,9 +15,9 @@ from ekorn.graph.addresses import ChannelId
 from ekorn.graph.channels import senders_of
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.epoch import Ack, EpochOrder
-from ekorn.operators.held_watermark import HeldWatermark
-from ekorn.operators.source_head import Budget, SourceHead, SourceProgress
-from ekorn.operators.watermarks import SourceEvent, SourceTime
+from ekorn.operators.sources.source_head import Budget, SourceHead, SourceProgress
+from ekorn.operators.time.held_watermark import HeldWatermark
+from ekorn.operators.time.watermarks import SourceEvent, SourceTime
 from ekorn.subtask.input_channels import InputChannels
 from ekorn.subtask.intake import Intake
 from ekorn.subtask.outbox import Emitted, Outbox

@@ -9,10 +9,10 @@ from ekorn.errors import UserFunctionError
 from ekorn.functions.record_functions import Function
 from ekorn.graph.specs import Custom, Hash
 from ekorn.operators.build import build
-from ekorn.operators.driver_output import DriverOutput
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.epoch import EpochOrder
 from ekorn.operators.operator import RuntimeOperator
+from ekorn.operators.sinks.driver_output import DriverOutput
 from ekorn.state.operator_state_files import OperatorState, decode_operator_state, redistribute
 from ekorn.state.snapshots import OperatorRestore, SubtaskRestore
 from ekorn.state.state_files import read_state

@@ -14,8 +14,8 @@ from ekorn.graph.channels import targets_of
 from ekorn.graph.job_graph import Exchange, JobGraph, Vertex
 from ekorn.graph.specs import Hash, Rebalance, Rescale, Shuffle
 from ekorn.keygroups import key_group, state_key, subtask_of
-from ekorn.operators.driver_output import DriverOutput
 from ekorn.operators.epoch import OutputPart
+from ekorn.operators.sinks.driver_output import DriverOutput
 from ekorn.subtask.wire.frames import END, EPOCH, NO_MARK, RECORDS, Blob, Frame
 from ekorn.types.by_value import dumps_up_to, pickled_size, size_of
 

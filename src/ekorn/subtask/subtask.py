@@ -16,11 +16,11 @@ from ekorn.codegen.record_errors import RecordErrors
 from ekorn.functions.dead_letters import OnRecordError
 from ekorn.graph.specs import Hash
 from ekorn.keygroups import key_group_range
-from ekorn.operators.driver_output import DriverOutput
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.epoch import Ack, EpochOrder, SavepointOrder
 from ekorn.operators.operator import RuntimeOperator
-from ekorn.operators.source_head import SourceHead
+from ekorn.operators.sinks.driver_output import DriverOutput
+from ekorn.operators.sources.source_head import SourceHead
 from ekorn.state.snapshots import SubtaskRestore
 from ekorn.storage.file_store import FileStore
 from ekorn.subtask.capture import CapturedSubtask, Declined, capture

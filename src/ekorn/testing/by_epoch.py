@@ -11,8 +11,8 @@ from typing import Any
 
 from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
 from ekorn.functions.watermark_strategy import WatermarkGenerator, WatermarkStrategy
-from ekorn.program.data_stream import DataStream
-from ekorn.program.stream_execution_environment import StreamExecutionEnvironment
+from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
+from ekorn.program.streams.data_stream import DataStream
 
 
 class EpochSource(Source):

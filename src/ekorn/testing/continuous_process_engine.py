@@ -14,8 +14,8 @@ from ekorn.engine.slots.slot_pool import SlotPool
 from ekorn.errors import DeploymentError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph
-from ekorn.slot.link import Link, connect
-from ekorn.slot.task_messages import Attach, Carries
+from ekorn.links.link import Link, connect
+from ekorn.slot_protocol.task_messages import Attach, Carries
 from ekorn.subtask.wire.frames import destination_of, is_blob
 from ekorn.testing.slot_processes import slot_processes
 from ekorn.types.by_value import dumps

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ekorn.config.job_settings import JobSettings
+from ekorn.config.settings.job_settings import JobSettings
 from ekorn.driver.job_handle import JobHandle
 from ekorn.driver.submit import jobs_submitted_by
 from ekorn.graph.job_graph import JobGraph
-from ekorn.program.data_stream import DataStream
-from ekorn.program.stream_execution_environment import StreamExecutionEnvironment
+from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
+from ekorn.program.streams.data_stream import DataStream
 
 
 class DrawnJob(NamedTuple):

@@ -15,10 +15,10 @@ from typing import Any, Self, TypeAlias
 from ekorn.clock import ManualClock
 from ekorn.config.configuration import Configuration
 from ekorn.functions.output_tag import OutputTag
-from ekorn.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
+from ekorn.functions.state.state_descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
 from ekorn.functions.watermark_strategy import WatermarkStrategy
-from ekorn.program.data_stream import DataStream
-from ekorn.program.stream_execution_environment import StreamExecutionEnvironment
+from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
+from ekorn.program.streams.data_stream import DataStream
 from ekorn.testing.harness_job import HarnessJob, Scale
 from ekorn.testing.inspection import RegisteredTimer, keyed_state, operator_state, registered_timers
 from ekorn.testing.taps import Inlet, InletSource, InletWatermarks, Outlet, OutletSink

@@ -15,9 +15,9 @@ from ekorn.engine.protocol import Failure
 from ekorn.errors import CheckpointError, UserFunctionError
 from ekorn.operators.epoch import EpochOrder
 from ekorn.operators.operator import RuntimeOperator
-from ekorn.program.stream_execution_environment import StreamExecutionEnvironment
-from ekorn.slot.deployment import Deployment
-from ekorn.slot.slot_events import SnapshotWritten
+from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
+from ekorn.slot_protocol.deployment import Deployment
+from ekorn.slot_protocol.slot_events import SnapshotWritten
 from ekorn.testing.drawn_job import drawn_job
 
 _ANY_SIZE = 1 << 62

@@ -31,10 +31,10 @@ from ekorn.functions.record_functions import (
     MapFunction,
     ReduceFunction,
 )
-from ekorn.functions.state_descriptors import MapStateDescriptor
-from ekorn.program.connected_streams import ConnectedStreams
-from ekorn.program.data_stream import DataStream
-from ekorn.program.keyed_stream import KeyedStream
+from ekorn.functions.state.state_descriptors import MapStateDescriptor
+from ekorn.program.streams.connected_streams import ConnectedStreams
+from ekorn.program.streams.data_stream import DataStream
+from ekorn.program.streams.keyed_stream import KeyedStream
 from ekorn.testing.harness import Harness, Pipeline
 from ekorn.types.type_information import TypeInformation
 

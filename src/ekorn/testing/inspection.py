@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ekorn.functions.state_descriptors import (
+from ekorn.functions.state.state_descriptors import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
     ListStateDescriptor,
@@ -18,7 +18,7 @@ from ekorn.functions.timer_service import TimeDomain
 from ekorn.keygroups import key_group, state_key, subtask_of
 from ekorn.operators.operator import RuntimeOperator
 from ekorn.operators.process_operators import KeyedProcessOperator
-from ekorn.operators.timers import TimerTable
+from ekorn.operators.time.timers import TimerTable
 from ekorn.state.keyed_backend import KeyedStateBackend
 
 

@@ -22,7 +22,7 @@ from ekorn.engine.continuous_local_engine import ContinuousLocalEngine
 from ekorn.engine.execution import reason_for_epochs
 from ekorn.engine.local_engine import LocalEngine
 from ekorn.graph.job_graph import JobGraph
-from ekorn.program.data_stream import DataStream
+from ekorn.program.streams.data_stream import DataStream
 from ekorn.testing.local_partitions import run_in_process
 
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from ekorn.engine.slots.event_queue import EventQueue
 from ekorn.engine.slots.slot_handle import Heartbeat, SlotHandle
-from ekorn.slot.slot_config import SlotConfig
-from ekorn.slot.slot_events import SlotActivity
 from ekorn.slot.slot_server import SlotServer
+from ekorn.slot_protocol.slot_config import SlotConfig
+from ekorn.slot_protocol.slot_events import SlotActivity
 from ekorn.storage.scratch_folders import LocalFolder
 
 __all__ = ["InProcessSlots"]

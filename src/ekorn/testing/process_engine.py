@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TypeAlias
 
-from ekorn.config.job_settings import JobSettings
+from ekorn.config.settings.job_settings import JobSettings
 from ekorn.driver.submit import heartbeat_of, jobs_submitted_by, submit
 from ekorn.engine.execution import reason_for_epochs
 from ekorn.engine.protocol import EpochResult, Failure
@@ -30,10 +30,10 @@ from ekorn.errors import DeploymentError, SlotLostError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph, Vertex
 from ekorn.graph.regions import in_regions_of
+from ekorn.links.link import Link, connect
 from ekorn.operators.epoch import Ack, EpochOrder, OutputPart
-from ekorn.slot.deployment import Deployment
-from ekorn.slot.link import Link, connect
-from ekorn.slot.task_messages import RunEpoch
+from ekorn.slot_protocol.deployment import Deployment
+from ekorn.slot_protocol.task_messages import RunEpoch
 from ekorn.subtask.wire.frames import destination_of
 from ekorn.testing.continuous_process_engine import ContinuousProcessEngine
 from ekorn.testing.slot_processes import slot_processes

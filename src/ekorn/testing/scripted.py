@@ -19,25 +19,25 @@ from random import Random
 from typing import Any, Literal
 
 from ekorn.clock import Clock, ManualClock
-from ekorn.config.job_settings import JobSettings
+from ekorn.config.settings.job_settings import JobSettings
 from ekorn.driver.job_handle import JobHandle
-from ekorn.driver.job_loop import JobLoop
+from ekorn.driver.loop.job_loop import JobLoop
 from ekorn.engine.continuous_local_engine import ContinuousLocalEngine
 from ekorn.engine.local_engine import LocalEngine
 from ekorn.engine.protocol import EpochResult, Failure
 from ekorn.errors import SlotLostError
-from ekorn.functions.job_status import JobStatus
+from ekorn.functions.results.job_status import JobStatus
 from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph
-from ekorn.operators.async_wait import AsyncWaitOperator
+from ekorn.operators.asynchronous.async_wait import AsyncWaitOperator
 from ekorn.operators.epoch import Ack, EpochOrder
-from ekorn.operators.source_function import SourceFunctionOperator
-from ekorn.program.data_stream import DataStream
-from ekorn.program.stream_execution_environment import StreamExecutionEnvironment
-from ekorn.slot.deployment import Deployment
+from ekorn.operators.sources.source_function import SourceFunctionOperator
+from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
+from ekorn.program.streams.data_stream import DataStream
 from ekorn.slot.host import SlotHost
-from ekorn.slot.slot_events import SlotEvent, SnapshotNotWritten, SnapshotWritten
+from ekorn.slot_protocol.deployment import Deployment
+from ekorn.slot_protocol.slot_events import SlotEvent, SnapshotNotWritten, SnapshotWritten
 from ekorn.subtask.capture import CapturedSubtask
 from ekorn.subtask.outbox import Emitted
 from ekorn.subtask.wire.frames import ReceivedBlob

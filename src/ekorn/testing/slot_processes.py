@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from ekorn.config.link_settings import LinkSettings
 from ekorn.config.python_dependencies import PythonDependencies
+from ekorn.config.settings.link_settings import LinkSettings
 from ekorn.engine.slots.link_certificate import certificate_for
 from ekorn.engine.slots.local_pool import LocalSlotPool
 from ekorn.engine.slots.registering_pool import RegisteringSlotPool
 from ekorn.engine.slots.slot_handle import Heartbeat
 from ekorn.engine.slots.slot_pool import SlotPool
 from ekorn.engine.spark.task_side.launch_slots import launch_slots
-from ekorn.slot.slot_config import DriverContact
+from ekorn.slot_protocol.slot_config import DriverContact
 
 __all__ = ["slot_processes"]
 

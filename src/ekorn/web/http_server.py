@@ -24,7 +24,7 @@ from typing import Any, BinaryIO, cast
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from ekorn.errors import EkornError
-from ekorn.slot.listener import Acceptor
+from ekorn.links.listener import Acceptor
 from ekorn.web.gate import Gate
 from ekorn.web.http_messages import FileAnswer, HttpError, Request, Response
 from ekorn.web.peers import peer_uid

@@ -6,7 +6,7 @@ import socket
 import ssl
 from dataclasses import dataclass
 
-from ekorn.config.web_settings import WebSettings, is_loopback
+from ekorn.config.settings.web_settings import WebSettings, is_loopback
 from ekorn.errors import ConfigurationError
 from ekorn.web.gate import Gate
 from ekorn.web.http_server import WebServer, tcp_socket

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ekorn.common import Row
-from ekorn.connectors.stream_formats import FileFormat
+from ekorn.connectors.files.stream_formats import FileFormat
 from ekorn.datastream.connectors.file_system import FileEnumeratorProvider, FileSource
 from ekorn.datastream.formats.avro import AvroBulkWriters, AvroReaderFormat, AvroSchema
 from ekorn.datastream.formats.csv import CsvBulkWriters, CsvReaderFormat, CsvSchema

@@ -10,14 +10,14 @@ from ekorn.common import Time, WatermarkStrategy
 from ekorn.datastream import AsyncDataStream
 from ekorn.datastream.connectors.datagen import DataGeneratorSource
 from ekorn.graph.addresses import SubtaskId
+from ekorn.links.link import Link
 from ekorn.operators.epoch import EpochOrder
-from ekorn.slot.deployment import Deployment
+from ekorn.slot.continuous.mailbox import Desk, Mailbox
 from ekorn.slot.event_reports import Reports
 from ekorn.slot.host import SlotHost
-from ekorn.slot.link import Link
-from ekorn.slot.mailbox import Desk, Mailbox
-from ekorn.slot.task_messages import Carries
 from ekorn.slot.turn import Turn
+from ekorn.slot_protocol.deployment import Deployment
+from ekorn.slot_protocol.task_messages import Carries
 from ekorn.subtask.wire.frames import END, RECORDS, Blob
 from ekorn.testing.continuous_process_engine import ContinuousProcessEngine
 from ekorn.testing.local_slots import InProcessSlots

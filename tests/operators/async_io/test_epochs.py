@@ -9,7 +9,7 @@ from ekorn.checkpoint.restore_plan import plan_restore
 from ekorn.common import Duration, Time, WatermarkStrategy
 from ekorn.datastream import AsyncDataStream, AsyncRetryStrategy, KeyedProcessFunction, ProcessFunction
 from ekorn.datastream.async_retry_predicates import has_exception_predicate
-from ekorn.operators.async_wait import AsyncWaitOperator
+from ekorn.operators.asynchronous.async_wait import AsyncWaitOperator
 from ekorn.testing.scripted import ScriptedSource
 from tests.operators.async_io.services import SERVICES, Ask, Service, allowed
 from tests.operators.windows.local_run import Run, environment, graph_of, timed

@@ -13,13 +13,13 @@ from ekorn.checkpoint.restore_plan import plan_restore
 from ekorn.clock import ManualClock
 from ekorn.common import Configuration, WatermarkStrategy
 from ekorn.common.watermark_strategy import WatermarkGenerator
-from ekorn.config.rocksdb_settings import RocksDBSettings
+from ekorn.config.settings.rocksdb_settings import RocksDBSettings
 from ekorn.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
 from ekorn.engine.local_engine import LocalEngine
 from ekorn.graph.job_graph import JobGraph
 from ekorn.operators.epoch import EpochOrder
-from ekorn.slot.deployment import Deployment
-from ekorn.slot.slot_events import SnapshotWritten
+from ekorn.slot_protocol.deployment import Deployment
+from ekorn.slot_protocol.slot_events import SnapshotWritten
 from ekorn.state.snapshots import RestorePlan
 from ekorn.testing.drawn_job import drawn_job
 

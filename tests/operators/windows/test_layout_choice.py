@@ -22,7 +22,7 @@ from ekorn.datastream.window import (
     TumblingProcessingTimeWindows,
     WindowStagger,
 )
-from ekorn.functions.window_arithmetic import SessionGap, WindowGrid
+from ekorn.functions.windows.window_arithmetic import SessionGap, WindowGrid
 from ekorn.graph.specs import ListContents, ReduceContents, WindowSpec
 from ekorn.operators.windows.layout_choice import default_arithmetic, layout_for
 from ekorn.operators.windows.pane_layout import PaneLayout

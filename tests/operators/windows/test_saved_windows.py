@@ -16,7 +16,7 @@ from ekorn.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from ekorn.errors import UserFunctionError
-from ekorn.functions.window_arithmetic import TimeSpan
+from ekorn.functions.windows.window_arithmetic import TimeSpan
 from ekorn.graph.specs import ListContents, WindowSpec
 from ekorn.operators.windows.saved_windows import (
     DEFAULT_IN_ROCKSDB,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ekorn.batch.inputs.bounded_source import records_of
-from ekorn.connectors.stream_formats import FileFormat
+from ekorn.connectors.files.stream_formats import FileFormat
 from ekorn.errors import ConfigurationError
 from ekorn.storage.input_files import InputFile, list_files
 from ekorn.storage.locations import shown

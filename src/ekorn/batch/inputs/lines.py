@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ekorn.connectors.file_bytes import is_packed, open_pieces
-from ekorn.connectors.stream_formats import StreamFormat
-from ekorn.connectors.text_lines import TextLineReader
+from ekorn.connectors.files.file_bytes import is_packed, open_pieces
+from ekorn.connectors.files.stream_formats import StreamFormat
+from ekorn.connectors.files.text_lines import TextLineReader
 from ekorn.errors import ConfigurationError, MalformedRecordError, preview
 from ekorn.functions.source_contract import Batch, Malformed, SplitReader
 from ekorn.storage.locations import shown

@@ -33,7 +33,7 @@ from ekorn.batch.tasks.task_errors import carried_error
 from ekorn.config import options
 from ekorn.config.configuration import Configuration
 from ekorn.errors import SlotLostError
-from ekorn.functions.accumulators import Accumulator
+from ekorn.functions.results.accumulators import Accumulator
 
 __all__ = ["IterationRunner"]
 

@@ -12,7 +12,7 @@ from ekorn.engine.slots.resident_tables import ResidentTables
 from ekorn.engine.slots.slot_pool import SlotPool
 from ekorn.engine.spark.task_side.table_access import TableAccess
 from ekorn.errors import SlotLostError
-from ekorn.slot.tables.table_messages import TableKind, TablePartition
+from ekorn.slot_protocol.table_messages import TableKind, TablePartition
 
 __all__ = ["IterationTables", "TableSource"]
 

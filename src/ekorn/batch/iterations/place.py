@@ -9,9 +9,9 @@ from typing import Any, Protocol
 from ekorn.batch.planner.rdds import Rdds, SparkRdds
 from ekorn.config import options
 from ekorn.config.configuration import Configuration
-from ekorn.config.job_settings import heartbeat_timeout_ms
-from ekorn.config.link_settings import link_settings
 from ekorn.config.python_dependencies import python_dependencies
+from ekorn.config.settings.job_settings import heartbeat_timeout_ms
+from ekorn.config.settings.link_settings import link_settings
 from ekorn.engine.slots.slot_handle import Heartbeat
 from ekorn.engine.slots.slot_pool import SlotPool
 from ekorn.engine.spark.driver_side.slot_start import slots_beside

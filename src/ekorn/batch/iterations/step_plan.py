@@ -31,7 +31,7 @@ from ekorn.batch.plan.iteration_specs import (
 )
 from ekorn.batch.plan.operators import Plan, PlanOperator
 from ekorn.batch.plan.record_keys import Keys
-from ekorn.slot.tables.table_messages import TableKind
+from ekorn.slot_protocol.table_messages import TableKind
 
 __all__ = ["StepPlan"]
 

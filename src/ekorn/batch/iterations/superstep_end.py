@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ekorn.batch.plan.iteration_specs import IterationLimits
-from ekorn.functions.iteration_context import Aggregator
+from ekorn.functions.data_sets.iteration_context import Aggregator
 
 __all__ = ["SuperstepEnd", "is_last", "merged_aggregates"]
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from typing import IO, Any, cast
 
 from ekorn.batch.outputs.output import SinkSubtask, WriteResult
-from ekorn.connectors.bulk_parts import PartStream
+from ekorn.connectors.files.bulk_parts import PartStream
+from ekorn.connectors.files.part_store import LocalParts, PartStore
+from ekorn.connectors.files.remote_parts import RemoteParts
 from ekorn.connectors.formats.schemas import BulkWriterFactory
-from ekorn.connectors.part_store import LocalParts, PartStore
-from ekorn.connectors.remote_parts import RemoteParts
 from ekorn.errors import OutputExistsError
 from ekorn.storage.file_store import FileStore, open_files
 from ekorn.storage.locations import scheme_of, shown, split_last

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ekorn.batch.plan.record_keys import FieldKeys, Keys
-from ekorn.functions.iteration_context import Aggregator, ConvergenceCriterion
+from ekorn.functions.data_sets.iteration_context import Aggregator, ConvergenceCriterion
 
 if TYPE_CHECKING:
     from ekorn.batch.plan.operators import PlanOperator

@@ -20,7 +20,7 @@ from ekorn.batch.tasks.group_operators import (
     WholeReduce,
 )
 from ekorn.batch.tasks.task_operator import TaskOperator
-from ekorn.functions.data_set_functions import GroupCombineFunction
+from ekorn.functions.data_sets.data_set_functions import GroupCombineFunction
 
 __all__ = ["are_together", "combining", "gathered", "group_reduced", "grouped", "in_partitions", "reduced"]
 

@@ -26,7 +26,7 @@ from ekorn.batch.tasks.task_context import TaskJobInfo
 from ekorn.batch.tasks.task_errors import carried_error
 from ekorn.config.job_id import JobID
 from ekorn.config.restart_strategy import RestartStrategyConfiguration
-from ekorn.driver.failures import job_error
+from ekorn.driver.recovery.failures import job_error
 from ekorn.engine.spark.driver_side.cluster import ship_package
 from ekorn.engine.spark.driver_side.session import (
     SparkLog,
@@ -38,8 +38,8 @@ from ekorn.engine.spark.driver_side.session import (
 )
 from ekorn.engine.spark.driver_side.worker_python import compare_pythons
 from ekorn.errors import DeploymentError, JobExecutionError, RecomputedInputError, SparkSessionLostError
-from ekorn.functions.accumulators import merge_accumulators
-from ekorn.functions.job_execution_result import JobExecutionResult
+from ekorn.functions.results.accumulators import merge_accumulators
+from ekorn.functions.results.job_execution_result import JobExecutionResult
 from ekorn.graph.job_graph import CachedFile
 
 __all__ = ["PlanResult", "RunSettings", "cancel", "default_parallelism", "error_of_function", "run", "run_on", "start"]

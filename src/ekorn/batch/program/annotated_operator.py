@@ -8,13 +8,13 @@ from ekorn.batch.plan.partitioning import ForwardedFields
 from ekorn.batch.program.data_set_settings import DataSetSettings
 from ekorn.batch.program.forwarded_fields import parsed_annotations, parsed_forwarded
 from ekorn.errors import InvalidProgramError
-from ekorn.functions.field_annotations import annotations_of
+from ekorn.functions.data_sets.field_annotations import annotations_of
 
 __all__ = ["AnnotatedOperator"]
 
 
 class AnnotatedOperator(DataSetSettings):
-    """The part of `DataSet` that takes annotations. See `ekorn.functions.field_annotations` for their meaning.
+    """The part of `DataSet` that takes annotations. `functions/data_sets/field_annotations.py` explains them.
 
     Attributes:
         spec: What the operator does.

@@ -18,8 +18,8 @@ from ekorn.batch.program.key_arguments import (
 )
 from ekorn.batch.program.unfinished import Unfinished
 from ekorn.functions.record_functions import Partitioner
-from ekorn.functions.window_functions import CoGroupFunction
-from ekorn.program.argument_checks import check_function
+from ekorn.functions.windows.window_functions import CoGroupFunction
+from ekorn.program.checks.argument_checks import check_function
 from ekorn.types.type_information import TypeInformation
 
 __all__ = ["CoGroup", "CoGroupKeys", "CoGroupOtherKeys"]

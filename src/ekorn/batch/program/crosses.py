@@ -9,8 +9,8 @@ from typing import Any
 from ekorn.batch.plan.data_set_specs import CrossSpec
 from ekorn.batch.program.data_set import DataSet
 from ekorn.batch.program.joins import Inputs, ProjectedPairs
-from ekorn.functions.data_set_functions import CrossFunction
-from ekorn.program.argument_checks import check_function, check_single_result
+from ekorn.functions.data_sets.data_set_functions import CrossFunction
+from ekorn.program.checks.argument_checks import check_function, check_single_result
 from ekorn.types.composite_types import TupleTypeInfo
 from ekorn.types.type_information import TypeInformation
 

@@ -12,8 +12,8 @@ from ekorn.batch.inputs.lines import LineFormat
 from ekorn.batch.plan.data_set_specs import InputSpec
 from ekorn.batch.program.data_set import DataSet
 from ekorn.batch.program.unfinished import Unfinished
+from ekorn.connectors.files.text_lines import checked_charset
 from ekorn.connectors.formats.text_values import text_parser
-from ekorn.connectors.text_lines import checked_charset
 from ekorn.errors import InvalidProgramError
 from ekorn.types.composite_types import TupleTypeInfo
 from ekorn.types.data_type import DataType

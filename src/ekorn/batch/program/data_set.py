@@ -28,8 +28,8 @@ from ekorn.batch.program.data_set_outputs import DataSetOutputs
 from ekorn.batch.program.data_set_results import DataSetResults
 from ekorn.batch.program.key_arguments import checked_keys, checked_partitioner, checked_positions
 from ekorn.errors import InvalidProgramError
-from ekorn.functions.data_set_aggregates import Aggregations, Extreme, KeepFirst
-from ekorn.functions.data_set_functions import GroupCombineFunction, GroupReduceFunction, MapPartitionFunction
+from ekorn.functions.data_sets.data_set_aggregates import Aggregations, Extreme, KeepFirst
+from ekorn.functions.data_sets.data_set_functions import GroupCombineFunction, GroupReduceFunction, MapPartitionFunction
 from ekorn.functions.record_functions import (
     FilterFunction,
     FlatMapFunction,
@@ -39,7 +39,7 @@ from ekorn.functions.record_functions import (
     ReduceFunction,
 )
 from ekorn.graph.specs import FilterSpec, FlatMapSpec, MapSpec, ProjectSpec
-from ekorn.program.argument_checks import check_function, check_single_result
+from ekorn.program.checks.argument_checks import check_function, check_single_result
 from ekorn.types.composite_types import TupleTypeInfo
 from ekorn.types.factory import Types
 from ekorn.types.type_information import TypeInformation

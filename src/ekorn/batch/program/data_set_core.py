@@ -10,8 +10,8 @@ from ekorn.batch.program.annotated_operator import AnnotatedOperator
 from ekorn.batch.program.call_site import call_site
 from ekorn.batch.program.iteration_scope import scope_of
 from ekorn.errors import InvalidProgramError
-from ekorn.program.argument_checks import check_output_type
-from ekorn.program.attribute_suggestions import SuggestsMethods
+from ekorn.program.checks.argument_checks import check_output_type
+from ekorn.program.checks.attribute_suggestions import SuggestsMethods
 from ekorn.types.type_information import TypeInformation
 
 if TYPE_CHECKING:

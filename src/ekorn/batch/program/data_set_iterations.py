@@ -25,7 +25,7 @@ from ekorn.batch.program.data_set import DataSet
 from ekorn.batch.program.data_set_core import DataSetCore
 from ekorn.batch.program.iteration_scope import IterationScope, scope_of
 from ekorn.errors import InvalidProgramError
-from ekorn.functions.iteration_context import Aggregator, ConvergenceCriterion
+from ekorn.functions.data_sets.iteration_context import Aggregator, ConvergenceCriterion
 
 if TYPE_CHECKING:
     from ekorn.batch.plan.data_set_specs import Spec

@@ -16,9 +16,9 @@ from typing import Any
 
 from ekorn.config.job_id import JobID
 from ekorn.errors import JobCancelledError, OutputsPartlyVisibleError
-from ekorn.functions.job_execution_result import JobExecutionResult
-from ekorn.functions.job_status import JobStatus
-from ekorn.program.completable_future import CompletableFuture
+from ekorn.functions.results.job_execution_result import JobExecutionResult
+from ekorn.functions.results.job_status import JobStatus
+from ekorn.program.running.completable_future import CompletableFuture
 
 __all__ = ["DataSetJobClient"]
 

@@ -12,7 +12,7 @@ from ekorn.batch.program.data_set_iterations import DeltaIteration, IterativeDat
 from ekorn.batch.program.grouping import Grouping
 from ekorn.batch.program.joins import JoinKeys, OuterJoinKeys
 from ekorn.batch.program.refined_operators import AggregateOperator, RangePartitionOperator, SortPartitionOperator
-from ekorn.functions.data_set_aggregates import Aggregations
+from ekorn.functions.data_sets.data_set_aggregates import Aggregations
 from ekorn.types.type_information import TypeInformation
 
 __all__ = ["DataSetKinds"]

@@ -13,11 +13,11 @@ from ekorn.batch.outputs.text_formats import CsvLinesFormat, TextLinesFormat
 from ekorn.batch.plan.data_set_specs import OutputSpec
 from ekorn.batch.program.data_set_core import DataSetCore
 from ekorn.batch.program.data_sink import DataSink
-from ekorn.connectors.file_addresses import input_address
+from ekorn.connectors.files.file_addresses import input_address
+from ekorn.connectors.files.text_lines import checked_charset
 from ekorn.connectors.formats.schemas import BulkWriterFactory
-from ekorn.connectors.text_lines import checked_charset
 from ekorn.errors import InvalidProgramError
-from ekorn.program.pickling_check import check_sendable
+from ekorn.program.checks.pickling_check import check_sendable
 from ekorn.types.basic_types import BasicTypeInfo
 from ekorn.types.composite_types import RowTypeInfo
 from ekorn.types.data_type_info import data_type_of

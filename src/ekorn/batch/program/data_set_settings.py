@@ -6,7 +6,7 @@ from typing import Self
 
 from ekorn.config.configuration import Configuration
 from ekorn.graph.stream_graph import checked_parallelism
-from ekorn.program.argument_checks import check_output_type
+from ekorn.program.checks.argument_checks import check_output_type
 from ekorn.types.type_information import TypeInformation
 
 __all__ = ["DataSetSettings"]

@@ -13,16 +13,16 @@ from ekorn.batch.inputs.lines import LineFormat
 from ekorn.batch.plan.data_set_specs import FrameInputSpec, Input, InputSpec
 from ekorn.batch.program.csv_reader import CsvReader
 from ekorn.batch.program.data_set import DataSet
-from ekorn.connectors.file_addresses import input_address
+from ekorn.connectors.files.file_addresses import input_address
+from ekorn.connectors.files.stream_formats import FileFormat, StreamFormat
+from ekorn.connectors.files.stream_formats import InputFormat as StreamInputFormat
+from ekorn.connectors.files.text_lines import checked_charset
 from ekorn.connectors.formats.json_rows import JsonRowDeserializationSchema
 from ekorn.connectors.formats.text_values import text_parser
-from ekorn.connectors.stream_formats import FileFormat, StreamFormat
-from ekorn.connectors.stream_formats import InputFormat as StreamInputFormat
-from ekorn.connectors.text_lines import checked_charset
 from ekorn.errors import InvalidProgramError
 from ekorn.functions.source_contract import Boundedness, Source
-from ekorn.program.argument_checks import check_output_type
-from ekorn.program.data_frame_sources import check_frame
+from ekorn.program.checks.argument_checks import check_output_type
+from ekorn.program.environment.data_frame_sources import check_frame
 from ekorn.types.composite_types import RowTypeInfo
 from ekorn.types.data_type_info import data_type_of, row_type_info
 from ekorn.types.data_types import RowType

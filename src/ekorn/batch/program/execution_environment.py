@@ -26,14 +26,14 @@ from ekorn.config.execution_config import ExecutionConfig
 from ekorn.config.restart_strategy import RestartStrategyConfiguration
 from ekorn.config.starting_configuration import starting_configuration, with_current_keys
 from ekorn.errors import InvalidProgramError
-from ekorn.functions.job_execution_result import JobExecutionResult
+from ekorn.functions.results.job_execution_result import JobExecutionResult
 from ekorn.graph.stream_graph import PARALLELISM_DEFAULT, checked_parallelism
-from ekorn.program.argument_checks import check_output_type
-from ekorn.program.attribute_suggestions import SuggestsMethods
-from ekorn.program.cached_file_registry import CachedFileRegistry
-from ekorn.program.execute_reminder import remind_of_execute
-from ekorn.program.spark_session import checked_session
-from ekorn.program.stream_execution_environment import StreamExecutionEnvironment
+from ekorn.program.checks.argument_checks import check_output_type
+from ekorn.program.checks.attribute_suggestions import SuggestsMethods
+from ekorn.program.environment.cached_file_registry import CachedFileRegistry
+from ekorn.program.environment.spark_session import checked_session
+from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
+from ekorn.program.running.execute_reminder import remind_of_execute
 from ekorn.types.factory import Types
 from ekorn.types.published import load_published
 from ekorn.types.type_information import TypeInformation

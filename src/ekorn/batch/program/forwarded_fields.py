@@ -9,7 +9,7 @@ from ekorn.batch.plan.partitioning import ForwardedFields
 from ekorn.batch.plan.record_keys import FieldPath
 from ekorn.batch.program.key_arguments import checked_path, type_at
 from ekorn.errors import InvalidProgramError
-from ekorn.functions.field_annotations import FieldAnnotations
+from ekorn.functions.data_sets.field_annotations import FieldAnnotations
 from ekorn.types.type_information import TypeInformation
 
 __all__ = ["parsed_annotations", "parsed_forwarded"]

@@ -21,10 +21,10 @@ from ekorn.batch.program.key_arguments import checked_partitioner, checked_posit
 from ekorn.batch.program.refined_operators import AggregateOperator
 from ekorn.batch.program.unfinished import Unfinished
 from ekorn.errors import InvalidProgramError
-from ekorn.functions.data_set_aggregates import Aggregations, Extreme
-from ekorn.functions.data_set_functions import GroupCombineFunction, GroupReduceFunction
+from ekorn.functions.data_sets.data_set_aggregates import Aggregations, Extreme
+from ekorn.functions.data_sets.data_set_functions import GroupCombineFunction, GroupReduceFunction
 from ekorn.functions.record_functions import Partitioner, ReduceFunction
-from ekorn.program.argument_checks import check_function, check_single_result
+from ekorn.program.checks.argument_checks import check_function, check_single_result
 from ekorn.types.type_information import TypeInformation
 
 __all__ = ["Grouping", "SortedGrouping"]

@@ -13,8 +13,8 @@ from ekorn.batch.program.key_arguments import check_keys_match, checked_keys, ch
 from ekorn.batch.program.unfinished import Unfinished
 from ekorn.errors import InvalidProgramError
 from ekorn.functions.record_functions import Partitioner
-from ekorn.functions.window_functions import FlatJoinFunction, JoinFunction
-from ekorn.program.argument_checks import check_function, check_single_result
+from ekorn.functions.windows.window_functions import FlatJoinFunction, JoinFunction
+from ekorn.program.checks.argument_checks import check_function, check_single_result
 from ekorn.types.composite_types import TupleTypeInfo
 from ekorn.types.type_information import TypeInformation
 

@@ -9,7 +9,7 @@ from ekorn.batch.plan.data_set_specs import Order, SortField
 from ekorn.batch.plan.record_keys import FieldKeys, FieldPath, Keys, SelectorKeys
 from ekorn.errors import InvalidProgramError
 from ekorn.functions.record_functions import KeySelector, Partitioner
-from ekorn.program.argument_checks import check_function, check_single_result
+from ekorn.program.checks.argument_checks import check_function, check_single_result
 from ekorn.types.basic_types import BasicTypeInfo
 from ekorn.types.composite_types import RowTypeInfo, TupleTypeInfo
 from ekorn.types.factory import Types

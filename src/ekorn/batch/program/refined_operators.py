@@ -10,7 +10,7 @@ from ekorn.batch.plan.record_keys import FieldKeys, FieldPath, Keys
 from ekorn.batch.program.data_set import DataSet, Key
 from ekorn.batch.program.key_arguments import checked_positions, checked_sort_field
 from ekorn.errors import InvalidProgramError
-from ekorn.functions.data_set_aggregates import AggregateFields, Aggregations, FieldAggregation, SumField
+from ekorn.functions.data_sets.data_set_aggregates import AggregateFields, Aggregations, FieldAggregation, SumField
 from ekorn.types.basic_types import BasicTypeInfo
 from ekorn.types.composite_types import TupleTypeInfo
 from ekorn.types.factory import Types

@@ -14,8 +14,8 @@ from ekorn.batch.plan.operators import Plan
 from ekorn.batch.planner.plan_runner import PlanResult, RunSettings, cancel, default_parallelism, run, start
 from ekorn.config.configuration import Configuration
 from ekorn.config.restart_strategy import resolve
-from ekorn.driver.failures import job_error
-from ekorn.driver.restarts import restart_strategy
+from ekorn.driver.recovery.failures import job_error
+from ekorn.driver.recovery.restarts import restart_strategy
 from ekorn.errors import JobExecutionError, may_be_retried
 
 __all__ = ["cancel_plan", "parallelism_of_runner", "plans_run_by", "run_plan", "runs_on_spark", "start_runner"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ekorn.batch.program.data_set import DataSet
-from ekorn.program.attribute_suggestions import SuggestsMethods
+from ekorn.program.checks.attribute_suggestions import SuggestsMethods
 
 __all__ = ["Unfinished"]
 

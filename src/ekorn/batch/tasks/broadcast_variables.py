@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ekorn.errors import InvalidProgramError
-from ekorn.functions.data_set_functions import BroadcastVariableInitializer
+from ekorn.functions.data_sets.data_set_functions import BroadcastVariableInitializer
 
 __all__ = ["BroadcastVariables", "shared_name"]
 

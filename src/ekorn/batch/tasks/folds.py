@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from ekorn.batch.tasks.task_operator import method
-from ekorn.functions.data_set_aggregates import NUMBERS, SumField
+from ekorn.functions.data_sets.data_set_aggregates import NUMBERS, SumField
 from ekorn.types.type_information import all_are
 
 __all__ = ["Fold", "fold_of"]

@@ -17,7 +17,7 @@ from ekorn.batch.tasks.blobs import OperatorSubtask
 from ekorn.batch.tasks.task_context import TaskJobInfo, TaskRuntimeContext
 from ekorn.batch.tasks.task_operator import TaskOperator
 from ekorn.errors import InvalidProgramError
-from ekorn.functions.iteration_context import Aggregator, IterationRuntimeContext
+from ekorn.functions.data_sets.iteration_context import Aggregator, IterationRuntimeContext
 from ekorn.functions.record_functions import Function
 from ekorn.functions.runtime_context import RuntimeContext
 

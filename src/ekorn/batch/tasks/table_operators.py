@@ -17,7 +17,7 @@ from ekorn.batch.tasks.sorting import SortedBy, Sorter, streamed_groups
 from ekorn.batch.tasks.task_operator import TaskOperator, method, results_of
 from ekorn.engine.spark.task_side.table_access import TableAccess
 from ekorn.functions.runtime_context import RuntimeContext
-from ekorn.slot.tables.table_messages import NamedWrite, TablePartition
+from ekorn.slot_protocol.table_messages import NamedWrite, TablePartition
 from ekorn.types.by_value import dumps
 
 __all__ = ["SearchedTable", "TableCoGroup", "TableJoin", "TableSplit", "WriteTables", "Written"]

@@ -12,11 +12,11 @@ from ekorn.batch.tasks.task_operator import TaskOperator
 from ekorn.config.configuration import Configuration
 from ekorn.config.execution_config import ExecutionConfig
 from ekorn.config.job_id import JobID
-from ekorn.functions.accumulating_context import AccumulatingContext
-from ekorn.functions.data_set_functions import BroadcastVariableInitializer
+from ekorn.functions.data_sets.data_set_functions import BroadcastVariableInitializer
+from ekorn.functions.results.accumulating_context import AccumulatingContext
 from ekorn.functions.runtime_context import DistributedCache
 from ekorn.metrics.metricbase import MetricGroup
-from ekorn.operators.subtask_context import StateStore
+from ekorn.operators.contexts.subtask_context import StateStore
 
 if TYPE_CHECKING:
     from ekorn.batch.tasks.superstep import Superstep

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable
 from typing import IO, Any, NamedTuple
 
-from ekorn.connectors.file_bytes import zstd_unpacker
+from ekorn.connectors.files.file_bytes import zstd_unpacker
 from ekorn.connectors.formats.avro_codec import encode_datum, parsed, without_logical_types
 from ekorn.errors import ConfigurationError
 from ekorn.storage.input_files import open_input

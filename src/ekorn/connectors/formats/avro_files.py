@@ -6,11 +6,11 @@ import os
 from io import BytesIO
 from typing import IO, Any
 
-from ekorn.connectors.file_source import FileEnumeratorProvider, FileSource
+from ekorn.connectors.files.file_source import FileEnumeratorProvider, FileSource
+from ekorn.connectors.files.stream_formats import BulkFormat, InputFormat
 from ekorn.connectors.formats.avro_codec import parsed, read_datum, without_logical_types
 from ekorn.connectors.formats.avro_container import Block, Container, ContainerWriter
 from ekorn.connectors.formats.schemas import BulkWriterFactory
-from ekorn.connectors.stream_formats import BulkFormat, InputFormat
 from ekorn.errors import ConfigurationError, RecordFormatError
 from ekorn.functions.source_contract import Batch, Source, SplitReader
 from ekorn.storage.locations import shown

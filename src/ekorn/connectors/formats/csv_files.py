@@ -11,13 +11,13 @@ import csv
 from collections.abc import Iterator
 from typing import IO, Any
 
-from ekorn.connectors.file_bytes import is_packed
+from ekorn.connectors.files.file_bytes import is_packed
+from ekorn.connectors.files.stream_formats import StreamFormat
+from ekorn.connectors.files.text_lines import TextLineReader
 from ekorn.connectors.formats.csv_columns import CsvColumns
 from ekorn.connectors.formats.csv_dialect import CsvText
 from ekorn.connectors.formats.csv_schema import CsvSchema
 from ekorn.connectors.formats.schemas import BulkWriterFactory
-from ekorn.connectors.stream_formats import StreamFormat
-from ekorn.connectors.text_lines import TextLineReader
 from ekorn.errors import ConfigurationError, MalformedRecordError, RecordFormatError, preview
 from ekorn.functions.source_contract import Batch, Malformed, SplitReader
 from ekorn.storage.locations import shown

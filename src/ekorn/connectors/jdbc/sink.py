@@ -11,13 +11,13 @@ from ekorn.connectors.jdbc.options import JdbcConnectionOptions, JdbcExecutionOp
 from ekorn.connectors.jdbc.placeholders import parse
 from ekorn.connectors.jdbc.repeated_transactions import Transactions
 from ekorn.connectors.jdbc.row_values import RowValues, Values
-from ekorn.functions.checkpointed import (
+from ekorn.functions.runtime_context import RuntimeContext
+from ekorn.functions.sink_contract import BufferingSinkFunction, SinkContext
+from ekorn.functions.state.checkpointed import (
     CheckpointedFunction,
     FunctionInitializationContext,
     FunctionSnapshotContext,
 )
-from ekorn.functions.runtime_context import RuntimeContext
-from ekorn.functions.sink_contract import BufferingSinkFunction, SinkContext
 from ekorn.types.composite_types import RowTypeInfo
 from ekorn.types.time import Duration
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from ekorn.connectors.file_addresses import input_address
+from ekorn.connectors.files.file_addresses import input_address
 from ekorn.connectors.lakes.data_folders import DataFolder, RemoteFolder, SharedFolder
 from ekorn.errors import ConfigurationError
 from ekorn.storage.locations import options_of, scheme_of, secrets_of, shown

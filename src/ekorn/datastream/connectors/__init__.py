@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from ekorn.connectors.bucket_assigners import BucketAssigner
 from ekorn.connectors.delivery import DeliveryGuarantee
-from ekorn.connectors.file_sink import FileSink, OutputFileConfig
-from ekorn.connectors.file_source import (
+from ekorn.connectors.files.bucket_assigners import BucketAssigner
+from ekorn.connectors.files.file_sink import FileSink, OutputFileConfig
+from ekorn.connectors.files.file_source import (
     FileEnumeratorProvider,
     FileSource,
     FileSourceBuilder,
     FileSplitAssignerProvider,
 )
+from ekorn.connectors.files.rolling_policies import RollingPolicy
+from ekorn.connectors.files.stream_formats import StreamFormat
+from ekorn.connectors.files.streaming_file_sink import StreamingFileSink
 from ekorn.connectors.jdbc.options import JdbcConnectionOptions, JdbcExecutionOptions
 from ekorn.connectors.jdbc.sink import JdbcSink
 from ekorn.connectors.kafka.deserialization import KafkaRecordDeserializationSchema
 from ekorn.connectors.kafka.older_names import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
 from ekorn.connectors.kafka.source import KafkaSource
 from ekorn.connectors.number_seq import NumberSequenceSource
-from ekorn.connectors.rolling_policies import RollingPolicy
-from ekorn.connectors.stream_formats import StreamFormat
-from ekorn.connectors.streaming_file_sink import StreamingFileSink
 from ekorn.functions.sink_contract import Sink
 from ekorn.functions.source_contract import Source
 

@@ -1,5 +1,5 @@
 """Bucket assigners: choose the folder below the base path of a file sink that a record goes to."""
 
-from ekorn.connectors.bucket_assigners import BucketAssigner, BucketContext
+from ekorn.connectors.files.bucket_assigners import BucketAssigner, BucketContext
 
 __all__ = ["BucketAssigner", "BucketContext"]

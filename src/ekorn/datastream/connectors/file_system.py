@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from ekorn.connectors.bucket_assigners import BucketAssigner, BucketContext
-from ekorn.connectors.file_compaction import (
+from ekorn.connectors.files.bucket_assigners import BucketAssigner, BucketContext
+from ekorn.connectors.files.file_compaction import (
     ConcatFileCompactor,
     FileCompactor,
     FileCompactStrategy,
     IdenticalFileCompactor,
     RecordWiseFileCompactor,
 )
-from ekorn.connectors.file_sink import FileSink, OutputFileConfig
-from ekorn.connectors.file_source import (
+from ekorn.connectors.files.file_sink import FileSink, OutputFileConfig
+from ekorn.connectors.files.file_source import (
     FileEnumeratorProvider,
     FileSource,
     FileSourceBuilder,
     FileSplitAssignerProvider,
 )
-from ekorn.connectors.rolling_policies import (
+from ekorn.connectors.files.rolling_policies import (
     CheckpointRollingPolicy,
     DefaultRollingPolicy,
     OnCheckpointRollingPolicy,
     PartFileInfo,
     RollingPolicy,
 )
-from ekorn.connectors.stream_formats import BulkFormat, StreamFormat
-from ekorn.connectors.streaming_file_sink import StreamingFileSink
+from ekorn.connectors.files.stream_formats import BulkFormat, StreamFormat
+from ekorn.connectors.files.streaming_file_sink import StreamingFileSink
 
 __all__ = [
     "BucketAssigner",

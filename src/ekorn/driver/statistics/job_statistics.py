@@ -11,16 +11,16 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ekorn.clock import Clock
-from ekorn.config.job_settings import JobSettings
-from ekorn.driver.job_lines import JobFacts
-from ekorn.driver.job_metrics import JobMetrics
+from ekorn.config.settings.job_settings import JobSettings
+from ekorn.driver.display.job_lines import JobFacts
 from ekorn.driver.statistics.checkpoint_statistics import CheckpointStatistics
 from ekorn.driver.statistics.failure_history import FailureHistory
+from ekorn.driver.statistics.job_metrics import JobMetrics
 from ekorn.driver.statistics.mark_latencies import MarkLatencies
 from ekorn.driver.statistics.metric_history import MetricHistory
 from ekorn.driver.statistics.subtask_lives import SubtaskLives
 from ekorn.engine.protocol import Failure
-from ekorn.functions.job_status import JobStatus
+from ekorn.functions.results.job_status import JobStatus
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph, Vertex
 from ekorn.operators.epoch import Ack

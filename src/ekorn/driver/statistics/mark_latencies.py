@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ekorn.config.metric_settings import LatencySettings
+from ekorn.config.settings.metric_settings import LatencySettings
 from ekorn.graph.job_graph import JobGraph
 from ekorn.metrics.histogram import ValueHistogram
 from ekorn.operators.epoch import Ack

@@ -10,8 +10,8 @@ import subprocess
 
 from ekorn.engine.slots.interpreter import Interpreter
 from ekorn.errors import DeploymentError
-from ekorn.slot.link import Address
-from ekorn.slot.slot_config import SlotConfig
+from ekorn.links.link import Address
+from ekorn.slot_protocol.slot_config import SlotConfig
 
 _START_S = 60.0
 

@@ -25,9 +25,9 @@ from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph
 from ekorn.graph.regions import regions
 from ekorn.operators.epoch import EpochOrder, OutputPart
-from ekorn.slot.deployment import Deployment
-from ekorn.slot.messages import Discard, HoldSources, OrderEpoch, Request
-from ekorn.slot.slot_events import EpochAcknowledged, FlowEvent, OutputLeft, SubtaskFailed
+from ekorn.slot_protocol.deployment import Deployment
+from ekorn.slot_protocol.messages import Discard, HoldSources, OrderEpoch, Request
+from ekorn.slot_protocol.slot_events import EpochAcknowledged, FlowEvent, OutputLeft, SubtaskFailed
 
 __all__ = ["MARK_INTERVAL_MS", "ContinuousSlotEngine"]
 

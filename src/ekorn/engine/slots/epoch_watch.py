@@ -10,7 +10,7 @@ import threading
 from collections.abc import Collection
 
 from ekorn.graph.addresses import SubtaskId
-from ekorn.slot.slot_events import SlotActivity
+from ekorn.slot_protocol.slot_events import SlotActivity
 
 
 class EpochWatch:

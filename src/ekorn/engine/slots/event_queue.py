@@ -10,7 +10,7 @@ import queue
 import threading
 from collections import deque
 
-from ekorn.slot.slot_events import FlowEvent, OutputLeft, SlotEvent, UnreadableEvent
+from ekorn.slot_protocol.slot_events import FlowEvent, OutputLeft, SlotEvent, UnreadableEvent
 
 __all__ = ["EventQueue"]
 

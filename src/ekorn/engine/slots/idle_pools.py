@@ -18,7 +18,7 @@ from ekorn.engine.slots.local_pool import LocalSlotPool
 from ekorn.engine.slots.resident_tables import next_attempt
 from ekorn.engine.slots.slot_handle import Heartbeat
 from ekorn.errors import SlotLostError
-from ekorn.slot.tables.table_messages import BeginTables
+from ekorn.slot_protocol.table_messages import BeginTables
 
 __all__ = ["IDLE_POOLS", "IdlePools", "PoolKind", "ReusedSlotPool"]
 

@@ -13,9 +13,9 @@ import subprocess
 from collections.abc import Callable, Sequence
 
 from ekorn.config import options
-from ekorn.config.link_settings import LinkSettings
+from ekorn.config.settings.link_settings import LinkSettings
 from ekorn.errors import DeploymentError
-from ekorn.slot.encryption import CalledSide, Certificate
+from ekorn.links.encryption import CalledSide, Certificate
 from ekorn.storage.key_file import read_key_file
 
 Maker = Callable[[], Certificate | None]

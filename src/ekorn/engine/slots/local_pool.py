@@ -17,9 +17,9 @@ from ekorn.engine.slots.event_queue import EventQueue
 from ekorn.engine.slots.interpreter import prepare_interpreter
 from ekorn.engine.slots.slot_handle import Heartbeat, SlotHandle
 from ekorn.engine.slots.spare_slots import SpareSlots
-from ekorn.slot.messages import Exit
-from ekorn.slot.slot_config import SlotConfig
-from ekorn.slot.slot_events import SlotActivity
+from ekorn.slot_protocol.messages import Exit
+from ekorn.slot_protocol.slot_config import SlotConfig
+from ekorn.slot_protocol.slot_events import SlotActivity
 from ekorn.storage.scratch_folders import LocalFolder
 
 _log = logging.getLogger(__name__)

@@ -7,11 +7,11 @@ import threading
 from concurrent.futures import Future
 
 from ekorn.errors import DeploymentError, QueryError, StateNotServed
-from ekorn.slot.link import Address, connect
-from ekorn.slot.messages import AnswerQueries
-from ekorn.slot.pipelined_link import PipelinedLink
-from ekorn.slot.state_look_ups import Found, StateQuery
-from ekorn.slot.task_messages import ACK
+from ekorn.links.link import Address, connect
+from ekorn.links.pipelined_link import PipelinedLink
+from ekorn.slot.state.state_look_ups import Found, StateQuery
+from ekorn.slot_protocol.messages import AnswerQueries
+from ekorn.slot_protocol.task_messages import ACK
 from ekorn.types.by_value import dumps
 
 __all__ = ["QueryLink"]

@@ -27,12 +27,12 @@ from ekorn.engine.slots.event_queue import EventQueue
 from ekorn.engine.slots.slot_handle import Heartbeat, SlotHandle
 from ekorn.engine.slots.spare_slots import SpareSlots
 from ekorn.errors import DeploymentError
-from ekorn.slot.encryption import Certificate
-from ekorn.slot.link import Address, Link
-from ekorn.slot.listener import Listener
-from ekorn.slot.messages import Exit
-from ekorn.slot.slot_config import DriverContact, Registration, Welcome
-from ekorn.slot.slot_events import SlotActivity
+from ekorn.links.encryption import Certificate
+from ekorn.links.link import Address, Link
+from ekorn.links.listener import Listener
+from ekorn.slot_protocol.messages import Exit
+from ekorn.slot_protocol.slot_config import DriverContact, Registration, Welcome
+from ekorn.slot_protocol.slot_events import SlotActivity
 from ekorn.types.by_value import dumps
 
 

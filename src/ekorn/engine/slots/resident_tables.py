@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 
 from ekorn.engine.slots.slot_pool import SlotPool
 from ekorn.errors import SlotLostError
-from ekorn.slot.link import Address
-from ekorn.slot.messages import Request
-from ekorn.slot.tables.table_messages import BeginTables, CommitTables, Fence, NamedWrite, TableKind
+from ekorn.links.link import Address
+from ekorn.slot_protocol.messages import Request
+from ekorn.slot_protocol.table_messages import BeginTables, CommitTables, Fence, NamedWrite, TableKind
 
 _attempts = itertools.count(1)
 

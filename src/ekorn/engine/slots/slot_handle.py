@@ -17,13 +17,23 @@ from typing import Any, Protocol
 
 from ekorn.engine.slots.query_link import QueryLink
 from ekorn.errors import DeploymentError, SlotLostError
-from ekorn.slot.link import Address, Link, connect
-from ekorn.slot.messages import Deploy, Done, DumpThreads, Exit, Preload, ReadLog, Request, SampleStacks, Subscribe
+from ekorn.links.link import Address, Link, connect
 from ekorn.slot.recent_log import SlotLogs
-from ekorn.slot.slot_events import FlowEvent, SlotActivity, SlotEvent, UnreadableEvent
 from ekorn.slot.stack_sampling import SamplingPlan, StackSample
-from ekorn.slot.state_look_ups import QueryableState
+from ekorn.slot.state.state_look_ups import QueryableState
 from ekorn.slot.thread_stacks import ThreadStack
+from ekorn.slot_protocol.messages import (
+    Deploy,
+    Done,
+    DumpThreads,
+    Exit,
+    Preload,
+    ReadLog,
+    Request,
+    SampleStacks,
+    Subscribe,
+)
+from ekorn.slot_protocol.slot_events import FlowEvent, SlotActivity, SlotEvent, UnreadableEvent
 from ekorn.types.by_value import dumps
 
 _log = logging.getLogger(__name__)

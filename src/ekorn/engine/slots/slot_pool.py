@@ -7,7 +7,7 @@ from typing import Protocol
 
 from ekorn.engine.slots.event_queue import EventQueue
 from ekorn.engine.slots.slot_handle import SlotHandle
-from ekorn.slot.slot_events import SlotActivity
+from ekorn.slot_protocol.slot_events import SlotActivity
 
 
 class SlotPool(Protocol):

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 
 from ekorn.engine.slots.slot_handle import SlotHandle
-from ekorn.slot.messages import Exit
+from ekorn.slot_protocol.messages import Exit
 
 __all__ = ["SpareSlots"]
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, assert_never
 
-from ekorn.functions.evictor_contract import Evictor, TimestampedValue
-from ekorn.functions.state_descriptors import (
+from ekorn.functions.state.state_descriptors import (
     AggregatingStateDescriptor,
     FoldingStateDescriptor,
     ListStateDescriptor,
     ReducingStateDescriptor,
 )
 from ekorn.functions.timer_service import TimerService
+from ekorn.functions.windows.evictor_contract import Evictor, TimestampedValue
 from ekorn.graph.specs import AggregateContents, FoldContents, ListContents, ReduceContents, WindowContents
 from ekorn.metrics.metricbase import MetricGroup
 from ekorn.operators.windows.contents import contents_for

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ekorn.errors import UnsupportedOperationError
-from ekorn.functions.state_stores import KeyedStateStore
+from ekorn.functions.state.state_stores import KeyedStateStore
 from ekorn.functions.timer_service import TimerService
-from ekorn.functions.window_functions import (
+from ekorn.functions.windows.window_functions import (
     AllWindowFunction,
     ProcessAllWindowFunction,
     ProcessWindowFunction,
@@ -17,9 +17,9 @@ from ekorn.functions.window_functions import (
 )
 from ekorn.graph.specs import WindowSpec
 from ekorn.keygroups import user_key
+from ekorn.operators.contexts.subtask_context import StateStore
 from ekorn.operators.operator import RuntimeOperator
 from ekorn.operators.results import emit_results
-from ekorn.operators.subtask_context import StateStore
 from ekorn.state.keyed_backend import KeyedStateBackend
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from typing import Any
 
-from ekorn.functions.state_descriptors import ListStateDescriptor
-from ekorn.functions.state_handles import ListState
+from ekorn.functions.state.state_descriptors import ListStateDescriptor
+from ekorn.functions.state.state_handles import ListState
 from ekorn.keygroups import KeyGroupRange, key_group, user_key
 from ekorn.state.operator_state import OperatorStates
 from ekorn.types.time_bounds import MIN_TIMESTAMP

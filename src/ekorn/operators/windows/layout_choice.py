@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from ekorn.functions.window_arithmetic import SessionGap, WindowGrid
+from ekorn.functions.windows.window_arithmetic import SessionGap, WindowGrid
 from ekorn.graph.job_graph import Operator
 from ekorn.graph.specs import WindowSpec
 from ekorn.operators.environment import SubtaskEnvironment

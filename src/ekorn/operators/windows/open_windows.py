@@ -9,8 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ekorn.functions.assigner_contract import MergingWindowAssigner
-from ekorn.functions.state_descriptors import ListStateDescriptor
+from ekorn.functions.state.state_descriptors import ListStateDescriptor
+from ekorn.functions.windows.assigner_contract import MergingWindowAssigner
 from ekorn.operators.windows.window_codec import WindowCodec
 from ekorn.state.keyed_backend import KeyedStates
 

@@ -7,8 +7,8 @@ from itertools import compress
 from typing import Any
 
 from ekorn.codegen.code_builder import CodeBuilder
-from ekorn.functions.window_arithmetic import WindowGrid
-from ekorn.functions.windows import TimeWindow
+from ekorn.functions.windows.window_arithmetic import WindowGrid
+from ekorn.functions.windows.window_values import TimeWindow
 from ekorn.operators.windows.contents import MISSING
 from ekorn.operators.windows.layout import LayoutParts, WindowLayout
 from ekorn.operators.windows.pane_table import Pane, PaneTable

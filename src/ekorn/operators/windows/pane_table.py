@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from ekorn.functions.window_arithmetic import SavedSpan, WindowGrid
+from ekorn.functions.windows.window_arithmetic import SavedSpan, WindowGrid
 from ekorn.operators.windows.contents import Contents
 from ekorn.operators.windows.saved_windows import PANES, other_size
 from ekorn.operators.windows.window_ends import WindowEnds

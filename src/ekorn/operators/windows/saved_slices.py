@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ekorn.functions.window_arithmetic import TimeSpan, WindowGrid
+from ekorn.functions.windows.window_arithmetic import TimeSpan, WindowGrid
 from ekorn.keygroups import KeyGroupRange
 from ekorn.operators.windows.firing_marks import FiringMark, FiringMarks, mark_of
 from ekorn.operators.windows.saved_windows import SLICES, SavedLayout, SavedPanes, SavedWindow

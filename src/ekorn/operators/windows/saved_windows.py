@@ -25,8 +25,8 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from ekorn.errors import StateMigrationError
-from ekorn.functions.assigner_contract import MergingWindowAssigner
-from ekorn.functions.window_arithmetic import TimeSpan
+from ekorn.functions.windows.assigner_contract import MergingWindowAssigner
+from ekorn.functions.windows.window_arithmetic import TimeSpan
 from ekorn.graph.specs import WindowSpec
 from ekorn.operators.windows.contents import contents_for
 from ekorn.operators.windows.open_windows import OPEN_WINDOWS

@@ -13,7 +13,7 @@ from itertools import chain, count
 from typing import Any
 
 from ekorn.errors import StateMigrationError
-from ekorn.functions.window_arithmetic import SavedSpan, TimeSpan, WindowGrid
+from ekorn.functions.windows.window_arithmetic import SavedSpan, TimeSpan, WindowGrid
 from ekorn.operators.windows.contents import MISSING
 from ekorn.operators.windows.saved_windows import SLICES
 from ekorn.operators.windows.slice_contents import SavedSlice, SliceContents, Strip

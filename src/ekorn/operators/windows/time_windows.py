@@ -12,11 +12,11 @@ from typing import Any
 
 from ekorn.codegen.chain_operator import Emit
 from ekorn.codegen.code_builder import CodeBuilder
-from ekorn.functions.assigner_contract import MergingWindowAssigner
-from ekorn.functions.time_assigners import no_timestamp
+from ekorn.functions.windows.assigner_contract import MergingWindowAssigner
+from ekorn.functions.windows.time_assigners import no_timestamp
 from ekorn.graph.job_graph import Operator
 from ekorn.graph.specs import WindowSpec
-from ekorn.operators.element_context import Clocks
+from ekorn.operators.contexts.element_context import Clocks
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.keys import generate_state_key
 from ekorn.operators.operator import RuntimeOperator

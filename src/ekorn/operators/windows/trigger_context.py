@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ekorn.functions.assigner_contract import WindowAssigner
-from ekorn.functions.state_descriptors import StateDescriptor
-from ekorn.functions.trigger_contract import Trigger
+from ekorn.functions.state.state_descriptors import StateDescriptor
+from ekorn.functions.windows.assigner_contract import WindowAssigner
+from ekorn.functions.windows.trigger_contract import Trigger
 from ekorn.metrics.metricbase import MetricGroup
-from ekorn.operators.timers import Timers
+from ekorn.operators.time.timers import Timers
 from ekorn.state.keyed_backend import KeyedStates
 
 

@@ -13,16 +13,16 @@ from typing import Any
 from ekorn.codegen.chain_operator import Emit
 from ekorn.codegen.code_builder import CodeBuilder
 from ekorn.errors import UnsupportedOperationError
-from ekorn.functions.assigner_contract import MergingWindowAssigner
-from ekorn.functions.time_assigners import no_timestamp
-from ekorn.functions.trigger_contract import TriggerResult
-from ekorn.functions.window_arithmetic import SessionGap, WindowGrid
+from ekorn.functions.windows.assigner_contract import MergingWindowAssigner
+from ekorn.functions.windows.time_assigners import no_timestamp
+from ekorn.functions.windows.trigger_contract import TriggerResult
+from ekorn.functions.windows.window_arithmetic import SessionGap, WindowGrid
 from ekorn.graph.job_graph import Operator
 from ekorn.graph.specs import ListContents, WindowSpec
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.keys import generate_key
 from ekorn.operators.operator import RuntimeOperator
-from ekorn.operators.timers import Timers
+from ekorn.operators.time.timers import Timers
 from ekorn.operators.windows.combinable_contents import slice_contents_for
 from ekorn.operators.windows.contents_state import ContentsState, EvictedContentsState, EvictorContext
 from ekorn.operators.windows.evaluation import CallWindowFunction, EmitContents, Evaluator, functions_of

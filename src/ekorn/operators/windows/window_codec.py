@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from io import BytesIO
 from typing import Any
 
-from ekorn.functions.window_arithmetic import SavedSpan
-from ekorn.functions.windows import (
+from ekorn.functions.windows.window_arithmetic import SavedSpan
+from ekorn.functions.windows.window_values import (
     CountWindow,
     CountWindowSerializer,
     GlobalWindow,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ekorn.functions.windows import TimeWindow
+from ekorn.functions.windows.window_values import TimeWindow
 from ekorn.graph.specs import WindowSpec
-from ekorn.operators.element_context import Clocks
+from ekorn.operators.contexts.element_context import Clocks
 from ekorn.operators.operator import RuntimeOperator
 from ekorn.operators.windows.contents import Contents
 from ekorn.operators.windows.evaluation import CallWindowFunction, Evaluator

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ekorn.operators.element_context import Clocks
+from ekorn.operators.contexts.element_context import Clocks
 from ekorn.types.time_bounds import MAX_TIMESTAMP
 
 

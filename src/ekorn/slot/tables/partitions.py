@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 from ekorn.slot.spool import Spool, StoredMessage
-from ekorn.slot.tables.table_messages import TableKind
+from ekorn.slot_protocol.table_messages import TableKind
 from ekorn.types.by_value import dumps
 
 ELEMENTS_PER_PART = 1000

@@ -11,7 +11,7 @@ from ekorn.errors import SlotLostError
 from ekorn.faults import point
 from ekorn.slot.spool import Spool, SpoolMemory
 from ekorn.slot.tables.partitions import Partition, Write, new_partition
-from ekorn.slot.tables.table_messages import (
+from ekorn.slot_protocol.table_messages import (
     BeginTables,
     CommitTables,
     Fence,

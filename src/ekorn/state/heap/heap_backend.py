@@ -7,7 +7,7 @@ from typing import Any
 
 from ekorn.clock import Clock, SystemClock
 from ekorn.errors import StateError
-from ekorn.functions.state_ttl import StateTtlConfig
+from ekorn.functions.state.state_ttl import StateTtlConfig
 from ekorn.keygroups import KeyGroupRange, user_key
 from ekorn.state.declared import Declaration
 from ekorn.state.evolution.restore_checks import migrate

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ekorn.functions.state_handles import ListState, MapState
+from ekorn.functions.state.state_handles import ListState, MapState
 from ekorn.state.expiry import Expiry
 from ekorn.state.rocksdb.list_tables import ListTable
 from ekorn.state.rocksdb.map_tables import GONE, KnownMap, MapTable

@@ -7,9 +7,9 @@ from functools import partial
 from typing import NamedTuple
 
 from ekorn.clock import Clock
-from ekorn.config.rocksdb_settings import RocksDBSettings
+from ekorn.config.settings.rocksdb_settings import RocksDBSettings
 from ekorn.errors import CorruptFileError, StateError
-from ekorn.functions.state_ttl import StateTtlConfig
+from ekorn.functions.state.state_ttl import StateTtlConfig
 from ekorn.keygroups import KeyGroupRange
 from ekorn.state.declared import Declaration
 from ekorn.state.evolution.restore_checks import migrate

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-from ekorn.config.rocksdb_settings import RocksDBSettings
+from ekorn.config.settings.rocksdb_settings import RocksDBSettings
 from ekorn.keygroups import KeyGroupRange
 from ekorn.state.rocksdb.instance import make_table, read_meta
 from ekorn.state.rocksdb.instance_files import fetch

@@ -30,9 +30,9 @@ from functools import partial
 from typing import Any
 
 from ekorn.clock import Clock, SystemClock
-from ekorn.config.rocksdb_settings import LEVELS, RocksDBSettings
-from ekorn.functions.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from ekorn.functions.state_handles import ListState, MapState, ValueState
+from ekorn.config.settings.rocksdb_settings import LEVELS, RocksDBSettings
+from ekorn.functions.state.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from ekorn.functions.state.state_handles import ListState, MapState, ValueState
 from ekorn.keygroups import KeyGroupRange, user_key
 from ekorn.state.declared import Declaration
 from ekorn.state.heap.heap_backend import HeapStateBackend

@@ -14,7 +14,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator
 
-from ekorn.functions.state_ttl import StateTtlConfig
+from ekorn.functions.state.state_ttl import StateTtlConfig
 from ekorn.keygroups import KeyGroupRange
 from ekorn.state.rocksdb.limits import RocksLimits
 from ekorn.state.rocksdb.list_tables import ListTable

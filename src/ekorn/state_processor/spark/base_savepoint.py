@@ -8,9 +8,14 @@ from collections.abc import Callable
 from ekorn.checkpoint.file_names import METADATA
 from ekorn.checkpoint.metadata import OperatorMetadata
 from ekorn.errors import CheckpointError, StateError
-from ekorn.state_processor.new_savepoint import NewSavepoint
+from ekorn.state_processor.reading.stored_savepoint import (
+    StoredOperator,
+    StoredSavepoint,
+    configured_key,
+    open_savepoint,
+)
 from ekorn.state_processor.spark.source_options import SourceOptions
-from ekorn.state_processor.stored_savepoint import StoredOperator, StoredSavepoint, configured_key, open_savepoint
+from ekorn.state_processor.writing.new_savepoint import NewSavepoint
 from ekorn.storage.file_store import FileStore, open_files
 
 __all__ = ["WrittenSavepoint"]

@@ -17,18 +17,18 @@ from ekorn.clock import SystemClock
 from ekorn.engine.spark.data_frames.spark_schemas import row_type_from_spark
 from ekorn.state.declared import merged
 from ekorn.state.snapshots import StateFile, StateInfo
-from ekorn.state_processor.entry_rows import EntryRows, StoredRows
-from ekorn.state_processor.key_digests import check_digests
-from ekorn.state_processor.key_state_files import EntryFiles, WrittenRanges, operator_metadata
-from ekorn.state_processor.new_savepoint import NewSavepoint
+from ekorn.state_processor.reading.entry_rows import EntryRows, StoredRows
+from ekorn.state_processor.reading.stored_savepoint import StoredOperator, configured_key
 from ekorn.state_processor.spark.base_savepoint import WrittenSavepoint
 from ekorn.state_processor.spark.source_options import SourceOptions
 from ekorn.state_processor.spark.spark_values import PlainValues
-from ekorn.state_processor.stored_savepoint import StoredOperator, configured_key
-from ekorn.state_processor.written_entries import check_nothing_in_flight, replacing_keyed_states
-from ekorn.state_processor.written_operator_state import check_key_groups, keeping_operator_state
-from ekorn.state_processor.written_states import StateRows
-from ekorn.state_processor.written_timers import TimerRows
+from ekorn.state_processor.writing.key_digests import check_digests
+from ekorn.state_processor.writing.key_state_files import EntryFiles, WrittenRanges, operator_metadata
+from ekorn.state_processor.writing.new_savepoint import NewSavepoint
+from ekorn.state_processor.writing.written_entries import check_nothing_in_flight, replacing_keyed_states
+from ekorn.state_processor.writing.written_operator_state import check_key_groups, keeping_operator_state
+from ekorn.state_processor.writing.written_states import StateRows
+from ekorn.state_processor.writing.written_timers import TimerRows
 
 __all__ = ["EntryWriter"]
 

@@ -18,13 +18,13 @@ from ekorn.engine.spark.data_frames.spark_schemas import row_type_from_spark
 from ekorn.errors import ConfigurationError
 from ekorn.state.snapshots import OperatorSnapshot, StateFile
 from ekorn.state.state_files import read_state, write_state
-from ekorn.state_processor.new_savepoint import NewSavepoint, new_file_name
-from ekorn.state_processor.operator_state_rows import ElementRows, GatheredElements
+from ekorn.state_processor.reading.operator_state_rows import ElementRows, GatheredElements
+from ekorn.state_processor.reading.stored_savepoint import StoredOperator
 from ekorn.state_processor.spark.base_savepoint import WrittenSavepoint
 from ekorn.state_processor.spark.source_options import SourceOptions
 from ekorn.state_processor.spark.spark_values import PlainValues
-from ekorn.state_processor.stored_savepoint import StoredOperator
-from ekorn.state_processor.written_operator_state import replacing_operator_state
+from ekorn.state_processor.writing.new_savepoint import NewSavepoint, new_file_name
+from ekorn.state_processor.writing.written_operator_state import replacing_operator_state
 from ekorn.types.by_value import dumps
 
 __all__ = ["OperatorStateWriter"]

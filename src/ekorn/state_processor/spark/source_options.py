@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ekorn.errors import ConfigurationError
-from ekorn.state_processor.entry_rows import rows_of_entries
 from ekorn.state_processor.operator_identifier import OperatorIdentifier, is_operator_id
-from ekorn.state_processor.operator_state_rows import rows_of_operator_state
-from ekorn.state_processor.state_rows import (
+from ekorn.state_processor.reading.entry_rows import rows_of_entries
+from ekorn.state_processor.reading.operator_state_rows import rows_of_operator_state
+from ekorn.state_processor.reading.state_rows import (
     StateTable,
     rows_by_key,
     rows_of_changes,
     rows_of_state,
     rows_of_timers,
 )
-from ekorn.state_processor.stored_savepoint import StoredOperator, StoredSavepoint, configured_key, open_savepoint
+from ekorn.state_processor.reading.stored_savepoint import (
+    StoredOperator,
+    StoredSavepoint,
+    configured_key,
+    open_savepoint,
+)
 
 __all__ = ["SourceOptions"]
 

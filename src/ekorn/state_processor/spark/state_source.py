@@ -20,11 +20,11 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWrite
 from ekorn.engine.spark.data_frames.ekorn_source import as_spark_expects
 from ekorn.engine.spark.data_frames.spark_schemas import row_type_from_spark, spark_schema
 from ekorn.errors import ConfigurationError
-from ekorn.state_processor.export import arrow_batches
 from ekorn.state_processor.spark.entry_writer import EntryWriter
 from ekorn.state_processor.spark.operator_state_writer import OperatorStateWriter
 from ekorn.state_processor.spark.source_options import SourceOptions
 from ekorn.state_processor.spark.state_writer import StateWriter
+from ekorn.state_processor.tools.export import arrow_batches
 
 __all__ = ["EkornStateSource"]
 

@@ -15,15 +15,20 @@ from pyspark.sql.datasource import DataSourceWriter, WriterCommitMessage
 from ekorn.checkpoint.metadata import OperatorMetadata
 from ekorn.engine.spark.data_frames.spark_schemas import row_type_from_spark
 from ekorn.state.snapshots import StateFile
-from ekorn.state_processor.key_digests import check_digests
-from ekorn.state_processor.key_state_files import KeyStateFiles, StatesByColumn, WrittenRanges, operator_metadata
-from ekorn.state_processor.new_savepoint import NewSavepoint
+from ekorn.state_processor.reading.stored_savepoint import StoredOperator, configured_key
 from ekorn.state_processor.spark.base_savepoint import WrittenSavepoint
 from ekorn.state_processor.spark.source_options import SourceOptions
 from ekorn.state_processor.spark.spark_values import PlainValues, as_key
-from ekorn.state_processor.stored_savepoint import StoredOperator, configured_key
-from ekorn.state_processor.written_entries import check_nothing_in_flight
-from ekorn.state_processor.written_operator_state import check_key_groups, keeping_operator_state
+from ekorn.state_processor.writing.key_digests import check_digests
+from ekorn.state_processor.writing.key_state_files import (
+    KeyStateFiles,
+    StatesByColumn,
+    WrittenRanges,
+    operator_metadata,
+)
+from ekorn.state_processor.writing.new_savepoint import NewSavepoint
+from ekorn.state_processor.writing.written_entries import check_nothing_in_flight
+from ekorn.state_processor.writing.written_operator_state import check_key_groups, keeping_operator_state
 
 __all__ = ["StateWriter"]
 

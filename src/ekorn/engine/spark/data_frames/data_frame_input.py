@@ -19,7 +19,7 @@ from ekorn.engine.beside_job import StartingJob
 from ekorn.engine.spark.data_frames.row_folder import RowFolder, row_folder, url_for_spark
 from ekorn.engine.spark.data_frames.spark_schemas import row_type_from_spark
 from ekorn.errors import ConfigurationError
-from ekorn.functions.job_status import JobStatus
+from ekorn.functions.results.job_status import JobStatus
 from ekorn.functions.source_contract import Source
 from ekorn.types.data_types import RowType
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ekorn.config.job_settings import JobSettings
+from ekorn.config.settings.job_settings import JobSettings
 from ekorn.connectors.data_frames.commit_log import CommitLog, path_of
 from ekorn.engine.spark.data_frames.ekorn_source import SCHEMA_FILE, EkornSource
 from ekorn.engine.spark.data_frames.row_folder import RowFolder, row_folder, url_for_spark

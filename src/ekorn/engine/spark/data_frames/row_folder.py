@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import tempfile
 
-from ekorn.config.job_settings import JobSettings
 from ekorn.config.options import CHECKPOINT_DIR, DATA_FRAMES_DIR
-from ekorn.connectors.file_addresses import input_address
+from ekorn.config.settings.job_settings import JobSettings
+from ekorn.connectors.files.file_addresses import input_address
 from ekorn.errors import ConfigurationError
 from ekorn.storage.file_store import FileStore, open_files
 from ekorn.storage.locations import join, plain, scheme_of, shown, split_last

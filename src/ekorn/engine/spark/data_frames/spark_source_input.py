@@ -25,7 +25,7 @@ from ekorn.engine.spark.data_frames.micro_batches import MicroBatches
 from ekorn.engine.spark.data_frames.row_folder import RowFolder, row_folder, url_for_spark
 from ekorn.engine.spark.driver_side.session import first_line_of
 from ekorn.errors import ConfigurationError
-from ekorn.functions.job_status import JobStatus
+from ekorn.functions.results.job_status import JobStatus
 from ekorn.functions.source_contract import Source
 from ekorn.storage.file_store import open_files
 from ekorn.storage.locations import join, shown

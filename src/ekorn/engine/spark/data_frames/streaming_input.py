@@ -20,7 +20,7 @@ from ekorn.engine.spark.data_frames.row_folder import RowFolder, url_for_spark
 from ekorn.engine.spark.data_frames.spark_schemas import row_type_from_spark
 from ekorn.engine.spark.driver_side.session import first_line_of
 from ekorn.errors import ConfigurationError
-from ekorn.functions.job_status import JobStatus
+from ekorn.functions.results.job_status import JobStatus
 from ekorn.functions.source_contract import Source
 from ekorn.storage.locations import join
 from ekorn.types.data_types import RowType

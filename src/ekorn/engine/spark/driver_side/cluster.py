@@ -18,8 +18,8 @@ from typing import Any
 
 import cloudpickle
 
-from ekorn.config.link_settings import LinkSettings
 from ekorn.config.python_dependencies import PythonDependencies
+from ekorn.config.settings.link_settings import LinkSettings
 from ekorn.engine.slots.link_certificate import certificate_for
 from ekorn.engine.slots.registering_pool import RegisteringSlotPool
 from ekorn.engine.slots.slot_handle import Heartbeat
@@ -27,7 +27,7 @@ from ekorn.engine.spark.driver_side.session import SparkLog, active_tasks, first
 from ekorn.engine.spark.driver_side.worker_python import compare_pythons
 from ekorn.engine.spark.task_side.launch_slots import launch_slots
 from ekorn.errors import DeploymentError, SparkSessionLostError
-from ekorn.slot.slot_config import DriverContact
+from ekorn.slot_protocol.slot_config import DriverContact
 
 _log = logging.getLogger(__name__)
 _launches = itertools.count(1)

@@ -32,7 +32,7 @@ from ekorn.engine.spark.task_side.level_task import HostedSubtask
 from ekorn.errors import DeploymentError, SparkSessionLostError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph, VertexId
-from ekorn.slot.deployment import Deployment
+from ekorn.slot_protocol.deployment import Deployment
 from ekorn.state.snapshots import RestorePlan
 
 __all__ = ["ContinuousSparkEngine"]

@@ -7,8 +7,8 @@ import os
 from typing import Any, Literal
 
 from ekorn.config.environment_variables import SPARK_MASTER, variable
-from ekorn.config.link_settings import LinkSettings
 from ekorn.config.python_dependencies import PythonDependencies
+from ekorn.config.settings.link_settings import LinkSettings
 from ekorn.engine.execution import reason_for_epochs
 from ekorn.engine.slots.slot_engine import SlotEngine
 from ekorn.engine.slots.slot_handle import Heartbeat

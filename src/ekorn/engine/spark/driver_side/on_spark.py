@@ -6,8 +6,8 @@ import contextlib
 from collections import Counter
 from typing import Any
 
-from ekorn.config.link_settings import LinkSettings
 from ekorn.config.python_dependencies import PythonDependencies
+from ekorn.config.settings.link_settings import LinkSettings
 from ekorn.engine.slots.local_pool import LocalSlotPool
 from ekorn.engine.slots.slot_engine import SlotEngine
 from ekorn.engine.slots.slot_handle import Heartbeat

@@ -22,8 +22,8 @@ from typing import BinaryIO, NamedTuple
 
 from ekorn.engine.spark.task_side.level_task import HostedSubtask
 from ekorn.errors import SlotLostError
-from ekorn.slot.link import Link, connect
-from ekorn.slot.task_messages import Attach, Carries
+from ekorn.links.link import Link, connect
+from ekorn.slot_protocol.task_messages import Attach, Carries
 from ekorn.subtask.wire.frames import Destination, destination_of, is_blob
 from ekorn.types.by_value import dumps
 

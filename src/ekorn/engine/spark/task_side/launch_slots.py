@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 
-from ekorn.slot.slot_config import DriverContact, SlotConfig
+from ekorn.slot_protocol.slot_config import DriverContact, SlotConfig
 
 
 def launch_slots(driver: DriverContact, numbers: Iterable[int], executor_pid: int | None = None) -> Iterator[int]:

@@ -17,9 +17,9 @@ from ekorn.engine.spark.task_side.slot_links import drop_link, link_to
 from ekorn.engine.subtask_outcome import SubtaskFailure, SubtaskOutcome
 from ekorn.errors import SlotLostError
 from ekorn.graph.addresses import SubtaskId
+from ekorn.links.link import Address
 from ekorn.operators.epoch import EpochOrder
-from ekorn.slot.link import Address
-from ekorn.slot.task_messages import RunEpoch
+from ekorn.slot_protocol.task_messages import RunEpoch
 from ekorn.subtask.wire.frames import destination_of
 from ekorn.types.by_value import dumps
 

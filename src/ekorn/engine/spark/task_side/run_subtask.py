@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ekorn.engine.subtask_outcome import PickledOutput, SubtaskOutcome
-from ekorn.slot.link import Link
-from ekorn.slot.task_messages import ACK, OUTPUT, RunEpoch
+from ekorn.links.link import Link
+from ekorn.slot_protocol.task_messages import ACK, OUTPUT, RunEpoch
 from ekorn.subtask.wire.frames import is_blob
 from ekorn.types.by_value import dumps
 

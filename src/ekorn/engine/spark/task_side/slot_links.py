@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ekorn.slot.link import Address, Link, connect
+from ekorn.links.link import Address, Link, connect
 
 _MAX_LINKS = 64
 _links: dict[tuple[Address, bytes], Link] = {}

@@ -13,8 +13,8 @@ from typing import Any
 
 from ekorn.engine.spark.task_side.slot_links import drop_link, link_to
 from ekorn.errors import SlotLostError
-from ekorn.slot.link import Address
-from ekorn.slot.tables.table_messages import (
+from ekorn.links.link import Address
+from ekorn.slot_protocol.table_messages import (
     Fence,
     LookUp,
     NamedWrite,
@@ -23,7 +23,7 @@ from ekorn.slot.tables.table_messages import (
     TableRequest,
     WriteTable,
 )
-from ekorn.slot.task_messages import ACK
+from ekorn.slot_protocol.task_messages import ACK
 from ekorn.types.by_value import dumps
 
 

@@ -1,0 +1,131 @@
+"""Where a file sink keeps its part files: on a local file system (`part_files.py`) or by URL (`remote_parts.py`)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import IO, Any, Protocol
+
+from ekorn.connectors.files.part_files import PartFile, PendingFile, publish, remove_quietly
+from ekorn.errors import SinkFilesMissing
+
+__all__ = ["LocalParts", "PartStore", "WrittenPart"]
+
+
+class WrittenPart(Protocol):
+    """The part being written in one bucket, as a writer uses it; it is also a rolling policy's `PartFileInfo`."""
+
+    saved: bool
+    """Whether a checkpoint may refer to the part, which then must not be deleted."""
+
+    def get_bucket_id(self) -> str:
+        """Return the bucket of the part."""
+
+    def get_creation_time(self) -> int:
+        """Return the time at which the part was begun, in milliseconds."""
+
+    def get_size(self) -> int:
+        """Return the number of bytes written to the part."""
+
+    def get_last_update_time(self) -> int:
+        """Return the time at which a record was last written to the part, in milliseconds."""
+
+    def write(self, data: bytes, now_ms: int) -> None:
+        """Append bytes."""
+
+    def flush(self) -> None:
+        """Write what is buffered."""
+
+    def make_durable(self) -> None:
+        """Make all written bytes durable, so that a checkpoint may refer to the part."""
+
+    def pending(self) -> Any:
+        """Return the part as a checkpoint keeps it: plain data without credentials."""
+
+    def delete(self) -> None:
+        """Remove the file. No checkpoint refers to the part."""
+
+
+class PartStore(Protocol):
+    """One kind of storage below the base path of a sink."""
+
+    ends_at_checkpoints: bool
+    """Whether a part cannot continue after a checkpoint, because files of the storage cannot be appended to."""
+
+    def begin(self, bucket_id: str, name: str, hidden_name: str, now_ms: int) -> WrittenPart:
+        """Begin a part in the directory of a bucket: written as `hidden_name`, later visible as `name`."""
+
+    def publish(self, files: Iterable[Any]) -> None:
+        """Make parts visible and durable. A part that is visible already stays unchanged."""
+
+    def is_visible(self, file: Any) -> bool:
+        """Return whether a part is visible."""
+
+    def check_restored(self, file: Any) -> None:
+        """Raise `SinkFilesMissing` unless the bytes of a part that a checkpoint refers to exist."""
+
+    def open_pending(self, file: Any) -> IO[bytes]:
+        """Open a part that is not visible yet, for reading."""
+
+    def address_of(self, file: Any) -> str:
+        """Return the address of a part that is not visible yet, for readers of formats."""
+
+    def bucket_of(self, file: Any) -> str:
+        """Return the bucket of a part."""
+
+    def remove_hidden(self, file: Any) -> None:
+        """Remove a part that another one replaces, if it is still there."""
+
+
+class LocalParts:
+    """Parts on a local file system."""
+
+    ends_at_checkpoints = False
+
+    def __init__(self, base_path: str) -> None:
+        self._base_path = base_path
+
+    def begin(self, bucket_id: str, name: str, hidden_name: str, now_ms: int) -> PartFile:
+        directory = os.path.join(self._base_path, bucket_id)
+        return PartFile(bucket_id, os.path.join(directory, hidden_name), os.path.join(directory, name), now_ms)
+
+    def publish(self, files: Iterable[PendingFile]) -> None:
+        publish(files)
+
+    def is_visible(self, file: PendingFile) -> bool:
+        return os.path.exists(file["visible"])
+
+    def check_restored(self, file: PendingFile) -> None:
+        hidden, length = file["hidden"], file["bytes"]
+        try:
+            found = os.path.getsize(hidden)
+        except FileNotFoundError:
+            raise missing_part(hidden) from None
+        if found < length:
+            raise SinkFilesMissing(
+                f"cannot restore the file sink: {hidden!r} has {found} bytes, but {length} were written when the "
+                "checkpoint was taken; restore the file from a copy"
+            )
+
+    def open_pending(self, file: PendingFile) -> IO[bytes]:
+        return open(file["hidden"], "rb")
+
+    def address_of(self, file: PendingFile) -> str:
+        return file["hidden"]
+
+    def bucket_of(self, file: PendingFile) -> str:
+        directory = os.path.relpath(os.path.dirname(file["visible"]), self._base_path)
+        return "" if directory == "." else directory
+
+    def remove_hidden(self, file: PendingFile) -> None:
+        remove_quietly(file["hidden"])
+
+
+def missing_part(hidden: str) -> SinkFilesMissing:
+    """Return the error for a part that a restored checkpoint refers to and that does not exist."""
+    # Flink: refuses such a restore too.
+    return SinkFilesMissing(
+        f"cannot restore the file sink: {hidden!r} is missing, which was being written when the checkpoint was "
+        "taken; a checkpoint cannot be restored after a later one has made its files visible: restore the latest "
+        "one, or restore this one without the state of the sink, under a new uid and another base path"
+    )

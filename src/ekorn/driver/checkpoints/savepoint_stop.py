@@ -1,0 +1,60 @@
+"""Ends a job with a savepoint: stopped as it is, or drained first."""
+
+from __future__ import annotations
+
+from ekorn.driver.checkpoints.job_checkpoints import JobCheckpoints
+from ekorn.driver.checkpoints.savepoint_requests import SavepointRequest
+from ekorn.driver.loop.between_epochs import BetweenEpochs
+from ekorn.driver.loop.epoch_runner import EpochRunner
+from ekorn.driver.loop.interrupts import AttemptFailed
+from ekorn.driver.loop.job import Job
+from ekorn.driver.loop.pacing import EpochBudget
+from ekorn.engine.protocol import Failure
+from ekorn.errors import CheckpointError
+
+__all__ = ["SavepointStop"]
+
+
+class SavepointStop:
+    """Stops one job with the savepoint that was requested."""
+
+    def __init__(self, job: Job, epochs: EpochRunner, between: BetweenEpochs, checkpoints: JobCheckpoints) -> None:
+        self._job = job
+        self._epochs = epochs
+        self._between = between
+        self._checkpoints = checkpoints
+
+    def perform(self, request: SavepointRequest, budget: EpochBudget) -> bool:
+        """Take the savepoint; return False if it could not be taken and the job keeps running.
+
+        Raises:
+            AttemptFailed: The job was drained and could not be saved, so it cannot keep running.
+        """
+        if request.then == "drain":
+            self._drain(budget)
+        self._checkpoints.request_savepoint(request)
+        while request.checkpoint_id is None and not request.failed:
+            self._between.attend()  # a savepoint that the job was to be cancelled with may have to complete first
+            self._epochs.run(budget, suspends=True)  # nothing is read or emitted behind the savepoint
+        self._between.wait_until(lambda: request.exists or request.failed)
+        if request.exists:
+            return True
+        if request.then == "drain":
+            raise AttemptFailed(Failure(CheckpointError("the job was drained, but its savepoint could not be taken")))
+        self._between.stop = None
+        return False
+
+    def _drain(self, budget: EpochBudget) -> None:
+        """End all input: event time advances to its end, windows and timers fire, functions finish."""
+        while not (epoch := self._epochs.run_draining(budget)).finished:
+            self._between.attend()
+            # Iterations wait for records that may still come round.
+            self._between.idle(self._job.settings.buffer_timeout_ms, epoch.acks)
+
+    def fail(self, why: str) -> None:
+        """Answer the request after a failure of the job: the job did not end with the savepoint."""
+        request, self._between.stop = self._between.stop, None
+        if request is not None:
+            if request.then == "drain":
+                self._epochs.take_failed_region()  # the input of every subtask has ended, so all of them restart
+            request.job_did_not_end(f"the job failed: {why}")

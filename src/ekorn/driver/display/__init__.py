@@ -1,0 +1,1 @@
+"""What a person in front of a running job sees: lines, progress, notebooks."""

@@ -1,0 +1,156 @@
+"""Shows a running job to the person in front of it.
+
+On a terminal the lines go to standard error, and the line of progress is written over while the program waits for the
+job in `execute()`. A program that does something else meanwhile may write to the same terminal, so it sees the first
+and the last line only. In a notebook the lines are an output of their own, which changes in place. Elsewhere nothing is
+shown: the log tells the same story (`logging.getLogger("ekorn")` at INFO).
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, TextIO
+
+from ekorn.clock import Clock
+from ekorn.driver.display.job_lines import JobFacts, end_line, progress_line, start_line
+from ekorn.driver.display.notebook_output import NotebookOutput, is_notebook
+from ekorn.driver.job_handle import JobHandle
+from ekorn.functions.results.job_status import JobStatus
+
+__all__ = ["ProgressDisplay", "TerminalLines", "is_watched"]
+
+_INTERVAL_S = 0.5
+_SAMPLES = 6
+_LAST_LINE_S = 1.0  # how long a program waits for the last line to be written
+_WIDTH = 160  # of a terminal that does not tell its own
+
+
+class _Sample(NamedTuple):
+    at: float
+    records_read: int
+
+
+class Lines(Protocol):
+    """Where the lines about one job are shown."""
+
+    def begin(self, line: str) -> None:
+        """Show the first line."""
+
+    def update(self, line: str) -> None:
+        """Show a line in place of the one of the last call."""
+
+    def end(self, line: str | None) -> None:
+        """Show the last line in place of the one of `update`. Without a line, only the one of `update` is removed."""
+
+
+def is_watched(stream: TextIO) -> bool:
+    """Return whether a person reads the stream as it is written: it is a terminal, or that of a notebook."""
+    return stream.isatty() or is_notebook(stream)
+
+
+class ProgressDisplay:
+    """Writes the lines of one job.
+
+    Args:
+        handle: The job.
+        facts: What is known about it at its start.
+        clock: The clock of the driver.
+        stream: Where to write; None for standard error.
+        prints: Whether the job itself prints records. On a terminal the line in between is left out then.
+        interval_s: The time between two lines of progress.
+        began: When the job was submitted, by the clock's `monotonic`; None for now.
+    """
+
+    def __init__(
+        self,
+        handle: JobHandle,
+        facts: JobFacts,
+        clock: Clock,
+        *,
+        stream: TextIO | None = None,
+        prints: bool = False,
+        interval_s: float = _INTERVAL_S,
+        began: float | None = None,
+    ) -> None:
+        self._handle = handle
+        self._facts = facts
+        self._clock = clock
+        stream = stream or sys.stderr
+        in_notebook = is_notebook(stream)
+        self._lines: Lines = NotebookOutput() if in_notebook else TerminalLines(stream)
+        self._has_place_of_its_own = in_notebook
+        self._rewrites = in_notebook or (stream.isatty() and not prints)
+        self._interval_s = interval_s
+        self._began = clock.monotonic() if began is None else began
+
+    def start(self, has_ended: Callable[[float], bool]) -> None:
+        """Write the first line, and the others on a thread. Who waits for the job's end waits for its last line too."""
+        self._lines.begin(start_line(self._facts))  # by the calling thread: a notebook shows it below the calling cell
+        thread = threading.Thread(target=self._follow, args=(has_ended,), name="ekorn-progress", daemon=True)
+        thread.start()
+        self._handle.after_end(lambda: thread.join(_LAST_LINE_S))
+        atexit.register(thread.join, _LAST_LINE_S)
+
+    def run(self, has_ended: Callable[[float], bool]) -> None:
+        """Write the lines until `has_ended(timeout_s)` returns True."""
+        self._lines.begin(start_line(self._facts))
+        self._follow(has_ended)
+
+    def _follow(self, has_ended: Callable[[float], bool]) -> None:
+        # The rate is that of the last seconds: one epoch may be longer than the time between two lines.
+        samples = deque([_Sample(self._clock.monotonic(), 0)], maxlen=_SAMPLES)
+        while not has_ended(self._interval_s):
+            progress, now, before = self._handle.progress(), self._clock.monotonic(), samples[0]
+            rate = (progress.records_read - before.records_read) / max(0.001, now - before.at)
+            samples.append(_Sample(now, progress.records_read))
+            if self._rewrites and (self._has_place_of_its_own or self._handle.is_in_foreground):
+                self._lines.update(progress_line(progress, rate, self._clock.now_ms()))
+        ended = self._handle.progress()
+        if ended.status is JobStatus.SUSPENDED and not self._has_place_of_its_own:
+            self._lines.end(None)  # whoever suspended the job says so, and how to resume it
+            return
+        self._lines.end(end_line(self._facts.job_name, ended, self._clock.monotonic() - self._began))
+
+
+class TerminalLines:
+    """Lines on a terminal, or in another stream of text."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._shown = ""
+
+    def begin(self, line: str) -> None:
+        self._write(f"{line}\n")
+
+    def update(self, line: str) -> None:
+        self._overwrite(line[: self._width()])
+
+    def end(self, line: str | None) -> None:
+        self._overwrite("")
+        if line is not None:
+            self._write(f"{line}\n")
+
+    def _overwrite(self, line: str) -> None:
+        if line or self._shown:
+            self._write(f"\r{line.ljust(len(self._shown))}" + ("" if line else "\r"))
+        self._shown = line
+
+    def _width(self) -> int:
+        """Return the longest line that does not wrap, because one that wraps cannot be written over."""
+        try:
+            columns = os.get_terminal_size(self._stream.fileno()).columns
+        except (OSError, ValueError):  # not a terminal of this machine
+            columns = 0
+        return columns - 1 if columns > 1 else _WIDTH
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except (OSError, ValueError):  # the terminal is gone, or the stream was closed: the job runs on unwatched
+            self._shown = ""

@@ -1,0 +1,1 @@
+"""The loop of one job: attempts, epochs, and what happens between epochs."""

@@ -1,0 +1,342 @@
+"""The loop of one job in the driver: attempt after attempt, until the job has finished, failed or been cancelled.
+
+One thread per job. The rules live in `restarts`, `pacing` and `checkpoint.coordinator`, which have neither threads nor
+files. The loop and its parts own the engine and perform what the rules decide:
+
+    JobLoop           attempts and restarts, the end of the job
+    AttemptRunner     one attempt: deployment, then epochs
+    EpochRunner       one epoch
+    BetweenEpochs     requests, snapshots and waits between two epochs
+    JobCheckpoints    the events of the coordinator; CheckpointActions performs its actions
+    FinalCheckpoint   the checkpoint after the last record
+    SavepointStop     the end of a job with a savepoint
+    Rescaling         another parallelism; RescaleSwitch ends the attempt at the old one
+    Elasticity        reactive mode and the autoscaler, which ask for another parallelism
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+from ekorn.checkpoint.checkpoint_directory import CheckpointDirectory
+from ekorn.clock import Clock, SteadyClock
+from ekorn.config.checkpointing import CheckpointingMode
+from ekorn.config.settings.job_settings import JobSettings, for_batch
+from ekorn.driver.checkpoints.final_checkpoint import FinalCheckpoint
+from ekorn.driver.checkpoints.job_checkpoints import JobCheckpoints
+from ekorn.driver.checkpoints.job_directory import address_for_slots, check_reachable, open_directory
+from ekorn.driver.checkpoints.retained_checkpoints import RetainedCheckpoints
+from ekorn.driver.checkpoints.savepoint_stop import SavepointStop
+from ekorn.driver.display.job_lines import JobFacts, end_line, start_line
+from ekorn.driver.job_handle import JobHandle
+from ekorn.driver.job_outcome import JobOutcome, note_outcome, outcomes_are_noted
+from ekorn.driver.loop.attempt_runner import AttemptRunner
+from ekorn.driver.loop.between_epochs import BetweenEpochs
+from ekorn.driver.loop.epoch_runner import EpochRunner
+from ekorn.driver.loop.interrupts import AttemptFailed, Cancelled, check_cancelled
+from ekorn.driver.loop.job import Job
+from ekorn.driver.output.job_output import JobOutput
+from ekorn.driver.queries.query_routing import StateQueries
+from ekorn.driver.queries.query_server import answer_queries
+from ekorn.driver.recovery.failures import job_error
+from ekorn.driver.recovery.job_recovery import JobRecovery
+from ekorn.driver.recovery.repeated_failures import RepeatedFailures
+from ekorn.driver.recovery.restarts import restart_strategy
+from ekorn.driver.rescaling.elasticity import Elasticity
+from ekorn.driver.rescaling.job_rescaling import Rescaling
+from ekorn.driver.rescaling.rescale_switch import RescaleSwitch
+from ekorn.engine.protocol import Engine, Failure
+from ekorn.errors import Fenced, JobCancelledError, may_be_retried
+from ekorn.functions.results.job_execution_result import JobExecutionResult
+from ekorn.functions.results.job_status import JobStatus
+from ekorn.graph.job_graph import JobGraph
+
+__all__ = ["EngineFactory", "JobLoop"]
+
+_log = logging.getLogger(__name__)
+
+EngineFactory = Callable[[JobGraph], Engine]
+
+
+class JobLoop:
+    """Runs one job to its end."""
+
+    def __init__(
+        self,
+        graph: JobGraph,
+        settings: JobSettings,
+        handle: JobHandle,
+        make_engine: EngineFactory,
+        *,
+        clock: Clock,
+        chance: random.Random,
+    ) -> None:
+        """Prepare the job: claim its checkpoint directory, find what it starts from, make its engine.
+
+        Args:
+            graph: The job.
+            settings: The job's settings.
+            handle: Where the job's progress and end are published.
+            make_engine: Makes the engine that runs the job.
+            clock: The clock of the driver.
+            chance: Spreads the delays of restarts, so that jobs that failed together do not restart together.
+
+        Raises:
+            EkornError: The job cannot be started as it is. Nothing was begun then.
+        """
+        self._settings = for_batch(settings) if graph.settings.batch else settings
+        self._handle = handle
+        self._steady = SteadyClock(clock)
+        self._started_ms = self._steady.now_ms()
+        self._strategy = restart_strategy(self._settings.restart, chance)
+        self._repeats = RepeatedFailures()
+        self._refusal: str | None = None  # why the restart strategy refused another attempt
+        directory = open_directory(self._settings, clock.now_ms())
+        try:
+            recovery = JobRecovery(self._settings, directory)
+            graph = recovery.prepare(graph)
+            self._job = Job.of(graph, self._settings, handle, clock, self._steady)
+            retained = RetainedCheckpoints(self._settings, directory, recovery)
+            self._engine = make_engine(graph)
+            try:
+                check_reachable(self._settings, directory, self._engine)
+                self._attempts = self._assemble(directory, recovery, retained)
+                if settings.queryable.enabled:
+                    queries = StateQueries(self._job, self._engine, retained, directory)
+                    answer_queries(settings.queryable, settings.links, handle, queries)
+                    handle.state_reader = queries
+            except BaseException:
+                self._engine.shutdown()
+                raise
+        except BaseException:
+            directory.release()  # the next driver need not wait
+            raise
+        self.facts = JobFacts(
+            job_name=self._settings.job_name,
+            job_id=str(self._settings.job_id),
+            engine=self._engine.description,
+            parallelism=max(vertex.parallelism for vertex in graph.vertices),
+            is_default_parallelism=not self._settings.parallelism_set,
+            restored_from=recovery.origin,
+            log_path=self._engine.log_path,
+            web_address=self._settings.web.address,
+        )
+        self._job.statistics.facts = self.facts
+        _log.info("%s", start_line(self.facts))
+        handle.savepoint_directory = self._settings.savepoint_directory
+        handle.on_cancel(self._interrupt)
+        handle.on_request(self._engine.wake)
+        handle.on_stacks(self._engine.thread_stacks)
+        handle.on_samples(self._engine.sample_stacks)
+        handle.on_slot_log(self._engine.recent_log)
+
+    def _assemble(
+        self, directory: CheckpointDirectory, recovery: JobRecovery, retained: RetainedCheckpoints
+    ) -> AttemptRunner:
+        """Put the parts of the loop together. They live as long as the job."""
+        job, engine = self._job, self._engine
+        metrics = job.statistics.metrics
+        self._handle.publish_metrics(metrics.values)
+        self._handle.statistics = job.statistics
+        output = JobOutput(
+            job.graph,
+            self._handle,
+            metrics,
+            takes_back=_takes_back(job),
+            collect_buffer_bytes=self._settings.collect_buffer_bytes,
+        )
+        self._checkpoints = checkpoints = JobCheckpoints(
+            job, engine, directory=directory, recovery=recovery, retained=retained, output=output
+        )
+        self._rescaling = Rescaling(job, engine, checkpoints, output)
+        between = BetweenEpochs(job, engine, checkpoints, self._rescaling)
+        self._epochs = epochs = EpochRunner(job, engine, checkpoints, output)
+        self._switch = RescaleSwitch(
+            job, engine, epochs=epochs, between=between, checkpoints=checkpoints, rescaling=self._rescaling
+        )
+        self._stop = SavepointStop(job, epochs, between, checkpoints)
+        return AttemptRunner(
+            job,
+            engine,
+            slot_directory=address_for_slots(self._settings, directory),
+            term=directory.term,
+            recovery=recovery,
+            retained=retained,
+            checkpoints=checkpoints,
+            output=output,
+            metrics=metrics,
+            epochs=epochs,
+            between=between,
+            stop=self._stop,
+            final_checkpoint=FinalCheckpoint(job, epochs, between, checkpoints, output),
+            rescaling=self._rescaling,
+            switch=self._switch,
+            elasticity=Elasticity(job, engine, self._rescaling),
+        )
+
+    def run(self) -> None:
+        """Run attempts until the job is over, and publish in the handle how it ended. Never raises."""
+        status = JobStatus.FAILED
+        error: BaseException | None = None
+        try:
+            self._run_attempts()
+            status = JobStatus.FINISHED
+        except Cancelled:
+            status = JobStatus.SUSPENDED if self._handle.suspend_requested else JobStatus.CANCELED
+            error = JobCancelledError(self._settings.job_name)
+        except AttemptFailed as failed:
+            error = self._job_error(failed.failure.error)
+        except Exception as unexpected:  # a defect of ekorn must still end the job and reach the user
+            _log.exception("job %s failed", self._settings.job_name)
+            self._job.statistics.fail(Failure(unexpected))
+            error = self._job_error(unexpected)
+        finally:
+            self._release_all(status)
+            result, runtime_ms = None, self._steady.now_ms() - self._started_ms
+            if error is None:
+                try:
+                    result = JobExecutionResult(self._settings.job_id, runtime_ms, self._handle.accumulators())
+                except Exception as unreadable:  # raised by an accumulator of the user
+                    status, error = JobStatus.FAILED, self._job_error(unreadable)
+            ended = replace(self._handle.progress(), status=status)
+            _log.info("%s", end_line(self._settings.job_name, ended, runtime_ms / 1000))
+            self._job.statistics.end(status)
+            self._handle.end(status, result, error)
+            self._checkpoints.answer_requests(status)
+            self._rescaling.job_ended(status)
+
+    def _run_attempts(self) -> None:
+        attempt = 0
+        while True:
+            try:
+                if self._attempts.run(attempt):
+                    return
+            except AttemptFailed as failed:
+                self._recover(failed.failure)
+            attempt += 1
+
+    def _recover(self, failure: Failure) -> None:
+        """Return when it is time for the next attempt. It restarts the regions that fail meanwhile, too."""
+        while True:
+            self._epochs.fail(failure)
+            if self._go_back(failure):
+                return
+            delay_ms = self._restart_delay_ms(failure)
+            try:
+                self._attempts.wait_for_restart(delay_ms)
+                return
+            except AttemptFailed as failed:
+                failure = failed.failure
+
+    def _go_back(self, failure: Failure) -> bool:
+        """Let the next attempt have the parallelism before a rescale, if the rescale is what has failed.
+
+        The restart strategy is not asked: the job itself did not fail.
+        """
+        check_cancelled(self._handle)
+        what, _, _ = str(failure.error).partition("\n")
+        if not self._rescaling.is_unsettled or not may_be_retried(failure.error):
+            self._rescaling.fail(what)
+            return False
+        self._end_attempt(failure, what)
+        self._epochs.take_failed_region()  # of the other graph
+        self._rescaling.go_back(what)
+        return True
+
+    def _end_attempt(self, failure: Failure, what: str) -> None:
+        self._job.statistics.fail(failure)
+        self._checkpoints.end_attempt(what)
+        self._stop.fail(what)
+
+    def _restart_delay_ms(self, failure: Failure) -> int:
+        """End the attempt that has failed; return how long the next one is to wait.
+
+        Raises:
+            AttemptFailed: The restart strategy refuses another attempt, or no attempt could succeed.
+            Cancelled: The job was cancelled meanwhile.
+        """
+        check_cancelled(self._handle)
+        error = failure.error
+        what, _, traceback = str(error).partition("\n")
+        self._end_attempt(failure, what)
+        if not may_be_retried(error):
+            raise AttemptFailed(failure) from error
+        decision = self._strategy.on_failure(self._steady.now_ms())
+        if not decision.restart:
+            self._refusal = decision.reason
+            raise AttemptFailed(failure) from error
+        more = self._repeats.advice_after(error) or (traceback and f"\n{traceback}")  # the log has the traceback once
+        _log.warning("job %s restarts in %d ms: %s%s", self._settings.job_name, decision.delay_ms, what, more)
+        for other in failure.others:
+            _log.warning("job %s, slot %s failed at the same time: %s", self._handle.job_name, other.slot, other.error)
+        progress = self._handle.progress()
+        self._handle.update(
+            replace(
+                progress,
+                status=JobStatus.RESTARTING,
+                restarts=progress.restarts + 1,
+                last_failure=str(error).splitlines()[0] if str(error) else type(error).__name__,
+            )
+        )
+        self._job.statistics.restart()
+        return decision.delay_ms
+
+    def _job_error(self, error: BaseException) -> BaseException:
+        return job_error(
+            self._settings.job_name,
+            error,
+            log_path=self._engine.keep_log(),
+            restarts=self._handle.progress().restarts,
+            refusal=self._refusal,
+        )
+
+    def _interrupt(self) -> None:
+        """End the running epoch, on the thread that cancels the job."""
+        self._engine.cancel_epoch()
+        self._engine.wake()
+
+    def _release_all(self, status: JobStatus) -> None:
+        """Release the engine, and keep or delete the checkpoints. Never raises: the program must learn of the end."""
+        for release in (self._release_engine, self._release_checkpoints):
+            try:
+                release(status)
+            except Exception:  # the job's outcome stands; what could not be released is in the log
+                _log.exception("job %s could not be shut down in order", self._settings.job_name)
+
+    def _release_engine(self, status: JobStatus) -> None:
+        try:
+            if status is JobStatus.CANCELED:
+                self._checkpoints.job_cancelled()
+        finally:
+            self._engine.shutdown()
+
+    def _release_checkpoints(self, status: JobStatus) -> None:
+        self._switch.close()
+        if status.is_globally_terminal_state() and not self._note_outcome(status):
+            status = JobStatus.SUSPENDED  # a service that does not know of the end starts the job again from them
+        self._checkpoints.job_ended(status)
+
+    def _note_outcome(self, status: JobStatus) -> bool:
+        """Note how the job ended, so that no service starts it again; return False if that cannot be done."""
+        if not outcomes_are_noted():
+            return True
+        try:
+            self._checkpoints.check_owner()  # a replaced driver does not know how the job ends
+            saved = self._job.statistics.checkpoints.last_savepoint
+            stopped_with = saved.path if saved is not None and saved.synchronous else None
+            note_outcome(JobOutcome(str(self._settings.job_id), status, stopped_with))
+        except (OSError, Fenced) as error:
+            _log.warning("the end of job %s could not be noted: %s", self._settings.job_name, error)
+            return False
+        return True
+
+
+def _takes_back(job: Job) -> bool:
+    """Return whether a failure takes back what was collected since the last checkpoint (in BATCH: since the start)."""
+    checkpoints = job.settings.checkpoints
+    if checkpoints.enabled:
+        return checkpoints.mode is CheckpointingMode.EXACTLY_ONCE
+    return job.graph.settings.batch

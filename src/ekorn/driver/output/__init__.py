@@ -1,0 +1,1 @@
+"""What a job sends to the driver: printed lines, collected records, accumulators."""

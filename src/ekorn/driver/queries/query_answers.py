@@ -1,0 +1,131 @@
+"""The answers to the queries of one client, in the order of the queries.
+
+Whichever thread completes the first answer that is missing sends it, without waiting: mostly the thread that takes the
+answers of a slot. No other thread has to run for it. A thread of the connection sends what the client does not take at
+once, and everything on encrypted connections, which may have to read before they send.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+
+from ekorn.driver.queries.query_routing import PendingValues
+from ekorn.driver.queries.query_wire import Answer, encode_answer
+from ekorn.errors import QueryError
+from ekorn.links.link import Link
+
+__all__ = ["AnswersInOrder", "refusal"]
+
+_log = logging.getLogger(__name__)
+
+
+class AnswersInOrder:
+    """Sends answers to a client, each when it is there and those before it have left. Thread-safe.
+
+    Args:
+        link: The connection of the client.
+        name: The name of the thread.
+        most: How many queries may wait for their answers.
+    """
+
+    def __init__(self, link: Link, name: str, most: int) -> None:
+        self._link = link
+        self._name = name
+        self._most = most
+        self._begun: deque[PendingValues | Answer] = deque()
+        self._sending = threading.Lock()  # held by whoever takes answers until they have been sent
+        self._rest: bytes | None = None  # of answers that the client did not take at once
+        self._broken = False
+        self._ended = False
+        self._changed = threading.Condition(threading.Lock())
+        self._thread: threading.Thread | None = None
+
+    def add(self, begun: PendingValues | Answer) -> None:
+        """Send an answer after those to earlier queries. Wait while too many queries have none.
+
+        Called by one thread.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._begun) < self._most)
+        self._begun.append(begun)
+        if isinstance(begun, PendingValues):
+            begun.add_done_callback(self._send_ready)
+        else:
+            self._send_ready()
+
+    def end(self) -> None:
+        """Wait until all answers have been sent, or the client is gone, and close the connection."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._begun and self._rest is None)
+            self._ended = True
+            self._changed.notify_all()
+        self._link.close()
+
+    def _ready(self) -> int:
+        """Return how many answers can be sent now."""
+        count = 0
+        while self._rest is None and count < len(self._begun) and _is_done(self._begun[count]):
+            count += 1
+        return count
+
+    def _send_ready(self) -> None:
+        """Send the answers that are there, unless another thread does it."""
+        # Whoever has sent looks again: an answer that came meanwhile is seen, and a later one finds the lock free.
+        while self._ready() and self._sending.acquire(blocking=False):
+            try:
+                ready = self._ready()
+                messages = [encode_answer(_answer(self._begun[place])) for place in range(ready)]
+                if not self._broken:
+                    self._rest = self._link.send_each_now(messages)
+                for _ in messages:
+                    self._begun.popleft()
+            finally:
+                self._sending.release()
+            with self._changed:
+                self._changed.notify_all()
+                if self._rest is not None and self._thread is None:
+                    self._thread = threading.Thread(target=self._send_rests, name=self._name, daemon=True)
+                    self._thread.start()
+
+    def _send_rests(self) -> None:
+        """Send what the client does not take at once, until the end."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._rest is not None or self._ended)
+            rest = self._rest
+            if rest is None:
+                return
+            try:
+                self._link.send_rest(rest)
+            except OSError:  # the client is gone: the queries that it left behind are taken and not answered
+                self._broken = True
+                self._link.shut_down()
+            self._rest = None
+            with self._changed:
+                self._changed.notify_all()
+            self._send_ready()
+
+
+def refusal(error: Exception) -> Answer:
+    """Return the answer to a query that failed."""
+    if isinstance(error, QueryError):
+        return Answer(error=(type(error).__name__, error.args))
+    # A defect must reach the client as an answer, and the log.
+    _log.error("a query of state could not be answered", exc_info=error)
+    return Answer(error=(QueryError.__name__, (f"the driver failed: {type(error).__name__}: {error}",)))
+
+
+def _is_done(begun: PendingValues | Answer) -> bool:
+    return isinstance(begun, Answer) or begun.is_done
+
+
+def _answer(begun: PendingValues | Answer) -> Answer:
+    if isinstance(begun, Answer):
+        return begun
+    try:
+        kind, values = begun.result()
+    except Exception as error:
+        return refusal(error)
+    return Answer(kind, values)

@@ -1,0 +1,220 @@
+"""Answers queries of a running job's state: finds the slots of the keys, and asks them.
+
+It implements the seam `StateReader`. The port for clients (`query_server.py`) and the REST API call it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import Any, NamedTuple
+
+from ekorn.checkpoint.checkpoint_directory import CheckpointDirectory
+from ekorn.checkpoint.metadata import CheckpointMetadata
+from ekorn.driver.checkpoints.retained_checkpoints import RetainedCheckpoints
+from ekorn.driver.loop.job import Job
+from ekorn.driver.queries.state_reader import Consistency, FoundValues
+from ekorn.engine.protocol import Engine
+from ekorn.errors import InvalidKeyError, QueryRefused, StateNotServed, UnknownQueryableState
+from ekorn.functions.results.job_status import JobStatus
+from ekorn.graph.addresses import SubtaskId
+from ekorn.graph.job_graph import Vertex
+from ekorn.keygroups import key_group, key_groups_of, subtask_of
+from ekorn.slot.state.checkpoint_look_ups import CheckpointKeyGroup
+from ekorn.slot.state.state_look_ups import RESCALED, QueryableState, StateQuery
+from ekorn.state.snapshots import OperatorRestore
+from ekorn.types.type_information import TypeInformation
+
+__all__ = ["Consistency", "FoundValues", "PendingValues", "StateQueries"]
+
+_KEYS_AT_ONCE = 1000  # that one slot looks up while its user code waits
+
+
+class _Target(NamedTuple):
+    """Where a key is: in a subtask, and with a checkpoint in some of its files."""
+
+    subtask: SubtaskId
+    checkpoint: CheckpointKeyGroup | None
+
+
+class PendingValues:
+    """The answer to a query that slots are looking up."""
+
+    def __init__(self, kind: str, size: int, parts: list[tuple[list[int], Future[list[bytes | None]]]]) -> None:
+        self._kind = kind
+        self._size = size
+        self._parts = parts  # each with the places of its keys in the query
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all slots have answered."""
+        return all(found.done() for _, found in self._parts)
+
+    def add_done_callback(self, call: Callable[[], None]) -> None:
+        """Have a function called whenever a slot has answered, on any thread, and at once if none was asked."""
+        for _, found in self._parts:
+            found.add_done_callback(lambda _: call())
+        if not self._parts:
+            call()
+
+    def result(self) -> FoundValues:
+        """Wait for the slots and return the values.
+
+        Raises:
+            StateNotServed: The job does not run any more, or a slot does not answer in time.
+        """
+        values: list[bytes | None] = [None] * self._size
+        for places, found in self._parts:
+            for place, value in zip(places, found.result(), strict=True):
+                values[place] = value
+        return FoundValues(self._kind, values)
+
+
+class StateQueries:
+    """The queryable states of one job. Thread-safe."""
+
+    def __init__(self, job: Job, engine: Engine, retained: RetainedCheckpoints, directory: CheckpointDirectory) -> None:
+        self._job = job
+        self._engine = engine
+        self._retained = retained
+        self._directory = directory
+
+    def look_up(self, name: str, keys: Sequence[Any], consistency: Consistency = "live") -> FoundValues:
+        """Return the values of some keys.
+
+        Args:
+            name: The queryable name of the state.
+            keys: The keys, as the program gives them.
+            consistency: `live` for the newest values, which need not be of one instant; `checkpoint` for those of the
+                last completed checkpoint, which are, and which no failure takes back.
+
+        Raises:
+            UnknownQueryableState: The job has no state of this name.
+            StateNotServed: The job does not run now, or a slot does not answer in time.
+            QueryRefused: A key is not one that a stream can have.
+        """
+        return self.begin(name, keys, consistency).result()
+
+    def begin(self, name: str, keys: Sequence[Any], consistency: Consistency = "live") -> PendingValues:
+        """Ask the slots for the values of some keys, as `look_up` does, and do not wait for them.
+
+        Raises:
+            UnknownQueryableState: The job has no state of this name.
+            StateNotServed: The job does not run now.
+            QueryRefused: A key is not one that a stream can have.
+        """
+        attempt = self._running_attempt(name)
+        state = self._state(name)
+        timeout_s = self._job.settings.queryable.timeout_ms / 1000
+        checkpoint = self._newest_checkpoint(name) if consistency == "checkpoint" else None
+        parts: list[tuple[list[int], Future[list[bytes | None]]]] = []
+        for target, places in self._by_target(state, keys, checkpoint):
+            wanted = [keys[place] for place in places]
+            query = StateQuery(target.subtask, attempt, name, wanted, timeout_s, target.checkpoint)
+            parts.append((places, self._engine.look_up(query)))
+        return PendingValues(state.kind, len(keys), parts)
+
+    def states(self) -> tuple[QueryableState, ...]:
+        """Return the queryable states of the job; none unless it runs."""
+        runs = self._job.handle.status() is JobStatus.RUNNING
+        return self._engine.queryable_states() if runs else ()
+
+    def key_type(self, name: str) -> TypeInformation | None:
+        """Return the declared type of the keys of a state.
+
+        Raises:
+            UnknownQueryableState: The job has no state of this name.
+            StateNotServed: The job does not run now.
+        """
+        self._running_attempt(name)  # before it runs, it has no states yet
+        state = self._state(name)
+        operators = self._vertex(state).operators
+        key = next(operator.key for operator in operators if operator.id == state.operator_id)
+        return None if key is None else key.type_info
+
+    def _running_attempt(self, name: str) -> int:
+        progress = self._job.handle.progress()
+        if progress.status is not JobStatus.RUNNING:
+            raise StateNotServed(name, f"job {self._job.name!r} is {progress.status.name}")
+        return progress.attempt
+
+    def _state(self, name: str) -> QueryableState:
+        states = self._engine.queryable_states()
+        found = next((state for state in states if state.name == name), None)
+        if found is None:
+            known = ", ".join(sorted(repr(state.name) for state in states)) or "none"
+            raise UnknownQueryableState(name, known)
+        return found
+
+    def _vertex(self, state: QueryableState) -> Vertex:
+        """Return the vertex of a state.
+
+        The engine names the states of the graph that it has deployed. While a job is rescaled, the graph of the job
+        may be another one, in which the vertex has another number or is gone.
+
+        Raises:
+            StateNotServed: It is so now.
+        """
+        vertices = self._job.graph.vertices
+        vertex = vertices[state.vertex] if state.vertex < len(vertices) else None
+        if vertex is None or all(operator.id != state.operator_id for operator in vertex.operators):
+            raise StateNotServed(state.name, RESCALED)
+        return vertex
+
+    def _newest_checkpoint(self, name: str) -> CheckpointMetadata:
+        newest = self._retained.newest
+        if newest is None:
+            raise StateNotServed(name, f"job {self._job.name!r} has not completed a checkpoint yet")
+        return newest
+
+    def _by_target(
+        self, state: QueryableState, keys: Sequence[Any], checkpoint: CheckpointMetadata | None
+    ) -> Iterator[tuple[_Target, list[int]]]:
+        """Yield where keys are, with their places in the query, a bounded number at a time."""
+        vertex = self._vertex(state)
+        total, parallelism = vertex.max_parallelism, vertex.parallelism
+        groups = _key_groups(keys, total)
+        places: dict[int, list[int]] = {}  # by subtask; with a checkpoint, by key group
+        for place, group in enumerate(groups):
+            at = subtask_of(group, total, parallelism) if checkpoint is None else group
+            places.setdefault(at, []).append(place)
+        for at, mine in places.items():
+            target = _Target(SubtaskId(vertex.id, at), None)
+            if checkpoint is not None:
+                subtask = SubtaskId(vertex.id, subtask_of(at, total, parallelism))
+                target = _Target(subtask, self._part(checkpoint, state, at))
+            for start in range(0, len(mine), _KEYS_AT_ONCE):
+                yield target, mine[start : start + _KEYS_AT_ONCE]
+
+    def _part(self, checkpoint: CheckpointMetadata, state: QueryableState, group: int) -> CheckpointKeyGroup:
+        """Return the files of a checkpoint that have the state of a key group."""
+        stored = checkpoint.operator(state.operator_id)
+        if stored is None:  # an earlier driver took the checkpoint, and the program has changed since
+            why = f"checkpoint {checkpoint.checkpoint_id} is older than its operator; the next one has it"
+            raise StateNotServed(state.name, why)
+        keyed = [part.keyed for part in stored.subtasks if part is not None and part.keyed is not None]
+        restore = OperatorRestore(
+            operator_id=state.operator_id,
+            keyed=tuple(part for part in keyed if part.key_group_first <= group <= part.key_group_last),
+            states=stored.states,
+            max_parallelism=stored.max_parallelism,
+            label=stored.label(),
+        )
+        return CheckpointKeyGroup(checkpoint.checkpoint_id, self._directory.files.address, restore, group)
+
+
+def _key_groups(keys: Sequence[Any], max_parallelism: int) -> list[int]:
+    """Return the key group of each key.
+
+    Raises:
+        QueryRefused: A key is not one that a stream can have.
+    """
+    if set(map(type, keys)) in ({int}, {str}):
+        return key_groups_of(list(keys), max_parallelism)
+    groups: list[int] = []
+    for key in keys:
+        try:
+            groups.append(key_group(key, max_parallelism))
+        except (InvalidKeyError, TypeError) as error:
+            raise QueryRefused(f"{key!r} cannot be a key: {error}") from None
+    return groups

@@ -1,0 +1,44 @@
+"""The seam by which fronts of the driver read the state of a running job: the port for clients, and the REST API."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, Protocol
+
+from ekorn.slot.state.state_look_ups import QueryableState
+from ekorn.types.type_information import TypeInformation
+
+__all__ = ["Consistency", "FoundValues", "StateReader"]
+
+Consistency = Literal["live", "checkpoint"]
+
+
+class FoundValues(NamedTuple):
+    """The answer to a query: the kind of the state, and the pickled value of each key, None for a key without one."""
+
+    kind: str
+    values: list[bytes | None]
+
+
+class StateReader(Protocol):
+    """Reads the queryable states of one job. Thread-safe."""
+
+    def states(self) -> tuple[QueryableState, ...]:
+        """Return the queryable states of the job; none unless it runs."""
+
+    def key_type(self, name: str) -> TypeInformation | None:
+        """Return the declared type of the keys of a state.
+
+        Raises:
+            UnknownQueryableState: The job has no state of this name.
+            StateNotServed: The job does not run now.
+        """
+
+    def look_up(self, name: str, keys: Sequence[Any], consistency: Consistency = "live") -> FoundValues:
+        """Return the values of some keys.
+
+        Raises:
+            UnknownQueryableState: The job has no state of this name.
+            StateNotServed: The job does not run now, or a slot does not answer in time.
+            QueryRefused: A key is not one that a stream can have.
+        """

@@ -1,0 +1,1 @@
+"""What follows a failure, and what a job starts from: restart decisions, restore points."""

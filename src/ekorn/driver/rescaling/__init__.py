@@ -1,0 +1,1 @@
+"""Changes of a running job's parallelism: on request, by load, by the size of the cluster."""

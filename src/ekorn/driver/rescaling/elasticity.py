@@ -1,0 +1,139 @@
+"""Lets a running job follow the places of its cluster, or its load: observes once a second, and asks for rescales."""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left
+from concurrent.futures import Future
+
+from ekorn.driver.loop.job import Job
+from ekorn.driver.rescaling.autoscaler import Autoscaler, Load
+from ekorn.driver.rescaling.job_rescaling import Rescaling
+from ekorn.driver.rescaling.reactive_mode import ReactiveMode
+from ekorn.engine.protocol import Engine
+from ekorn.errors import InvalidProgramError, RescaleError
+from ekorn.graph.addresses import SubtaskId
+from ekorn.graph.job_graph import Vertex
+
+__all__ = ["Elasticity"]
+
+_log = logging.getLogger(__name__)
+
+_OBSERVES_MS = 1_000
+
+
+class Elasticity:
+    """The rescales that a job asks for by itself. The loop's thread uses it, between epochs."""
+
+    def __init__(self, job: Job, engine: Engine, rescaling: Rescaling) -> None:
+        self._job = job
+        self._engine = engine
+        self._rescaling = rescaling
+        settings, now_ms = job.settings.elasticity, job.steady.now_ms()
+        self._reactive = None if settings.reactive is None else ReactiveMode(settings.reactive, now_ms)
+        self._autoscaler = None if settings.autoscaler is None else Autoscaler(settings.autoscaler, now_ms)
+        self._is_on = self._reactive is not None or self._autoscaler is not None
+        if self._is_on and job.graph.settings.batch:
+            self._is_on = False
+            _log.warning("job %s keeps its parallelism: in BATCH mode it has no checkpoints to go on from", job.name)
+        self._observed_ms = now_ms
+        self._parallelism = rescaling.parallelism  # when the job was observed last
+        self._asked: Future[str] | None = None
+        self._places: int | None = None
+        self._fitting = 0  # the parallelism that as many places allow
+
+    def attend(self, *, has_backlog: bool) -> None:
+        """Observe the job, and ask for a rescale if it needs one.
+
+        Args:
+            has_backlog: Whether a source had more to read at the end of the last epoch.
+        """
+        now_ms = self._job.steady.now_ms()
+        if not self._is_on or now_ms - self._observed_ms < _OBSERVES_MS:
+            return
+        self._observed_ms = now_ms
+        if self._rescaling.is_under_way:
+            return
+        if self._asked is not None or self._parallelism != self._rescaling.parallelism:  # by itself, or by a request
+            self._asked, self._parallelism = None, self._rescaling.parallelism
+            for each in (self._reactive, self._autoscaler):
+                if each is not None:
+                    each.rescaled(now_ms)
+        if self._reactive is not None:
+            self._follow_places(self._reactive, now_ms)
+        if self._autoscaler is not None:
+            self._follow_load(self._autoscaler, now_ms, has_backlog=has_backlog)
+
+    def shrink_for_restart(self) -> bool:
+        """Lower the parallelism of the next attempt to what the places allow, in reactive mode; return whether it did.
+
+        Where a job runs continuously, all of its tasks run at the same time. An attempt with more tasks than places
+        would wait a minute for places that may never come, and fail.
+        """
+        places = self._engine.places
+        if self._reactive is None or places is None or self._engine.mark_interval_ms is None:
+            return False
+        if self._rescaling.is_under_way or self._engine.needed_places(self._job.graph) <= places:
+            return False
+        fitting = self._highest_possible(places, places)
+        if not 0 < fitting < self._rescaling.parallelism:
+            return False
+        self._rescaling.restart_at(fitting, f"reactive mode: the cluster has {places} places left")
+        return True
+
+    def _follow_places(self, mode: ReactiveMode, now_ms: int) -> None:
+        places = self._engine.places
+        if places is None:
+            return
+        if places != self._places:
+            self._places, self._fitting = places, self._highest_possible(places, places)
+        wanted = mode.observe(now_ms, fitting=self._fitting, parallelism=self._parallelism)
+        if wanted is not None:
+            self._ask(wanted, f"reactive mode: the cluster has {places} places")
+
+    def _follow_load(self, autoscaler: Autoscaler, now_ms: int, *, has_backlog: bool) -> None:
+        load, now = Load(self._utilization(), has_backlog), self._parallelism
+        decision = autoscaler.observe(now_ms, load, now)
+        if decision is None:
+            return
+        wanted = decision.parallelism
+        if wanted > now:
+            wanted = self._highest_possible(wanted, self._engine.places, above=now)
+        if wanted != now:
+            self._ask(wanted, f"autoscaler: {decision.reason}")
+
+    def _highest_possible(self, most: int, places: int | None, *, above: int = 0) -> int:
+        """Return the highest parallelism that the job can have, up to `most`; `above` if it can have none above that.
+
+        Args:
+            most: The highest that is wanted.
+            places: The places for everything that runs at the same time; None if that is not known.
+            above: A parallelism that is not looked at, and none below it.
+        """
+        candidates = range(above + 1, most + 1)
+        return above + bisect_left(candidates, True, key=lambda each: not self._is_possible(each, places))
+
+    def _is_possible(self, parallelism: int, places: int | None) -> bool:
+        try:
+            graph = self._rescaling.graph_at(parallelism)
+        except (InvalidProgramError, RescaleError):
+            return False
+        return places is None or self._engine.needed_places(graph) <= places
+
+    def _ask(self, parallelism: int, cause: str) -> None:
+        _log.info("job %s is to go from %d to %d: %s", self._job.name, self._parallelism, parallelism, cause)
+        self._asked = self._job.handle.request_rescale(parallelism, cause=cause)
+
+    def _utilization(self) -> float:
+        """Return the share of its time that the job is busy, from 0 to 1.
+
+        Where a job runs continuously, the busiest vertex limits it. In epochs its levels run one after the other, so
+        the busiest vertices of all levels together do.
+        """
+        levels = [max(map(self._busy, level)) for level in self._job.graph.levels]
+        return min(max(levels) if self._engine.mark_interval_ms is not None else sum(levels), 1.0)
+
+    def _busy(self, vertex: Vertex) -> float:
+        metrics = self._job.statistics.metrics
+        busy_ms = [metrics.rates(SubtaskId(vertex.id, index)).busy_ms for index in range(vertex.parallelism)]
+        return sum(busy_ms) / len(busy_ms) / 1_000

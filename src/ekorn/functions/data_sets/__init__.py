@@ -1,0 +1,1 @@
+"""Functions of the DataSet API alone: aggregates, field annotations, iterations."""

@@ -1,0 +1,1 @@
+"""What a program learns of its job: status, result, accumulators."""

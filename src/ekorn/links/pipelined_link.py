@@ -1,0 +1,94 @@
+"""A connection whose other side answers every message in its order. Many messages may wait for their answers."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import deque
+from concurrent.futures import Future
+from typing import NamedTuple
+
+from ekorn.links.link import Link
+
+__all__ = ["PipelinedLink"]
+
+_LOOK_S = 0.5  # how often the thread looks whether an answer is overdue
+
+
+class _Unanswered(NamedTuple):
+    answer: Future[bytes]
+    overdue: float  # on the monotonic clock
+
+
+class PipelinedLink:
+    """Sends messages without waiting for the answers to earlier ones. Thread-safe.
+
+    A thread of its own takes the answers, and calls what was added to their futures. If the connection breaks, or an
+    answer is overdue, all messages without an answer fail: an answer that came later could be taken for another one.
+    """
+
+    def __init__(self, link: Link, name: str) -> None:
+        self._link = link
+        self._unanswered: deque[_Unanswered] = deque()
+        self._lock = threading.Lock()  # over the order of messages
+        self._broken: Exception | None = None
+        threading.Thread(target=self._receive_all, name=name, daemon=True).start()
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether no message can be sent any more."""
+        return self._broken is not None
+
+    def ask(self, message: bytes, timeout_s: float) -> Future[bytes]:
+        """Send a message and return the future of its answer, which raises OSError or EOFError without one."""
+        asked: Future[bytes] = Future()
+        asked.set_running_or_notify_cancel()  # the message is on its way and cannot be cancelled
+        with self._lock:
+            broken = self._broken
+            if broken is None:
+                self._unanswered.append(_Unanswered(asked, time.monotonic() + timeout_s))
+                try:
+                    self._link.send(message)
+                except OSError as error:
+                    broken = error
+                    self._unanswered.pop()
+        if broken is not None:
+            self._break(broken)
+            asked.set_exception(broken)
+        return asked
+
+    def close(self) -> None:
+        """End the connection. Messages without an answer fail."""
+        self._link.shut_down()  # the thread sees it
+
+    def _receive_all(self) -> None:
+        try:
+            while True:
+                while not self._link.wait(_LOOK_S):
+                    if self._unanswered and self._unanswered[0].overdue < time.monotonic():
+                        raise TimeoutError("it does not answer in time")
+                for answer in self._link.receive_arrived():
+                    self._answered(answer)
+        except (OSError, EOFError) as error:
+            self._break(error)
+        finally:
+            self._link.close()
+
+    def _answered(self, answer: bytes) -> None:
+        # Without the lock, which a thread may hold that waits to send: the other side may read only after it has sent.
+        try:
+            first = self._unanswered.popleft()
+        except IndexError:  # another thread has found the connection broken, and all messages have failed
+            raise EOFError("an answer came that no message waits for") from None
+        first.answer.set_result(answer)
+
+    def _break(self, error: Exception) -> None:
+        reason = self._broken = self._broken or error  # before the connection ends, which others see as another error
+        self._link.shut_down()  # before the lock: a thread that waits to send has it
+        left: list[_Unanswered] = []
+        with self._lock, contextlib.suppress(IndexError):
+            while True:  # one by one: another thread may be taking the first one, because it has its answer
+                left.append(self._unanswered.popleft())
+        for each in left:
+            each.answer.set_exception(reason)

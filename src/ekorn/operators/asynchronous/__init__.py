@@ -1,0 +1,1 @@
+"""Asynchronous I/O: requests in flight while the next records are processed."""

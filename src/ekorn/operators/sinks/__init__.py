@@ -1,0 +1,1 @@
+"""Sinks, their transactions, and output for the driver."""

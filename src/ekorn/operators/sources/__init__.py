@@ -1,0 +1,1 @@
+"""Sources at the head of a chain: split by split, pushed by a thread, or in steps."""

@@ -1,0 +1,1 @@
+"""Checks of a program at its calls: arguments, misspelt names, likely mistakes, pickling."""

@@ -1,0 +1,115 @@
+"""Checks of the arguments of a transformation, made at the call.
+
+A wrong function raises in the line that passes it, not in a slot an hour later. Checked are its kind, its number of
+arguments and, in `pickling_check`, whether everything it holds can be sent to a slot.
+"""
+
+from __future__ import annotations
+
+import inspect
+from types import MethodWrapperType
+from typing import Any
+
+from ekorn.errors import InvalidProgramError
+from ekorn.functions.record_functions import Function
+from ekorn.functions.state.checkpointed import CheckpointedFunction, ListCheckpointed
+from ekorn.graph.plan import function_text
+from ekorn.program.checks.pickling_check import check_sendable
+from ekorn.types.type_information import TypeInformation
+
+
+def check_function(call: str, function: Any, kind: type[Function], arity: int | None) -> None:
+    """Check the kind and the arity of a user's function, and that it can be sent to a slot.
+
+    Args:
+        call: The method that the function is passed to, for error messages.
+        function: The argument of the user.
+        kind: The expected function class.
+        arity: The number of arguments that a plain callable is called with; None if only a `kind` is accepted.
+    """
+    if isinstance(function, type) and issubclass(function, Function):
+        raise TypeError(f"{call}(): {function.__name__} is a class; pass an object of it: {function.__name__}(...)")
+    if isinstance(function, Function):
+        _check_kind(call, function, kind)
+    else:
+        _check_callable(call, function, kind, arity)
+    if isinstance(function, CheckpointedFunction) and isinstance(function, ListCheckpointed):
+        raise InvalidProgramError(
+            f"{call}(): {type(function).__name__} is both a CheckpointedFunction and a ListCheckpointed; choose one"
+        )
+    check_sendable(call, function)
+
+
+def check_instance(call: str, given: Any, kind: type, hint: str = "") -> None:
+    """Check that an argument is an object of a class, and that it can be sent to a slot."""
+    if isinstance(given, type) and issubclass(given, kind):
+        raise TypeError(f"{call}(): {given.__name__} is a class; pass an object of it: {given.__name__}(...)")
+    if not isinstance(given, kind):
+        raise TypeError(f"{call}() needs a {kind.__name__}{hint}, got {_kind_text(given)}")
+    check_sendable(call, given)
+
+
+def check_single_result(call: str, function: Any, method: str) -> None:
+    """Refuse a generator function where one result per call is expected: its result would be the generator."""
+    code = getattr(function, method) if isinstance(function, Function) else function
+    if inspect.isgeneratorfunction(code):
+        raise InvalidProgramError(
+            f"{call}(): {function_text(function)} yields, but {call}() needs a function that returns one result; "
+            "use flat_map() or process() for a function that yields"
+        )
+
+
+def check_output_type(call: str, given: object, parameter: str = "output_type") -> None:
+    """Check that a declared type is a `TypeInformation` or None."""
+    if given is None or isinstance(given, TypeInformation):
+        return
+    maker = getattr(given, "__qualname__", "")
+    if callable(given) and maker.startswith("Types."):
+        raise TypeError(f"the {parameter} of {call} is not called: write {maker}(...) instead of {maker}")
+    raise TypeError(f"the {parameter} of {call} must be a type such as Types.INT(), got {given!r}")
+
+
+def _check_kind(call: str, function: Function, kind: type[Function]) -> None:
+    if not isinstance(function, kind):
+        raise TypeError(f"{call}() needs a {kind.__name__}, got {_kind_text(function)}")
+
+
+def _check_callable(call: str, function: Any, kind: type[Function], arity: int | None) -> None:
+    if arity is None or not callable(function):
+        wanted = f"a {kind.__name__}" + ("" if arity is None else f" or a callable of {_arguments(arity)}")
+        raise TypeError(f"{call}() needs {wanted}, got {_kind_text(function)}{_near_miss(function, kind)}")
+    if inspect.iscoroutinefunction(function):
+        raise TypeError(f"{call}(): {function_text(function)} is a coroutine function; {call}() needs a plain one")
+    if isinstance(function, MethodWrapperType):
+        return  # such as `5.__eq__`: its signature counts the bound object among the arguments
+    try:
+        signature = inspect.signature(function)
+    except (ValueError, TypeError):
+        return  # some builtins have no signature
+    try:
+        signature.bind(*range(arity))
+    except TypeError:
+        raise TypeError(
+            f"{call}() calls its function with {_arguments(arity)}, and {function_text(function)} takes {signature}"
+        ) from None
+
+
+def _near_miss(given: Any, kind: type[Function]) -> str:
+    methods = sorted(getattr(kind, "__abstractmethods__", ()))
+    if methods and all(callable(getattr(given, method, None)) for method in methods):
+        return f"; it has {' and '.join(methods)}, so let its class extend {kind.__name__}"
+    return ""
+
+
+def _kind_text(given: Any) -> str:
+    if isinstance(given, type):
+        return f"the class {given.__name__}"
+    for base in type(given).__mro__:
+        if base is not Function and issubclass(base, Function) and base.__module__.startswith("ekorn."):
+            own = type(given).__name__
+            return f"a {base.__name__}" if own == base.__name__ else f"{own}, a {base.__name__}"
+    return f"{given!r} of type {type(given).__name__}"
+
+
+def _arguments(count: int) -> str:
+    return f"{count} argument" if count == 1 else f"{count} arguments"

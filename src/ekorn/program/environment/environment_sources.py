@@ -1,0 +1,153 @@
+"""The sources of an environment: the methods that begin a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, cast
+
+from ekorn.connectors.collection_source import CollectionSource
+from ekorn.connectors.files.file_source import FileSource
+from ekorn.connectors.files.stream_formats import InputFormat, StreamFormat
+from ekorn.connectors.number_seq import NumberSequenceSource
+from ekorn.connectors.socket_source import SocketTextStreamFunction
+from ekorn.errors import InvalidProgramError
+from ekorn.functions.dead_letters import DEAD_LETTERS
+from ekorn.functions.source_contract import ParallelSourceFunction, Source, SourceFunction, SourceSpelling
+from ekorn.functions.watermark_strategy import WatermarkStrategy
+from ekorn.graph.record_error_policies import may_skip
+from ekorn.graph.specs import OperatorSpec, SourceFunctionSpec, SourceSpec
+from ekorn.graph.stream_graph import Edge, StreamGraph
+from ekorn.program.checks.argument_checks import check_function, check_instance, check_output_type
+from ekorn.program.environment.deferred_inputs import DeferredInputs
+from ekorn.program.streams.data_stream import DataStream
+from ekorn.types.factory import Types
+from ekorn.types.type_information import TypeInformation
+
+if TYPE_CHECKING:
+    from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
+
+
+class EnvironmentSources:
+    """The methods of a `StreamExecutionEnvironment` that begin a stream."""
+
+    def __init__(self) -> None:
+        self._graph = StreamGraph()
+        self._deferred = DeferredInputs()
+
+    def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> DataStream:
+        """Begin a stream with the records of a collection, in its order, read by one subtask.
+
+        Args:
+            collection: A list, a generator or any other iterable. It is read during this call.
+            type_info: The type of the records, to which they are converted.
+        """
+        check_output_type("from_collection", type_info, "type_info")
+        if type(collection).__module__.partition(".")[0] == "pandas" and hasattr(collection, "itertuples"):
+            raise TypeError(
+                "from_collection() got a DataFrame of pandas, whose iteration gives the column names: "
+                "use from_pandas(df), which gives a Row for each of its rows"
+            )
+        source = CollectionSource(collection, type_info)
+        return self._source("Collection Source", SourceSpec(source), type_info, non_parallel=True)
+
+    def from_elements(self, *elements: Any, type_info: TypeInformation | None = None) -> DataStream:
+        """Begin a stream with the given records."""
+        return self.from_collection(elements, type_info)
+
+    def from_sequence(self, start: int, end: int) -> DataStream:
+        """Begin a stream with the whole numbers from `start` to `end`, both included, read in parallel."""
+        return self.from_source(
+            NumberSequenceSource(start, end), WatermarkStrategy.no_watermarks(), "Sequence Source", Types.LONG()
+        )
+
+    def from_source(
+        self,
+        source: Source,
+        watermark_strategy: WatermarkStrategy | None,
+        source_name: str,
+        type_info: TypeInformation | None = None,
+    ) -> DataStream:
+        """Begin a stream with the records of a source.
+
+        Args:
+            source: The source.
+            watermark_strategy: How timestamps and watermarks are made, for each split of the source.
+            source_name: The name of the operator.
+            type_info: The type of the records; by default the type that the source declares.
+        """
+        check_instance("from_source", source, Source)
+        check_output_type("from_source", type_info, "type_info")
+        if watermark_strategy is not None:
+            check_instance("from_source", watermark_strategy, WatermarkStrategy)
+        produced = getattr(source, "get_produced_type", None)
+        if type_info is None and callable(produced):
+            type_info = produced()
+        return self._source(source_name, SourceSpec(source, watermark_strategy), type_info)
+
+    def add_source(
+        self,
+        source_func: SourceFunction[Any] | SourceSpelling,
+        source_name: str = "Custom Source",
+        type_info: TypeInformation | None = None,
+    ) -> DataStream:
+        """Begin a stream with the records that a `SourceFunction` emits.
+
+        It runs in one subtask unless it is a `ParallelSourceFunction`.
+        """
+        if isinstance(source_func, SourceSpelling):
+            return self.from_source(source_func.as_source(), WatermarkStrategy.no_watermarks(), source_name, type_info)
+        check_function("add_source", source_func, SourceFunction, None)
+        check_output_type("add_source", type_info, "type_info")
+        alone = not isinstance(source_func, ParallelSourceFunction)
+        return self._source(source_name, SourceFunctionSpec(source_func), type_info, non_parallel=alone)
+
+    def create_input(self, input_format: InputFormat, type_info: TypeInformation | None = None) -> DataStream:
+        """Begin a stream with the records of an input format, such as `AvroInputFormat`, which is read to its end.
+
+        Args:
+            input_format: The format with its files.
+            type_info: The type of the records; by default the type that the format declares.
+        """
+        check_instance("create_input", input_format, InputFormat)
+        name = type(input_format).__name__
+        return self.from_source(
+            input_format.create_source(),
+            WatermarkStrategy.no_watermarks(),
+            f"Input {name}",
+            type_info or input_format.get_produced_type(),
+        )
+
+    def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
+        """Begin a stream with the lines of a text file, or of all files in a folder, as strings."""
+        source = FileSource.for_record_stream_format(StreamFormat.text_line_format(charset_name), file_path).build()
+        return self.from_source(
+            source, WatermarkStrategy.no_watermarks(), f"Text File Source {file_path}", Types.STRING()
+        )
+
+    def socket_text_stream(self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0) -> DataStream:
+        """Begin a stream with the text that a server sends, cut at a delimiter; for trials.
+
+        Text that was read after the last checkpoint is lost when the job fails: a socket cannot be read again.
+
+        Args:
+            hostname: The server.
+            port: The port of the server.
+            delimiter: The end of a record, which is no part of it.
+            max_retry: How often to connect again when the server ends the connection; -1 for without end.
+        """
+        source = SocketTextStreamFunction(hostname, port, delimiter, max_retry)
+        return self.add_source(source, "Socket Stream", Types.STRING())
+
+    def get_dead_letters(self) -> DataStream:
+        """Return the records that no operator declared so far could process, as `DeadLetter`s.
+
+        Call it after the last operator, if ``ekorn.on-record-error`` is ``dead-letter``.
+        """
+        edges = tuple(node.side_output(DEAD_LETTERS.tag_id, None) for node in self._graph.nodes() if may_skip(node))
+        if not edges:
+            raise InvalidProgramError("get_dead_letters(): the program has no operator yet that could send one")
+        return DataStream(cast("StreamExecutionEnvironment", self), edges)
+
+    def _source(self, name: str, spec: OperatorSpec, type_info: TypeInformation | None, **more: bool) -> DataStream:
+        node = self._graph.source(name, spec, type_info, **more)
+        return DataStream(cast("StreamExecutionEnvironment", self), (Edge(node),))

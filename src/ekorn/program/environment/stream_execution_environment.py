@@ -1,0 +1,170 @@
+"""`StreamExecutionEnvironment`: where a program starts, declares what its jobs run with, and runs them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from ekorn.config import options
+from ekorn.config.configuration import Configuration
+from ekorn.config.settings.job_settings import JobSettings, job_settings
+from ekorn.config.starting_configuration import starting_configuration, with_current_keys
+from ekorn.driver.job_handle import JobHandle
+from ekorn.driver.submit import submit_from_program
+from ekorn.errors import ConfigurationError
+from ekorn.functions.results.job_execution_result import JobExecutionResult
+from ekorn.graph.job_graph import JobGraph
+from ekorn.graph.plan import execution_plan, explain
+from ekorn.graph.redrawing import Drawing
+from ekorn.graph.translation import GraphSettings, build_job_graph
+from ekorn.program.checks.attribute_suggestions import SuggestsMethods
+from ekorn.program.environment.data_frame_sources import DataFrameSources
+from ekorn.program.environment.environment_dependencies import EnvironmentDependencies
+from ekorn.program.environment.environment_settings import EnvironmentSettings
+from ekorn.program.environment.graph_settings import graph_settings
+from ekorn.program.environment.queryable_names import check_queryable_names
+from ekorn.program.environment.spark_session import checked_session
+from ekorn.program.running.execute_reminder import execute_failed, remind_of_execute
+from ekorn.program.running.foreground import end_with_program, start_in_foreground, wait_in_foreground
+from ekorn.program.running.job_client import JobClient
+from ekorn.program.streams.stream_display import html_of
+from ekorn.program.streams.stream_kinds import StreamKinds
+from ekorn.reporters.running import JobReporters
+from ekorn.rest.driver_web import WEB
+from ekorn.slot.cached_files import checked
+from ekorn.types.published import load_published
+
+__all__ = ["StreamExecutionEnvironment"]
+
+DEFAULT_JOB_NAME = "Ekorn Streaming Job"
+
+
+class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, DataFrameSources, SuggestsMethods):
+    """Draws jobs and runs them.
+
+    Example:
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> _ = env.set_parallelism(2).from_collection([1, 2, 3]).map(lambda x: x * 2).print()
+        >>> print(env.explain().splitlines()[0])
+        Job 'Ekorn Streaming Job': 2 vertices on 2 levels, 2 slots, STREAMING
+    """
+
+    _stream_kinds = StreamKinds()
+
+    def __init__(self, configuration: Configuration | None = None) -> None:
+        """Make an environment with exactly this configuration. Programs call `get_execution_environment` instead."""
+        load_published()  # before any function of the program is pickled
+        EnvironmentSettings.__init__(self, configuration)
+        EnvironmentDependencies.__init__(self)
+        DataFrameSources.__init__(self)
+        remind_of_execute(self._graph)
+        self._spark_session: Any = None
+
+    @staticmethod
+    def get_execution_environment(
+        configuration: Configuration | None = None, *, spark: Any = None
+    ) -> StreamExecutionEnvironment:
+        """Return a new environment.
+
+        It starts from the file ``config.yaml`` in the folder that the variable ``EKORN_CONF_DIR`` names, if the
+        variable is set, and then takes over the given configuration.
+
+        Args:
+            configuration: Settings by key.
+            spark: The `SparkSession` that runs the jobs. Without it jobs run on the session that is active when they
+                start, or on a new one. PyFlink does not have this argument.
+        """
+        if configuration is not None and not isinstance(configuration, Configuration):
+            raise TypeError(f"get_execution_environment() takes a Configuration, got {configuration!r}")
+        combined = starting_configuration()
+        if configuration is not None:
+            combined.add_all(with_current_keys(configuration))
+        default = EnvironmentSettings._default_local_parallelism
+        if default is not None and not combined.contains_key(options.PARALLELISM.key):
+            combined.set_integer(options.PARALLELISM.key, default)
+        environment = StreamExecutionEnvironment(combined)
+        environment._spark_session = None if spark is None else checked_session(spark)
+        return environment
+
+    # ------------------------------------------------------------------------------ running
+
+    def execute(self, job_name: str | None = None) -> JobExecutionResult:
+        """Run the drawn job and wait for its end. A failure is raised as `JobExecutionError`.
+
+        Ctrl-C and SIGTERM end the job and keep its checkpoints; one line says how to resume it.
+        """
+        return wait_in_foreground(start_in_foreground(lambda: self._submit(job_name)))
+
+    def execute_async(self, job_name: str | None = None) -> JobClient:
+        """Start the drawn job and return at once."""
+        return JobClient(self._submit(job_name))
+
+    def get_execution_plan(self) -> str:
+        """Return the drawn job as JSON for Flink's plan visualizer. Nothing runs."""
+        return execution_plan(self.job_graph())
+
+    def explain(self) -> str:
+        """Return the drawn job as text: vertices and their chains by level, exchanges, keys, parallelism."""
+        resources = {name: group.resources_text for name, group in self._slot_groups.items()}
+        return explain(self.job_graph(), resources)
+
+    def close(self) -> None:
+        """Forget everything drawn and not yet run. Running jobs go on."""
+        self._graph.clear()
+
+    # ------------------------------------------------------------------------------ the job, for tools and tests
+
+    def job_graph(self, job_name: str | None = None) -> JobGraph:
+        """Return the graph of the drawn job: vertices, chains and exchanges. Nothing runs."""
+        name = job_name or options.JOB_NAME.read(self._configuration) or DEFAULT_JOB_NAME
+        if not isinstance(name, str):
+            raise TypeError(f"a job's name is a string, got {name!r}")
+        return build_job_graph(self._graph, self._graph_settings(name))
+
+    def _graph_settings(self, name: str) -> GraphSettings:
+        return graph_settings(self._configuration, name, self._checkpoints, self._cached_files.values())
+
+    def job_settings(self, job_name: str) -> JobSettings:
+        """Return the settings that a job of this environment is submitted with."""
+        settings = job_settings(self._configuration, job_name, self._checkpoints, self._restart)
+        drawing = Drawing.of(self._graph, self._graph_settings(job_name))
+        return replace(settings, spark_session=self._spark_session, graph_at=drawing.at)
+
+    def _submit(self, job_name: str | None) -> JobHandle:
+        try:
+            graph = self.job_graph(job_name)
+            check_queryable_names(graph)
+            graph = replace(graph, settings=replace(graph.settings, cached_files=checked(graph.settings.cached_files)))
+            settings = WEB.opened_for(self.job_settings(graph.name))
+            with self._deferred.started(graph, settings) as inputs, JobReporters(settings) as reporters:
+                handle = submit_from_program(inputs.graph, inputs.settings)
+            inputs.end_with(handle)
+            reporters.start(handle)
+            WEB.show(handle, settings)
+        except BaseException:
+            execute_failed(self._graph)
+            raise
+        end_with_program(handle)
+        self._graph.submitted()  # Flink: a job takes its operators with it; the next execute() starts from what is new
+        return handle
+
+    def __repr__(self) -> str:
+        try:
+            settings = [f"parallelism {self.get_parallelism()}", options.RUNTIME_MODE.read(self._configuration).name]
+            interval_ms = self._checkpoints.get_checkpoint_interval()
+            settings += [f"a checkpoint every {interval_ms} ms"] if interval_ms > 0 else []
+        except ConfigurationError as error:
+            settings = [str(error)]
+        drawn = len(self._graph.nodes())
+        settings.append(f"{drawn} operator{'s' if drawn > 1 else ''} to run" if drawn else "nothing to run")
+        return f"StreamExecutionEnvironment({', '.join(settings)})"
+
+    def _repr_html_(self) -> str:
+        """Return the text of this environment, above a drawing of the operators that the next job runs."""
+        return html_of(repr(self), self._graph.nodes())
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "an environment is part of the program, not of a function: "
+            "pass settings as arguments, or as global job parameters"
+        )

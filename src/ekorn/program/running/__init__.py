@@ -1,0 +1,1 @@
+"""What a program holds of its running jobs: clients, futures, results, Ctrl-C."""

@@ -1,0 +1,369 @@
+"""`KeyedStream`: records with keys, and the transformations with state per key."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+from ekorn.errors import UnsupportedOperationError
+from ekorn.functions.latest_values import QueryableRecords
+from ekorn.functions.process_functions import KeyedProcessFunction
+from ekorn.functions.record_fields import Field
+from ekorn.functions.record_functions import (
+    FilterFunction,
+    FlatMapFunction,
+    FoldFunction,
+    MapFunction,
+    Partitioner,
+    ReduceFunction,
+)
+from ekorn.functions.rolling_aggregates import MaxByFunction, MaxFunction, MinByFunction, MinFunction, SumFunction
+from ekorn.functions.state.state_descriptors import (
+    FoldingStateDescriptor,
+    ReducingStateDescriptor,
+    ValueStateDescriptor,
+)
+from ekorn.functions.windows.assigner_contract import WindowAssigner
+from ekorn.functions.windows.count_assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
+from ekorn.functions.windows.time_assigners import Length
+from ekorn.graph.specs import (
+    CollectSpec,
+    FilterSpec,
+    FlatMapSpec,
+    FoldSpec,
+    Hash,
+    KeySpec,
+    MapSpec,
+    OperatorSpec,
+    PrintSpec,
+    ProcessSpec,
+    ReduceSpec,
+    WithStateSpec,
+)
+from ekorn.graph.stream_graph import Edge, Node
+from ekorn.program.checks.argument_checks import check_function, check_single_result
+from ekorn.program.checks.likely_mistakes import warn_if_nothing_is_returned
+from ekorn.program.checks.pickling_check import check_sendable
+from ekorn.program.streams.data_stream import DataStream
+from ekorn.program.streams.key_selection import KeySelection
+from ekorn.program.streams.queryable_state_stream import QueryableStateStream
+from ekorn.types.factory import Types
+from ekorn.types.type_information import TypeInformation
+
+if TYPE_CHECKING:
+    from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
+    from ekorn.program.streams.data_stream_sink import DataStreamSink
+    from ekorn.program.streams.slot_sharing_group import SlotSharingGroup
+    from ekorn.program.streams.window_joins import IntervalJoin
+    from ekorn.program.streams.windowed_stream import WindowedStream
+
+
+class KeyedStream(DataStream):
+    """A stream whose records have keys. Records with equal keys go to one subtask, which keeps state per key.
+
+    Functions and sinks see the records. `get_type` and `execute_and_collect` return rows of key and record.
+
+    Example:
+        >>> from ekorn.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> env.from_collection([("a", 1), ("b", 2), ("a", 3)]).key_by(lambda r: r[0]).sum(1).get_name()
+        'Reduce'
+    """
+
+    def __init__(self, environment: StreamExecutionEnvironment, edges: tuple[Edge, ...], key: KeySpec) -> None:
+        super().__init__(environment, tuple(edge.partitioned(Hash(key)) for edge in edges))
+        self._origin = edges
+        self._key = key
+
+    def get_type(self) -> TypeInformation:
+        """Return the type of a row of key and record."""
+        types = [self._key.type_info or Types.PICKLED_BYTE_ARRAY(), super().get_type()]
+        return Types.ROW_NAMED(["f0", "f1"], types)
+
+    def key_by(self, key_selector: KeySelection, key_type: TypeInformation | None = None) -> KeyedStream:
+        """Give the records other keys, instead of these."""
+        return DataStream(self._environment, self._origin).key_by(key_selector, key_type)
+
+    # ------------------------------------------------------------------------------ with state per key
+
+    def map(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
+        """Turn each record into one record. The function may keep state per key."""
+        check_function("map", func, MapFunction, 1)
+        check_single_result("map", func, "map")
+        warn_if_nothing_is_returned("map", func, "map", "every result is None")
+        return self._per_key("Map", MapSpec(func), output_type)
+
+    def flat_map(
+        self, func: Callable[[Any], Any] | FlatMapFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Turn each record into any number of records. The function may keep state per key."""
+        check_function("flat_map", func, FlatMapFunction, 1)
+        warn_if_nothing_is_returned("flat_map", func, "flat_map", "nothing is emitted")
+        return self._per_key("FlatMap", FlatMapSpec(func), output_type)
+
+    def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:
+        """Keep the records for which the function returns true. The function may keep state per key."""
+        check_function("filter", func, FilterFunction, 1)
+        check_single_result("filter", func, "filter")
+        warn_if_nothing_is_returned("filter", func, "filter", "no record passes")
+        return self._per_key("Filter", FilterSpec(func), self._type())
+
+    def process(  # type: ignore[override]  # Flink: a keyed stream takes its own kind of process function
+        self, func: KeyedProcessFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Turn each record into any number of records, with state, timers, side outputs and access to time."""
+        check_function("process", func, KeyedProcessFunction, None)
+        return self._per_key("KEYED PROCESS", ProcessSpec(func), output_type)
+
+    def as_queryable_state(
+        self,
+        queryable_state_name: str,
+        state_descriptor: ValueStateDescriptor | ReducingStateDescriptor | FoldingStateDescriptor | None = None,
+    ) -> QueryableStateStream:
+        """Keep the records of each key in a state that clients outside the job can read.
+
+        Args:
+            queryable_state_name: The name under which clients read the state, unique within the job.
+            state_descriptor: A value state keeps the latest record, which is the default. A reducing or folding state
+                keeps what its function makes of all records.
+        """
+        kinds = (ValueStateDescriptor, ReducingStateDescriptor, FoldingStateDescriptor)
+        if state_descriptor is None:
+            state_descriptor = ValueStateDescriptor(queryable_state_name, self._type())
+        elif not isinstance(state_descriptor, kinds):
+            raise TypeError(
+                "as_queryable_state() takes a descriptor of value, reducing or folding state, "
+                f"got {state_descriptor!r}; state of other kinds is kept by a function, with set_queryable()"
+            )
+        descriptor = copy.copy(state_descriptor)
+        if descriptor.queryable_name != queryable_state_name:
+            descriptor.set_queryable(queryable_state_name)
+        kept = self.process(QueryableRecords(descriptor)).name(f"Queryable state: {queryable_state_name}")
+        return QueryableStateStream(
+            self._environment, kept._operator("as_queryable_state"), descriptor, self._key.type_info
+        )
+
+    # ------------------------------------------------------------------------------ rolling aggregates
+
+    def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
+        """Emit for each record the function's result for the key's last result and the record."""
+        check_function("reduce", func, ReduceFunction, 2)
+        check_single_result("reduce", func, "reduce")
+        warn_if_nothing_is_returned("reduce", func, "reduce", "every result is None")
+        return self._per_key("Reduce", ReduceSpec(func), self._type())
+
+    def sum(self, position_to_sum: Field = 0) -> DataStream:
+        """Emit for each record the key's first record, with the field replaced by the sum so far."""
+        return self._per_key("Reduce", ReduceSpec(SumFunction(position_to_sum)), self._type())
+
+    def min(self, position_to_min: Field = 0) -> DataStream:
+        """Emit for each record the key's first record, with the field replaced by the smallest value so far."""
+        return self._per_key("Reduce", ReduceSpec(MinFunction(position_to_min)), self._type())
+
+    def max(self, position_to_max: Field = 0) -> DataStream:
+        """Emit for each record the key's first record, with the field replaced by the largest value so far."""
+        return self._per_key("Reduce", ReduceSpec(MaxFunction(position_to_max)), self._type())
+
+    def min_by(self, position_to_min_by: Field = 0, first: bool = True) -> DataStream:
+        """Emit for each record the key's record with the smallest field so far.
+
+        Args:
+            position_to_min_by: The position or name of the field.
+            first: Whether the earliest of records with equal fields is kept, or the latest.
+        """
+        return self._per_key("Reduce", ReduceSpec(MinByFunction(position_to_min_by, first)), self._type())
+
+    def max_by(self, position_to_max_by: Field = 0, first: bool = True) -> DataStream:
+        """Emit for each record the key's record with the largest field so far. The arguments are those of `min_by`."""
+        return self._per_key("Reduce", ReduceSpec(MaxByFunction(position_to_max_by, first)), self._type())
+
+    def fold(
+        self,
+        initial_value: Any,
+        func: Callable[[Any, Any], Any] | FoldFunction,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Emit for each record the function's result for the key's accumulator and the record.
+
+        Args:
+            initial_value: The accumulator before the first record. Every key gets a copy.
+            func: A `FoldFunction` or a callable of accumulator and record.
+            output_type: The type of the accumulator.
+        """
+        check_function("fold", func, FoldFunction, 2)
+        check_single_result("fold", func, "fold")
+        check_sendable("fold", initial_value)
+        return self._per_key("Fold", FoldSpec(initial_value, func), output_type)
+
+    def map_with_state(
+        self, func: Callable[[Any, Any], tuple[Any, Any]], output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Map with one value of state per key: `func(record, state) -> (result, state)`.
+
+        The state is None before the key's first record. Returning None as the state removes it.
+        """
+        return self._with_state("map", "MapWithState", func, output_type)
+
+    def flat_map_with_state(
+        self, func: Callable[[Any, Any], tuple[Any, Any]], output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Map to any number of records with one value of state per key: `func(record, state) -> (iterable, state)`."""
+        return self._with_state("flat_map", "FlatMapWithState", func, output_type)
+
+    def filter_with_state(self, func: Callable[[Any, Any], tuple[bool, Any]]) -> DataStream:
+        """Filter with one value of state per key: `func(record, state) -> (keep, state)`."""
+        return self._with_state("filter", "FilterWithState", func, self._type())
+
+    # ------------------------------------------------------------------------------ windows
+
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
+        """Group the records of each key into windows."""
+        return self._kinds.windowed_stream(self, window_assigner)
+
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+        """Group the records of each key into windows of `size` records; with a slide, one begins every `slide` records.
+
+        Only full windows fire.
+        """
+        if slide == 0:
+            return self.window(CountTumblingWindowAssigner.of(size))
+        return self.window(CountSlidingWindowAssigner.of(size, slide))
+
+    def time_window(self, size: Length, slide: Length | None = None) -> WindowedStream:
+        """Group the records of each key into time windows by the environment's time characteristic, as in Flink 1.x."""
+        return self.window(self._time_windows(size, slide))
+
+    def interval_join(self, other: KeyedStream) -> IntervalJoin:
+        """Join with records of another keyed stream that are close in time: `.between(...).process(...)`."""
+        return self._kinds.interval_join(self, other)
+
+    # ------------------------------------------------------------------------------ where records go
+
+    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
+        """Write each record to standard output."""
+        # Flink: the identifier is dropped on keyed streams.
+        return self._sink("Print to Std. Out", PrintSpec())
+
+    def _collector(self) -> Node:
+        # Flink: collecting a keyed stream returns rows of key and record.
+        return self._environment._graph.sink("Data stream collect sink", CollectSpec(self._key), self._edges)
+
+    # ------------------------------------------------------------------------------ not on keyed streams
+
+    def forward(self) -> NoReturn:
+        """Raise: a keyed stream does not support this."""
+        _no_partitioning("forward")
+
+    def rebalance(self) -> NoReturn:
+        """Raise: a keyed stream does not support this."""
+        _no_partitioning("rebalance")
+
+    def rescale(self) -> NoReturn:
+        """Raise: a keyed stream does not support this."""
+        _no_partitioning("rescale")
+
+    def shuffle(self) -> NoReturn:
+        """Raise: a keyed stream does not support this."""
+        _no_partitioning("shuffle")
+
+    def broadcast(self, *args: Any) -> NoReturn:
+        """Raise: a keyed stream does not support this."""
+        _no_partitioning("broadcast")
+
+    def global_(self) -> NoReturn:
+        """Raise: a keyed stream does not support this."""
+        _no_partitioning("global_")
+
+    def partition_custom(
+        self, partitioner: Callable[[Any, int], int] | Partitioner, key_selector: KeySelection
+    ) -> NoReturn:
+        """Raise: a keyed stream does not support this."""
+        _no_partitioning("partition_custom")
+
+    def cache(self) -> NoReturn:
+        """Raise: a keyed stream does not support this."""
+        raise UnsupportedOperationError("cache() on a keyed stream: call cache() on the result of an operator")
+
+    def name(self, name: str) -> NoReturn:
+        """Raise: a keyed stream does not support this."""
+        _no_operator("name")
+
+    def get_name(self) -> NoReturn:
+        """Raise: a keyed stream does not support this."""
+        _no_operator("get_name")
+
+    def uid(self, uid: str) -> NoReturn:
+        """Raise: a keyed stream does not support this."""
+        _no_operator("uid")
+
+    def set_uid_hash(self, uid_hash: str) -> NoReturn:
+        """Raise: a keyed stream does not support this."""
+        _no_operator("set_uid_hash")
+
+    def set_parallelism(self, parallelism: int) -> NoReturn:
+        """Raise: a keyed stream does not support this."""
+        _no_operator("set_parallelism")
+
+    def set_max_parallelism(self, max_parallelism: int) -> NoReturn:
+        """Raise: a keyed stream does not support this."""
+        _no_operator("set_max_parallelism")
+
+    def set_description(self, description: str) -> NoReturn:
+        """Raise: a keyed stream does not support this."""
+        _no_operator("set_description")
+
+    def force_non_parallel(self) -> NoReturn:
+        """Raise: a keyed stream does not support this."""
+        _no_operator("force_non_parallel")
+
+    def set_buffer_timeout(self, timeout_millis: int) -> NoReturn:
+        """Raise: a keyed stream does not support this."""
+        _no_operator("set_buffer_timeout")
+
+    def start_new_chain(self) -> NoReturn:
+        """Raise: a keyed stream does not support this."""
+        _no_operator("start_new_chain")
+
+    def disable_chaining(self) -> NoReturn:
+        """Raise: a keyed stream does not support this."""
+        _no_operator("disable_chaining")
+
+    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> NoReturn:
+        """Raise: a keyed stream does not support this."""
+        _no_operator("slot_sharing_group")
+
+    # ------------------------------------------------------------------------------ building the graph
+
+    def _per_key(self, name: str, spec: OperatorSpec, output_type: TypeInformation | None) -> DataStream:
+        return self._transform(name, spec, output_type, key=self._key)
+
+    def _with_state(
+        self,
+        form: Literal["map", "filter", "flat_map"],
+        name: str,
+        func: Callable[[Any, Any], tuple[Any, Any]],
+        output_type: TypeInformation | None,
+    ) -> DataStream:
+        call = f"{form}_with_state"
+        if isinstance(func, (MapFunction, FilterFunction, FlatMapFunction)):
+            raise TypeError(
+                f"{call}() needs a callable of record and state, got {func!r}; a function gets state in open()"
+            )
+        check_function(call, func, ReduceFunction, 2)
+        check_single_result(call, func, "reduce")
+        return self._per_key(name, WithStateSpec(form, func), output_type)
+
+
+def _no_partitioning(call: str) -> NoReturn:
+    raise UnsupportedOperationError(
+        f"{call}() on a keyed stream: key_by decides which subtask a record goes to; call {call}() before key_by, "
+        "or on the result of a transformation"
+    )
+
+
+def _no_operator(call: str) -> NoReturn:
+    raise UnsupportedOperationError(
+        f"{call}() needs an operator, and key_by has none: call {call}() before key_by, for the operator before it, "
+        "or on the result of the transformation after it"
+    )

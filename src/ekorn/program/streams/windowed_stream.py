@@ -1,0 +1,306 @@
+"""Windows of a stream: `WindowedStream` per key, `AllWindowedStream` without keys.
+
+Trigger, evictor and lateness are set step by step. The function that evaluates the windows draws the operator.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ekorn.errors import UnsupportedOperationError
+from ekorn.functions.output_tag import OutputTag
+from ekorn.functions.record_fields import Field
+from ekorn.functions.record_functions import AggregateFunction, FoldFunction, Function, ReduceFunction
+from ekorn.functions.rolling_aggregates import MaxByFunction, MaxFunction, MinByFunction, MinFunction, SumFunction
+from ekorn.functions.windows.assigner_contract import MergingWindowAssigner, WindowAssigner
+from ekorn.functions.windows.evictor_contract import Evictor
+from ekorn.functions.windows.trigger_contract import Trigger
+from ekorn.functions.windows.window_functions import (
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
+from ekorn.graph.specs import (
+    AggregateContents,
+    FoldContents,
+    Hash,
+    KeySpec,
+    ListContents,
+    ReduceContents,
+    WindowContents,
+    WindowSpec,
+)
+from ekorn.graph.stream_graph import Edge, Node
+from ekorn.program.checks.argument_checks import check_function, check_instance, check_output_type, check_single_result
+from ekorn.program.checks.attribute_suggestions import SuggestsMethods
+from ekorn.program.checks.pickling_check import check_sendable
+from ekorn.program.streams.data_stream import DataStream
+from ekorn.program.streams.stream_display import DrawnInNotebooks
+from ekorn.types.time import Duration, Time, millis_of
+from ekorn.types.type_information import TypeInformation
+
+if TYPE_CHECKING:
+    from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
+    from ekorn.program.streams.keyed_stream import KeyedStream
+
+S = TypeVar("S", bound="_Windowed")
+
+
+class _Windowed(DrawnInNotebooks, SuggestsMethods):
+    """The common part of windows with and without keys."""
+
+    _function_kinds: tuple[type[Function], ...] = ()
+    _apply_kind: type[Function]
+    _process_kind: type[Function]
+
+    def __init__(self, stream: DataStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+        check_instance("window", window_assigner, WindowAssigner)
+        self._stream = stream
+        self._assigner = window_assigner
+        self._trigger = window_assigner.get_default_trigger(stream.get_execution_environment())
+        self._evictor: Evictor[Any, Any] | None = None
+        self._lateness_ms = 0
+        self._late_tag: OutputTag | None = None
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        """Return the environment that the stream belongs to."""
+        return self._stream.get_execution_environment()
+
+    def get_input_type(self) -> TypeInformation:
+        """Return the type of the records."""
+        return DataStream.get_type(self._stream)
+
+    # ------------------------------------------------------------------------------ when, and with what
+
+    def trigger(self: S, trigger: Trigger[Any, Any]) -> S:
+        """Replace the assigner's own trigger."""
+        check_instance("trigger", trigger, Trigger)
+        if isinstance(self._assigner, MergingWindowAssigner) and not trigger.can_merge():
+            raise UnsupportedOperationError(
+                f"{self._assigner!r} merges windows, but can_merge() of {trigger!r} is False; "
+                "use a trigger that can merge, such as EventTimeTrigger or CountTrigger"
+            )
+        self._trigger = trigger
+        return self
+
+    def evictor(self: S, evictor: Evictor[Any, Any]) -> S:
+        """Remove records when a window fires. With an evictor a window keeps all its records, also for aggregates."""
+        check_instance("evictor", evictor, Evictor)
+        self._evictor = evictor
+        return self
+
+    def allowed_lateness(self: S, time_ms: int | Time | Duration | timedelta) -> S:
+        """Keep windows for this long after their end, and fire again for each late record.
+
+        Args:
+            time_ms: Milliseconds, or a length of time.
+        """
+        lengths = int | Time | Duration | timedelta
+        if isinstance(time_ms, bool) or not isinstance(time_ms, lengths) or millis_of(time_ms) < 0:
+            raise ValueError(f"allowed_lateness() takes a length of time from 0 on, got {time_ms!r}")
+        self._lateness_ms = millis_of(time_ms)
+        return self
+
+    def side_output_late_data(self: S, output_tag: OutputTag) -> S:
+        """Emit records that are too late to a side output of the result."""
+        check_instance("side_output_late_data", output_tag, OutputTag)
+        self._late_tag = output_tag
+        return self
+
+    # ------------------------------------------------------------------------------ aggregates
+
+    def reduce(
+        self,
+        reduce_function: Callable[[Any, Any], Any] | ReduceFunction,
+        window_function: Any = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Reduce the records of each window as they arrive, keeping one value.
+
+        Args:
+            reduce_function: A `ReduceFunction` or a callable of two records.
+            window_function: Called with the value when a window fires; without it the value is the result.
+            output_type: The type of the results.
+        """
+        check_function("reduce", reduce_function, ReduceFunction, 2)
+        check_single_result("reduce", reduce_function, "reduce")
+        own_type = self._stream._type() if window_function is None else None
+        return self._result("reduce", ReduceContents(reduce_function), window_function, output_type or own_type)
+
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction,
+        window_function: Any = None,
+        accumulator_type: TypeInformation | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Aggregate the records of each window as they arrive, keeping one accumulator.
+
+        Args:
+            aggregate_function: The `AggregateFunction`.
+            window_function: Called with the aggregate when a window fires; without it the aggregate is the result.
+            accumulator_type: The type of the accumulator.
+            output_type: The type of the results.
+        """
+        check_function("aggregate", aggregate_function, AggregateFunction, None)
+        check_output_type("aggregate", accumulator_type, "accumulator_type")
+        return self._result("aggregate", AggregateContents(aggregate_function), window_function, output_type)
+
+    def fold(
+        self,
+        initial_value: Any,
+        fold_function: Callable[[Any, Any], Any] | FoldFunction,
+        window_function: Any = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Fold the records of each window into a copy of an initial value. Merging windows are refused."""
+        check_function("fold", fold_function, FoldFunction, 2)
+        check_single_result("fold", fold_function, "fold")
+        check_sendable("fold", initial_value)
+        if isinstance(self._assigner, MergingWindowAssigner):
+            raise UnsupportedOperationError(
+                f"fold() on {self._assigner!r}, which merges windows: two folds cannot be merged; use aggregate()"
+            )
+        return self._result("fold", FoldContents(initial_value, fold_function), window_function, output_type)
+
+    def sum(self, position_to_sum: Field = 0) -> DataStream:
+        """Emit the window's first record, with the field replaced by the sum."""
+        return self._rolling(SumFunction(position_to_sum))
+
+    def min(self, position_to_min: Field = 0) -> DataStream:
+        """Emit the window's first record, with the field replaced by the smallest value."""
+        return self._rolling(MinFunction(position_to_min))
+
+    def max(self, position_to_max: Field = 0) -> DataStream:
+        """Emit the window's first record, with the field replaced by the largest value."""
+        return self._rolling(MaxFunction(position_to_max))
+
+    def min_by(self, position_to_min_by: Field = 0, first: bool = True) -> DataStream:
+        """Emit the window's record with the smallest field; of equal ones the first, or the last."""
+        return self._rolling(MinByFunction(position_to_min_by, first))
+
+    def max_by(self, position_to_max_by: Field = 0, first: bool = True) -> DataStream:
+        """Emit the window's record with the largest field; of equal ones the first, or the last."""
+        return self._rolling(MaxByFunction(position_to_max_by, first))
+
+    def _rolling(self, function: ReduceFunction) -> DataStream:
+        return self._result(repr(function), ReduceContents(function), None, self._stream._type())
+
+    # ------------------------------------------------------------------------------ building the graph
+
+    def _listed(
+        self, call: str, function: Any, kind: type[Function], output_type: TypeInformation | None
+    ) -> DataStream:
+        check_function(call, function, kind, None)
+        return self._result(call, ListContents(), function, output_type)
+
+    def _result(
+        self, call: str, contents: WindowContents, function: Any, output_type: TypeInformation | None
+    ) -> DataStream:
+        if function is not None and not isinstance(function, self._function_kinds):
+            names = " or a ".join(kind.__name__ for kind in self._function_kinds)
+            raise TypeError(f"the window function of {call}() must be a {names}, got {function!r}")
+        if function is not None:
+            check_function(call, function, type(function), None)
+        check_output_type(call, output_type)
+        spec = WindowSpec(
+            assigner=self._assigner,
+            trigger=self._trigger,
+            contents=contents,
+            function=function,
+            evictor=self._evictor,
+            lateness_ms=self._lateness_ms,
+            late_tag=None if self._late_tag is None else self._late_tag.tag_id,
+        )
+        name = f"Window({self._assigner!r}, {type(self._trigger).__name__}, {type(function or contents).__name__})"
+        return self._transform(name, spec, output_type)
+
+    def _drawn_nodes(self) -> tuple[Node, ...]:
+        return self._stream._drawn_nodes()
+
+    def __repr__(self) -> str:
+        details = [f"evictor {self._evictor!r}"] if self._evictor is not None else []
+        details += [f"allowed lateness {self._lateness_ms} ms"] if self._lateness_ms else []
+        details += [f"late records to {self._late_tag.tag_id!r}"] if self._late_tag is not None else []
+        return f"{type(self).__name__}({', '.join(map(str, [self._stream, self._assigner, self._trigger, *details]))})"
+
+    @abstractmethod
+    def _transform(self, name: str, spec: WindowSpec, output_type: TypeInformation | None) -> DataStream:
+        """Draw the windows as an operator of the stream."""
+
+
+class WindowedStream(_Windowed):
+    """The windows of a keyed stream. Every key has windows of its own.
+
+    Example:
+        >>> from ekorn.common import Time
+        >>> from ekorn.datastream import StreamExecutionEnvironment
+        >>> from ekorn.datastream.window import TumblingEventTimeWindows
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> words = env.from_collection([("a", 1), ("b", 2)])
+        >>> windows = words.key_by(lambda w: w[0]).window(TumblingEventTimeWindows.of(Time.seconds(5)))
+        >>> windows.reduce(lambda one, other: (one[0], one[1] + other[1])).get_name()
+        'Window(TumblingEventTimeWindows(5000, 0), EventTimeTrigger, ReduceContents)'
+    """
+
+    _function_kinds = (WindowFunction, ProcessWindowFunction)
+
+    def __init__(self, keyed_stream: KeyedStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+        super().__init__(keyed_stream, window_assigner)
+        self._keyed_stream = keyed_stream
+
+    def apply(
+        self, window_function: WindowFunction[Any, Any, Any, Any], output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Call a `WindowFunction` with all records of a window when the window fires."""
+        return self._listed("apply", window_function, WindowFunction, output_type)
+
+    def process(
+        self,
+        process_window_function: ProcessWindowFunction[Any, Any, Any, Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Call a `ProcessWindowFunction` with all records of a window when the window fires."""
+        return self._listed("process", process_window_function, ProcessWindowFunction, output_type)
+
+    def _transform(self, name: str, spec: WindowSpec, output_type: TypeInformation | None) -> DataStream:
+        return self._keyed_stream._per_key(name, spec, output_type)
+
+
+class AllWindowedStream(_Windowed):
+    """The windows of a stream without keys. All records go to one subtask."""
+
+    _function_kinds = (AllWindowFunction, ProcessAllWindowFunction)
+
+    def __init__(self, data_stream: DataStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+        super().__init__(data_stream, window_assigner)
+
+    def apply(
+        self, window_function: AllWindowFunction[Any, Any, Any], output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Call an `AllWindowFunction` with all records of a window when the window fires."""
+        return self._listed("apply", window_function, AllWindowFunction, output_type)
+
+    def process(
+        self,
+        process_window_function: ProcessAllWindowFunction[Any, Any, Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Call a `ProcessAllWindowFunction` with all records of a window when the window fires."""
+        return self._listed("process", process_window_function, ProcessAllWindowFunction, output_type)
+
+    def _transform(self, name: str, spec: WindowSpec, output_type: TypeInformation | None) -> DataStream:
+        # Flink: windows without keys are the windows of one key that all records share.
+        key = KeySpec(_the_one_key)
+        edges = tuple(edge.partitioned(Hash(key)) for edge in self._stream._edges)
+        graph = self._stream.get_execution_environment()._graph
+        node = graph.operator(name, spec, edges, output_type, key=key, non_parallel=True)
+        return DataStream(self._stream.get_execution_environment(), (Edge(node),))
+
+
+def _the_one_key(record: Any) -> int:
+    return 0

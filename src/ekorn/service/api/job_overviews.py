@@ -1,0 +1,109 @@
+"""What the drivers of jobs say in the overview of the service, while they run and after they have ended."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ekorn.config.configuration import masked
+from ekorn.service.api.driver_glances import DriverGlances
+from ekorn.service.jobs.job_record import JobRecord
+from ekorn.service.jobs.job_store import JobStore
+
+__all__ = ["DriverWords", "JobOverviews"]
+
+
+class DriverWords(NamedTuple):
+    """What the driver of a job says in the overview: its jobs; and whether it should answer and does not."""
+
+    jobs: tuple[dict[str, Any], ...]
+    is_silent: bool
+
+
+class _LastWords(NamedTuple):
+    """What a driver had said last of its jobs, and when the service learned of its end."""
+
+    ended_ms: int
+    jobs: tuple[dict[str, Any], ...]
+
+
+class JobOverviews:
+    """Asks drivers that run, and reads what drivers that have ended had said last. Thread-safe.
+
+    The words of a job that has ended cannot change any more. They are read once: they may be on a remote storage.
+
+    Args:
+        store: The files of the service.
+    """
+
+    def __init__(self, store: JobStore) -> None:
+        self._store = store
+        self._glances = DriverGlances("/jobs/overview")
+        self._last_words: dict[str, _LastWords] = {}
+
+    def of(self, record: JobRecord, job_id: str | None = None) -> dict[str, Any] | None:
+        """Return what a started or ended job's driver says of it in the overview; None if it has said nothing.
+
+        Args:
+            record: The job.
+            job_id: A further job of the same program; None for the job itself.
+        """
+        said = self.said_by_drivers([record])[record.job_id]
+        return next((job for job in said.jobs if job.get("jid") == (job_id or record.job_id)), None)
+
+    def said_by_drivers(self, records: Sequence[JobRecord]) -> dict[str, DriverWords]:
+        """Return what the drivers of jobs say of them, by the id of the record. A silent one holds up no other."""
+        started = [record for record in records if record.phase == "STARTED"]
+        answers = self._glances.answers(started)
+        found = {}
+        for record in records:
+            answer = answers.get(record.job_id)
+            is_silent = record.job_id in answers and answer is None and os.path.exists(record.socket)
+            if answer is not None:
+                jobs = _jobs_in(answer)
+            else:
+                jobs = () if record.phase == "WAITING" else self._said_last(record)
+            found[record.job_id] = DriverWords(jobs, is_silent=is_silent and not jobs)
+        return found
+
+    def _said_last(self, record: JobRecord) -> tuple[dict[str, Any], ...]:
+        known = self._last_words.get(record.job_id)
+        if known is not None and record.phase == "ENDED" and known.ended_ms == record.ended_ms:
+            return known.jobs
+        jobs = _jobs_in(self._store.answers(record.job_id).get("/jobs/overview"))
+        if record.phase == "ENDED" and record.ended_ms:  # else the end is only being noted
+            self._last_words[record.job_id] = _LastWords(record.ended_ms, jobs)
+        return jobs
+
+    def forget(self, job_id: str) -> None:
+        """Forget what the driver of a job had said: the service does not know the job any more."""
+        self._last_words.pop(job_id, None)
+
+    def described(self, record: JobRecord, said: DriverWords) -> dict[str, Any]:
+        """Return a record for people to read, with the state of the job and without secrets."""
+        shown: dict[str, Any] = next((job for job in said.jobs if job.get("jid") == record.job_id), {})
+        state = record.status if record.phase == "ENDED" else shown.get("state", "CREATED")
+        return {
+            "id": record.job_id,
+            "name": shown.get("name", record.name),
+            "state": state,
+            "phase": record.phase,
+            "why": record.why,
+            "slots": record.slots,
+            "program": record.program,
+            "arguments": len(record.arguments),
+            "settings": {key: masked(key, value) for key, value in record.settings.items()},
+            "submitted": record.submitted_ms,
+            "started": record.started_ms,
+            "ended": record.ended_ms,
+            "pid": record.pid,
+            "log": str(self._store.log(record.job_id)),
+            "changing": record.is_changing,
+            "silent": said.is_silent,
+            "further": [job["jid"] for job in said.jobs if job.get("jid") != record.job_id],
+        }
+
+
+def _jobs_in(answer: Any) -> tuple[dict[str, Any], ...]:
+    return tuple(answer.get("jobs", ())) if isinstance(answer, dict) else ()

@@ -1,0 +1,115 @@
+"""Requests about programs: they are uploaded, listed, run, drawn and deleted. Flink calls them jars."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ekorn.config import options
+from ekorn.service.api.request_fields import field, texts
+from ekorn.service.jobs.job_service import JobService
+from ekorn.service.jobs.job_submission import Submission
+from ekorn.service.jobs.program_plans import plan_of_program
+from ekorn.web.http_messages import HttpError, Request, Response, not_found
+
+__all__ = ["ProgramApi"]
+
+
+class ProgramApi:
+    """The handlers of requests about programs."""
+
+    def __init__(self, service: JobService) -> None:
+        self._service = service
+
+    def upload(self, request: Request) -> dict[str, Any]:
+        digest, name = request.one("digest"), request.one("name")
+        if not digest or not name:
+            raise HttpError(400, "the query parameters 'digest' and 'name' are needed")
+        assert request.body_file is not None
+        program = self._service.add_program(request.body_file, digest, name)
+        return {"filename": program, "status": "success"}
+
+    def programs(self, request: Request) -> dict[str, Any]:
+        files = [
+            {"id": each.id, "name": each.id[65:], "uploaded": each.uploaded_ms, "entry": []}
+            for each in self._service.store.programs()
+        ]
+        return {"address": self._service.settings.web.address or "", "files": files}
+
+    def delete_program(self, request: Request) -> dict[str, Any]:
+        path = self._service.store.program(request.parameters["jarid"])
+        if path is None:
+            not_found(f"there is no program {request.parameters['jarid'][:100]!r}")
+        user = next((each for each in self._service.jobs() if path.name in each.needed_programs), None)
+        if user is not None:
+            raise HttpError(409, f"job {user.job_id} needs the program: it has not ended")
+        self._service.store.delete_program(path.name)
+        return {}
+
+    def run(self, request: Request) -> dict[str, Any]:
+        job_id = self._run(request)
+        return {"jobid": job_id, "applicationId": job_id}
+
+    def run_application(self, request: Request) -> Response:
+        return Response({"applicationid": self._run(request)}, 202)
+
+    def _run(self, request: Request) -> str:
+        self._check_program(request)
+        return self._service.submit(_submission(request)).job_id
+
+    def program_plan(self, request: Request) -> dict[str, Any]:
+        self._check_program(request)
+        return plan_of_program(self._service, _submission(request))
+
+    def _check_program(self, request: Request) -> None:
+        if self._service.store.program(request.parameters["jarid"]) is None:
+            not_found(f"there is no program {request.parameters['jarid'][:100]!r}")
+
+
+def _submission(request: Request) -> Submission:
+    """Return what a request to run a program asks for, in Flink's fields.
+
+    Raises:
+        HttpError: A field is wrong.
+    """
+    # Flink: what the body does not say may stand in the query.
+    fields = {**_query_fields(request), **request.json_object()}
+    if field(fields, "entryClass", str):
+        raise HttpError(400, "the field 'entryClass' names a class of a jar; a program here is started by its script")
+    settings = texts(fields, "flinkConfiguration")
+    savepoint = field(fields, "savepointPath", str)
+    if savepoint is not None:
+        settings[options.RESTORE_PATH.key] = savepoint
+    if field(fields, "allowNonRestoredState", bool):
+        settings[options.RESTORE_IGNORE_UNCLAIMED.key] = "true"
+    claim = field(fields, "claimMode", str) or field(fields, "restoreMode", str)  # Flink: the name before 2.0
+    if claim is not None:
+        settings[options.RESTORE_CLAIM_MODE.key] = claim
+    arguments = fields.get("programArgsList") or []
+    if not isinstance(arguments, list) or not all(isinstance(each, str) for each in arguments):
+        raise HttpError(400, "the field 'programArgsList' is not a list of texts")
+    if any("\0" in each for each in (*arguments, *settings, *settings.values())):
+        raise HttpError(400, "an argument or a setting holds a null character")
+    return Submission(
+        program=request.parameters["jarid"],
+        arguments=arguments,
+        settings=settings,
+        parallelism=field(fields, "parallelism", int),
+        slot_memory_bytes=field(fields, "slotMemory", int) or 0,
+        job_id=field(fields, "jobId", str),
+        submission_id=field(fields, "submissionId", str) or "",
+    )
+
+
+def _query_fields(request: Request) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "entryClass": request.one("entry-class"),
+        "savepointPath": request.one("savepointPath"),
+        "parallelism": request.number("parallelism", 1),
+        "programArgsList": request.many("programArg"),
+    }
+    ignores = request.one("allowNonRestoredState")
+    if ignores is not None:
+        if ignores.lower() not in ("true", "false"):
+            raise HttpError(400, f"the query parameter 'allowNonRestoredState' is {ignores[:40]!r}, not true or false")
+        found["allowNonRestoredState"] = ignores.lower() == "true"
+    return {name: value for name, value in found.items() if value is not None}

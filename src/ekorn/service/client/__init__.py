@@ -1,0 +1,1 @@
+"""The client of a service: submits programs, and controls their jobs."""

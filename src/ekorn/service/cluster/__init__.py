@@ -1,0 +1,1 @@
+"""Services that stand by for each other: the lease, shared jobs, takeover."""

@@ -1,0 +1,139 @@
+"""A service that stands by for others on a shared storage, and runs their jobs while it leads."""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import replace
+
+from ekorn.checkpoint.driver_process import Driver
+from ekorn.clock import Clock, SystemClock
+from ekorn.config.settings.service_settings import ClusterSettings, ServiceSettings
+from ekorn.errors import ConfigurationError
+from ekorn.service.api.service_api import service_routes
+from ekorn.service.cluster.cluster_api import ClusterRoutes, add_cluster_route
+from ekorn.service.cluster.cluster_files import ClusterFiles
+from ekorn.service.cluster.cluster_node import ClusterNode, Office
+from ekorn.service.cluster.leadership import Leadership
+from ekorn.service.cluster.shared_jobs import SharedJobStore
+from ekorn.service.jobs.job_process import drivers_below, end_drivers_below
+from ekorn.service.jobs.job_service import JobService
+from ekorn.service.jobs.job_store import SUBMISSION, write_private
+from ekorn.service.service_folder import ServiceFolder
+from ekorn.storage.file_store import FileStore, open_files
+from ekorn.storage.locations import join, scheme_of
+from ekorn.storage.private_folder import PrivateFolder
+from ekorn.web.routes import Routes
+from ekorn.web.serving import Serving, serve
+
+__all__ = ["ClusteredService"]
+
+_log = logging.getLogger(__name__)
+
+
+class ClusteredService:
+    """One of several services that runs in this process.
+
+    Args:
+        settings: What it runs with; they name a cluster.
+        clock: The wall clock.
+
+    Attributes:
+        serving: The web server.
+        node: The part of this service in the cluster.
+        service: The jobs, while this service leads; None while it stands by.
+
+    Raises:
+        ConfigurationError: Another service has the folder, drivers of a service without standbys run there, the address
+            is in use, or the storage cannot be used.
+    """
+
+    def __init__(self, settings: ServiceSettings, clock: Clock | None = None) -> None:
+        assert settings.cluster is not None
+        self._clock = clock or SystemClock()
+        self._folder = ServiceFolder(settings.folder)
+        self.service: JobService | None = None
+        self._led_routes: Routes | None = None
+        try:
+            self._refuse_drivers_without_leader()
+            self._store = _opened(settings.cluster)
+            try:
+                self._files = ClusterFiles(self._store)
+            except OSError as error:
+                raise ConfigurationError(f"high-availability.storageDir cannot be used: {error}") from error
+            self._me = Driver.this_process()
+            self.serving = self._serve(settings)
+            self._settings = replace(settings, web=replace(settings.web, address=self.serving.address))
+            # Their leader, an earlier life of this service, is gone: whoever leads next starts their jobs again.
+            self._end_drivers("left behind")
+            self.node = ClusterNode(
+                self._files,
+                self._me,
+                self.serving.address,
+                lease_s=settings.cluster.lease_ms / 1000,
+                office=Office(self._enter, self._leave),
+                clock=self._clock,
+            )
+        except BaseException:
+            self._folder.close()
+            raise
+        self._folder.announce(self.serving, settings.web.certificate_file)
+        self.serving.server.start()
+        self.node.start()
+
+    def _serve(self, settings: ServiceSettings) -> Serving:
+        if settings.web.token_file is None and settings.web.needs_token:
+            write_private(self._folder.token_file, self._files.web_token.encode() + b"\n")
+        routes = ClusterRoutes(lambda: self.node, lambda: self._led_routes, settings.bundle_bytes)
+        return serve(settings.web, routes, str(self._folder.token_file), host=settings.host, started=False)
+
+    def close(self) -> None:
+        """End this service. If it leads, its drivers end, and another service starts their jobs again."""
+        self.serving.server.close()
+        self.node.close()
+        self._folder.close()
+
+    # ----------------------------------------------------------------------------------------- on the node's thread
+
+    def _enter(self, led: Leadership) -> None:
+        self._end_drivers("of an earlier term")
+        store = SharedJobStore(str(self._folder.path), self._store, self._me.token, led, self._clock)
+        service = JobService(self._settings, self._clock, store)
+        routes = service_routes(service)
+        add_cluster_route(routes, lambda: self.node)  # so that the description of the leader names it
+        self._led_routes = routes
+        self.service = service
+        service.start()
+
+    def _leave(self, led: Leadership) -> None:
+        self._led_routes = None
+        service, self.service = self.service, None
+        try:
+            if service is not None:
+                service.abandon(wait_s=led.lease_s)
+        finally:
+            self._end_drivers("of a leader that is replaced")
+
+    def _refuse_drivers_without_leader(self) -> None:
+        """Refuse a folder with jobs of a service without standbys: no leader would start them again."""
+        found = [each for each in drivers_below(self._folder.path / "jobs") if each.submission.name == SUBMISSION]
+        if found:
+            raise ConfigurationError(
+                f"job {found[0].submission.parent.name} runs in {str(self._folder.path)!r}, and was started by a "
+                "service without standbys: stop such jobs first, or set another ekorn.service.dir"
+            )
+
+    def _end_drivers(self, which: str) -> None:
+        ended = end_drivers_below(self._folder.path / "jobs")
+        if ended:
+            _log.warning("%d drivers %s were ended", ended, which)
+
+
+def _opened(cluster: ClusterSettings) -> FileStore:
+    address = join(cluster.directory, cluster.cluster_id)
+    store = open_files(address)
+    if not scheme_of(store.address):  # settings of jobs, and the token, are for this user alone
+        os.makedirs(os.path.dirname(store.url), exist_ok=True)
+        with PrivateFolder.opened(store.url):
+            pass
+    return store

@@ -1,0 +1,1 @@
+"""The jobs of a service: submitted, stored, started in drivers, watched, changed."""

@@ -1,0 +1,176 @@
+"""The process of a job's driver: started apart from the service, so that it lives on when the service ends."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ekorn.service.jobs.job_record import JobRecord
+from ekorn.service.jobs.job_store import JobStore, write_private
+
+__all__ = [
+    "Started",
+    "check_command",
+    "drivers_below",
+    "end_drivers_below",
+    "end_process",
+    "found_driver",
+    "is_alive",
+    "plan_command",
+    "start_driver",
+]
+
+
+class Started(NamedTuple):
+    """A process that was started. It is told apart from a later one with the same id by its start."""
+
+    pid: int
+    pid_started: int
+
+
+def start_driver(store: JobStore, record: JobRecord, script: Path) -> Started:
+    """Start the driver of a job. What it runs stands in a file: a command line can be read by every user.
+
+    Raises:
+        OSError: The process cannot be started.
+    """
+    answers, submission = store.archive(record.job_id), store.submission(record.job_id)
+    store.drop_answers(record.job_id)
+    leash = store.leash(record.run)
+    _write_submission(submission, script, record.arguments, record.settings, answers=answers, leash=leash)
+    log = os.open(store.log(record.job_id), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        process = subprocess.Popen(
+            _command(submission),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=script.parent,
+            start_new_session=True,
+        )
+    finally:
+        os.close(log)
+    _children[process.pid] = process
+    return Started(process.pid, _start_of(process.pid) or 0)
+
+
+def found_driver(store: JobStore, job_id: str) -> Started | None:
+    """Return the process that runs the driver of a job; None if there is none."""
+    words = [os.fsencode(word) for word in _command(store.submission(job_id))[1:]]
+    for folder in Path("/proc").glob("[0-9]*"):
+        pid = int(folder.name)
+        try:
+            is_driver = (folder / "cmdline").read_bytes().split(b"\0")[1:-1] == words
+            is_first = is_driver and os.getsid(pid) == pid  # and no child that the driver has forked
+        except OSError:
+            continue  # the process has ended
+        start = _start_of(pid) if is_first else None
+        if start is not None:
+            return Started(pid, start)
+    return None
+
+
+class FoundDriver(NamedTuple):
+    """A driver that an earlier life of a service has left behind: its process, and the file with what it runs."""
+
+    pid: int
+    submission: Path
+
+
+def drivers_below(folder: Path) -> list[FoundDriver]:
+    """Return the drivers that run with submissions below a folder."""
+    words, below = [os.fsencode(word) for word in _command(folder)[1:-1]], os.fsencode(f"{folder}{os.sep}")
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        pid = int(entry.name)
+        try:
+            *command, submission = (entry / "cmdline").read_bytes().split(b"\0")[1:-1] or [b""]
+            if command == words and submission.startswith(below) and os.getsid(pid) == pid:
+                found.append(FoundDriver(pid, Path(os.fsdecode(submission))))
+        except OSError:
+            continue  # the process has ended
+    return found
+
+
+def end_drivers_below(folder: Path) -> int:
+    """Kill the drivers of a service that its earlier lives left behind; return how many there were."""
+    ended = 0
+    for driver in drivers_below(folder):
+        with contextlib.suppress(OSError):  # it has just ended
+            os.killpg(driver.pid, signal.SIGKILL)
+            ended += 1
+    return ended
+
+
+def _command(submission: Path) -> list[str]:
+    return [sys.executable, "-m", "ekorn", "submission", str(submission)]
+
+
+def check_command(script: Path, arguments: Sequence[str], settings: Mapping[str, str], folder: Path) -> list[str]:
+    """Return the command that runs a program with settings; what it runs stands in a file of the folder."""
+    _write_submission(folder / "submission.json", script, arguments, settings, answers=folder / "answers.json")
+    return _command(folder / "submission.json")
+
+
+def plan_command(
+    script: Path, arguments: Sequence[str], settings: Mapping[str, str], folder: Path, plan: Path
+) -> list[str]:
+    """Return the command that writes the plan of a program's first job to a file, and runs no job."""
+    file, answers = folder / "submission.json", folder / "answers.json"
+    _write_submission(file, script, arguments, settings, answers=answers, plan=plan)
+    return _command(file)
+
+
+def _write_submission(
+    file: Path,
+    script: Path,
+    arguments: Sequence[str],
+    settings: Mapping[str, str],
+    *,
+    answers: Path,
+    leash: Mapping[str, Any] | None = None,
+    plan: Path | None = None,
+) -> None:
+    found: dict[str, Any] = {"script": str(script), "arguments": list(arguments), "settings": dict(settings)}
+    found |= {"answers": str(answers), "leash": leash, "plan": None if plan is None else str(plan)}
+    write_private(file, json.dumps(found).encode())
+
+
+_children: dict[int, subprocess.Popen[bytes]] = {}  # the system keeps an ended child until its parent asks for it
+
+
+def is_alive(pid: int, pid_started: int) -> bool:
+    """Return whether a process that was started by this service, or an earlier one, still runs."""
+    start = _start_of(pid)
+    if start is None and (child := _children.pop(pid, None)) is not None:
+        child.wait()  # it has ended: this returns at once
+    return start == pid_started
+
+
+def end_process(pid: int, pid_started: int, *, at_once: bool = False) -> None:
+    """Ask a process and its children to end: in order, or at once."""
+    if is_alive(pid, pid_started):
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
+            if at_once:
+                os.killpg(pid, signal.SIGKILL)
+                child = _children.pop(pid, None)  # the thread that watches the drivers may have asked for it
+                if child is not None:
+                    child.wait()
+            else:
+                os.kill(pid, signal.SIGTERM)
+
+
+def _start_of(pid: int) -> int | None:
+    """Return when a process started, in ticks since the machine started; None if it does not run."""
+    try:
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if state in ("Z", "X") else int(fields[18])

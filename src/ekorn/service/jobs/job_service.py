@@ -1,0 +1,309 @@
+"""The jobs of the service: submitted, waiting for slots, started in drivers of their own, watched until they end.
+
+One thread starts drivers and notices their ends. Any thread submits and reads. What is known of a job is on disk before
+it is acted on, so a service that was killed goes on where it was: drivers that live are found again by their process
+and their socket.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+from ekorn.clock import Clock, SystemClock
+from ekorn.config import options
+from ekorn.config.settings.service_settings import ServiceSettings
+from ekorn.driver.control import runtime_folder
+from ekorn.errors import ConfigurationError, EkornError
+from ekorn.functions.results.job_status import JobStatus
+from ekorn.service.api.driver_client import driver_client
+from ekorn.service.api.driver_glances import DriverGlances
+from ekorn.service.api.job_overviews import JobOverviews
+from ekorn.service.cluster.takeover import after_lost_driver
+from ekorn.service.jobs.driver_ends import WENT_BACK, DriverEnds
+from ekorn.service.jobs.job_process import Started, end_process, found_driver, is_alive, start_driver
+from ekorn.service.jobs.job_record import JobRecord
+from ekorn.service.jobs.job_store import JobStore
+from ekorn.service.jobs.job_submission import Submission, resumes, script_of, submitted_record
+from ekorn.service.jobs.job_table import JobTable
+from ekorn.service.jobs.plan_changes import PlanChanges
+from ekorn.service.jobs.slot_budget import SlotBudget
+from ekorn.web.http_client import WebClient
+
+__all__ = ["JobService"]
+
+_log = logging.getLogger(__name__)
+
+_LOOK_S = 0.2  # how often the service looks for drivers that have ended
+_MOST_WAITING = 1000
+_JOB_ID = re.compile("[0-9a-f]{32}")
+
+
+class JobService:
+    """Runs jobs."""
+
+    def __init__(self, settings: ServiceSettings, clock: Clock | None = None, store: JobStore | None = None) -> None:
+        self.settings = settings
+        self.store = store or JobStore(settings.folder)
+        self.clock = clock or SystemClock()
+        self.budget = SlotBudget(settings.slots, settings.memory_bytes)
+        self._jobs = JobTable(self.store)
+        self.overviews = JobOverviews(self.store)
+        self.slots_of_drivers = DriverGlances("/taskmanagers")
+        self._ends = DriverEnds(self.store, self.overviews, self._jobs)
+        self._wake = threading.Event()
+        self._closed = threading.Event()
+        self.changes = PlanChanges(self._jobs, self.store, self.budget, self._wake, self._closed)
+        self._thread = threading.Thread(target=self._watch, name="ekorn-service", daemon=True)
+
+    def start(self) -> None:
+        """Start jobs, and watch those that an earlier service started, from now on."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Start no more jobs. Drivers live on."""
+        self._closed.set()
+        self._wake.set()
+        self._thread.join()
+
+    def abandon(self, wait_s: float) -> None:
+        """Start no more jobs, and kill the drivers: another service starts the jobs again.
+
+        Args:
+            wait_s: How long to wait for what is under way; it may hang in a storage that does not answer.
+        """
+        self._closed.set()
+        self._wake.set()
+        for record in self.jobs():
+            if record.phase == "STARTED":
+                end_process(record.pid, record.pid_started, at_once=True)
+        if self._thread.ident is not None:
+            self._thread.join(wait_s)
+
+    # ------------------------------------------------------------------------------------------------- for clients
+
+    def add_program(self, file: Path, digest: str, script: str) -> str:
+        """Keep a program that a client brings; return its id.
+
+        Raises:
+            ConfigurationError: The digest is not that of the file, or the name is no name of a script.
+        """
+        program = self.store.add_program(file, digest, script)
+        with self._jobs.lock:
+            self._drop_programs()
+        return program
+
+    def submit(self, wanted: Submission) -> JobRecord:
+        """Accept a job; it starts as soon as it fits.
+
+        Raises:
+            ConfigurationError: There is no such program, or the job could never start here.
+        """
+        archive = self.store.program(wanted.program)
+        if archive is None:
+            raise ConfigurationError(f"there is no program {wanted.program[:100]!r}: upload it first")
+        record = submitted_record(self._with_id_to_resume(wanted), self.clock.now_ms())
+        refusal = self.budget.refusal(record)
+        if refusal is not None:
+            raise ConfigurationError(f"the job is refused: {refusal}")
+        with self._jobs.lock:
+            sent = wanted.submission_id
+            before = next((each for each in self._jobs.all() if sent and each.submission_id == sent), None)
+            if before is not None:
+                return before
+            known = self._jobs.find(record.job_id)
+            if known is not None and known.phase != "ENDED":
+                raise ConfigurationError(f"there is a job {record.job_id} already, and it has not ended")
+            if sum(each.phase == "WAITING" for each in self._jobs.all()) >= _MOST_WAITING:
+                raise ConfigurationError(f"the job is refused: {_MOST_WAITING} jobs wait already")
+            self._jobs.save(record)
+            self._jobs.put_last(record.job_id)  # a job that is submitted again is the latest
+        self._wake.set()
+        return record
+
+    def _with_id_to_resume(self, wanted: Submission) -> Submission:
+        """Return a submission with the id of the job that it resumes, if this service has run it.
+
+        Raises:
+            ConfigurationError: The job runs.
+        """
+        if not resumes(wanted):
+            return wanted
+        script = script_of(wanted.program)
+        same = [each for each in self.jobs() if (each.script, each.arguments) == (script, tuple(wanted.arguments))]
+        if not same or same[-1].status in (JobStatus.FINISHED.name, JobStatus.CANCELED.name):
+            return wanted  # its driver looks for a checkpoint of a job of the same name
+        if same[-1].phase != "ENDED":
+            if same[-1].submission_id and same[-1].submission_id == wanted.submission_id:
+                return wanted
+            raise ConfigurationError(f"{script!r} is to be resumed, and it has not ended: job {same[-1].job_id}")
+        return replace(wanted, job_id=same[-1].job_id)
+
+    def jobs(self) -> list[JobRecord]:
+        """Return all jobs that are remembered, in the order of submission."""
+        return self._jobs.all()
+
+    def find(self, job_id: str) -> JobRecord | None:
+        """Return a job; None if there is none of this id."""
+        return self._jobs.find(job_id)
+
+    def driver(self, record: JobRecord) -> WebClient:
+        """Return the client of a started job's driver."""
+        return driver_client(record)
+
+    def withdraw(self, job_id: str) -> bool:
+        """Cancel a job that waits; return False if it does not wait."""
+        with self._jobs.lock:
+            record = self._jobs.find(job_id)
+            if record is None or record.phase != "WAITING":
+                return False
+            self._end(record, JobStatus.CANCELED.name, "it was cancelled before it started")
+            return True
+
+    def note_cancelled(self, job_id: str) -> None:
+        """Note that a job is to be cancelled: it is not started again, whatever becomes of its driver."""
+        with self._jobs.lock:
+            record = self._jobs.find(job_id)
+            if record is not None and record.phase == "STARTED" and not record.cancelled:
+                self._jobs.save(replace(record, cancelled=True))
+
+    def end_driver(self, job_id: str) -> None:
+        """End the driver of a cancelled job that has not come to the start of the job."""
+        self.note_cancelled(job_id)
+        record = self.find(job_id)
+        if record is not None and record.phase == "STARTED":
+            end_process(record.pid, record.pid_started)
+
+    def _runs(self, record: JobRecord) -> bool:
+        return (self.overviews.of(record) or {}).get("state") == JobStatus.RUNNING.name
+
+    def owner_of(self, job_id: str) -> JobRecord | None:
+        """Return the job of this id, or the one whose program has started a further job of this id."""
+        record = self.find(job_id)
+        if record is not None or not _JOB_ID.fullmatch(job_id):
+            return record
+        records = [each for each in self.jobs() if each.phase != "WAITING"]
+        said = self.overviews.said_by_drivers(records)
+        return next((each for each in records if any(j.get("jid") == job_id for j in said[each.job_id].jobs)), None)
+
+    # --------------------------------------------------------------------------------------- for the service's thread
+
+    def _watch(self) -> None:
+        while not self._closed.is_set():
+            try:
+                self._note_ends()
+                self._start_waiting()
+                self._forget_old()
+            except Exception:  # the service must outlive a disk that is full for a while
+                _log.exception("the service could not look after its jobs")
+            self._wake.wait(_LOOK_S)
+            self._wake.clear()
+
+    def _note_ends(self) -> None:
+        for record in self.jobs():
+            if record.phase != "STARTED":
+                continue
+            if not is_alive(record.pid, record.pid_started):
+                self._note_end(record)
+            elif record.fallback is not None and self._runs(record):
+                with self._jobs.lock:  # the change has succeeded: whatever happens from now on happens to the new plan
+                    self._jobs.save(replace(self._jobs[record.job_id], fallback=None))
+
+    def _note_end(self, ended: JobRecord) -> None:
+        self.store.keep_answers(ended.job_id)
+        status, why = self._ends.outcome(ended)
+        with self._jobs.lock:
+            record = self._jobs[ended.job_id]
+            follower = None if status == JobStatus.CANCELED.name else self._ends.follower(record, why)
+            if follower is None and self._ends.is_lost(record):
+                follower = after_lost_driver(record, why, self.clock.now_ms(), may_begin=self.store.is_shared)
+            if follower is None:
+                self._end(record, status, why)
+            else:
+                self._jobs.save(follower)
+        _log.info("job %s (%s) is %s: %s", record.job_id, record.name, status, why)
+
+    def _start_waiting(self) -> None:
+        for record in self.jobs():
+            if record.phase != "WAITING":
+                continue
+            started = [each for each in self.jobs() if each.phase == "STARTED"]
+            obstacle = self.budget.obstacle(record, started)
+            if obstacle is None:
+                self._start(record)
+            else:
+                with self._jobs.lock:
+                    if self._jobs[record.job_id] == record and record.why != f"it waits: {obstacle}":
+                        self._jobs.save(replace(record, why=f"it waits: {obstacle}"))
+                return  # Flink: first come, first served. A small job does not overtake a large one for ever.
+
+    def _start(self, record: JobRecord) -> None:
+        run = self.store.new_run()
+        socket = str(runtime_folder() / f"{record.job_id}{run and '-'}{run}.rest")
+        settings = {**record.settings, options.WEB_SOCKET.key: socket, **self.store.settings_of_drivers}
+        record = replace(record, socket=socket, run=run, host=self.store.host, settings=settings)
+        with self._jobs.lock:
+            if self._jobs[record.job_id].phase != "WAITING":
+                return  # it was cancelled meanwhile
+            try:
+                # A service that was killed, or whose disk was full, may have started a driver and not written it down.
+                process = found_driver(self.store, record.job_id) or self._started(record)
+            except (OSError, EkornError) as error:
+                why = f"its driver could not be started: {error}"
+                if self.store.is_shared and isinstance(error, OSError):
+                    self._try_again(record.job_id, why)  # the storage may be away for a moment
+                else:
+                    self._not_started(record, why)
+                return
+            started = replace(
+                record,
+                phase="STARTED",
+                pid=process.pid,
+                pid_started=process.pid_started,
+                started_ms=self.clock.now_ms(),
+                why=record.why if record.why.startswith(WENT_BACK) else "its driver runs",
+            )
+            self._jobs.show(started)  # before it is on disk: a service that leads no more ends this driver
+            self._jobs.save(started)
+        _log.info("job %s (%s) was started in process %d", record.job_id, record.name, process.pid)
+
+    def _started(self, record: JobRecord) -> Started:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(record.socket)  # of a driver of this job that was killed
+        script = self.store.unpack_program(record, self.settings.bundle_bytes)
+        return start_driver(self.store, record, script)
+
+    def _try_again(self, job_id: str, why: str) -> None:
+        waiting = self._jobs[job_id]
+        if waiting.why != why:
+            self._jobs.save(replace(waiting, why=why))
+
+    def _not_started(self, record: JobRecord, why: str) -> None:
+        if record.fallback is None:
+            self._end(record, JobStatus.FAILED.name, why)
+        else:
+            before = replace(record.running(record.fallback), fallback=None, why=f"{WENT_BACK}: {why}")
+            self._jobs.save(before)
+
+    def _forget_old(self) -> None:
+        ended = sorted((each for each in self.jobs() if each.phase == "ENDED"), key=lambda each: each.ended_ms)
+        for record in ended[: max(len(ended) - self.settings.jobs_kept, 0)]:
+            with self._jobs.lock:
+                if self._jobs[record.job_id] == record:  # and was not submitted again meanwhile
+                    self._jobs.forget(record.job_id)
+                    self.overviews.forget(record.job_id)
+                    self._drop_programs()
+
+    def _drop_programs(self) -> None:
+        """Delete programs that no remembered job names, except for those that were uploaded last."""
+        needed = {program for record in self.jobs() for program in record.named_programs}
+        self.store.drop_programs(needed, self.settings.programs_kept)
+
+    def _end(self, record: JobRecord, status: str, why: str) -> None:
+        self._jobs.save(replace(record, phase="ENDED", status=status, why=why, ended_ms=self.clock.now_ms()))
+        self._wake.set()

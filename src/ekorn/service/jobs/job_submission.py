@@ -1,0 +1,105 @@
+"""What a client wants to run, and the record that becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ekorn.config import options
+from ekorn.config.configuration import Configuration
+from ekorn.config.job_id import JobID
+from ekorn.errors import ConfigurationError
+from ekorn.service.jobs.job_record import JobRecord
+
+__all__ = ["Submission", "resumes", "script_of", "submitted_record"]
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What a client wants to run.
+
+    Attributes:
+        program: The id of a program that the service has.
+        arguments: The arguments of the script.
+        settings: Settings of the job's environments; the program's own win.
+        parallelism: The default parallelism, which is also the number of slots that the job may take; None for that
+            of the settings.
+        slot_memory_bytes: How much memory each slot claims.
+        job_id: The id of the job; None for that of the settings, or a new one.
+        submission_id: What the client calls this request. A request of the same name is the same one, sent again by a
+            client that did not hear the answer: it starts nothing.
+    """
+
+    program: str
+    arguments: Sequence[str] = ()
+    settings: Mapping[str, str] | None = None
+    parallelism: int | None = None
+    slot_memory_bytes: int = 0
+    job_id: str | None = None
+    submission_id: str = ""
+
+
+def submitted_record(wanted: Submission, now_ms: int) -> JobRecord:
+    """Return the record of a job that waits for its start.
+
+    Raises:
+        ConfigurationError: A value is not one that a job can have.
+    """
+    settings = {str(key): str(value) for key, value in (wanted.settings or {}).items()}
+    slots = _slots_of(wanted, settings)
+    if wanted.slot_memory_bytes < 0:
+        raise ConfigurationError(f"the memory of a slot is {wanted.slot_memory_bytes} bytes; it is 0 or more")
+    job_id = _checked_id(wanted.job_id or settings.get(options.JOB_ID.key))
+    script = script_of(wanted.program)
+    settings |= {
+        options.PARALLELISM.key: str(slots),
+        options.MOST_SLOTS.key: str(slots),
+        options.JOB_ID.key: job_id,
+    }
+    return JobRecord(
+        job_id=job_id,
+        name=script.removesuffix(".py"),
+        program=wanted.program,
+        script=script,
+        arguments=tuple(wanted.arguments),
+        settings=settings,
+        slots=slots,
+        slot_memory_bytes=wanted.slot_memory_bytes,
+        submitted_ms=now_ms,
+        submission_id=wanted.submission_id,
+        why="it is about to start",
+    )
+
+
+def script_of(program: str) -> str:
+    """Return the name of the script in a program, which stands behind its digest."""
+    return program[65:].removesuffix(".zip")
+
+
+def resumes(wanted: Submission) -> bool:
+    """Return whether a client wants to go on with an earlier job, and does not say which.
+
+    Raises:
+        ConfigurationError: The setting is neither true nor false.
+    """
+    settings = dict(wanted.settings or {})
+    is_named = wanted.job_id is not None or options.JOB_ID.key in settings
+    return not is_named and options.RESUME.read(Configuration.from_dict(settings))
+
+
+def _slots_of(wanted: Submission, settings: Mapping[str, str]) -> int:
+    given = wanted.parallelism if wanted.parallelism is not None else settings.get(options.PARALLELISM.key, "1")
+    try:
+        slots = int(given)
+    except ValueError:
+        slots = 0
+    if slots < 1:
+        raise ConfigurationError(f"the parallelism is {given!r}; it is a number from 1 on")
+    return slots
+
+
+def _checked_id(given: str | None) -> str:
+    try:
+        return str(JobID.generate() if given is None else JobID(given))
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from None

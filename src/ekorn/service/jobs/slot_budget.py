@@ -1,0 +1,50 @@
+"""Decides which jobs may start: how many slots and how much memory they claim, and what is free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ekorn.service.jobs.job_record import JobRecord
+
+__all__ = ["SlotBudget"]
+
+
+@dataclass(frozen=True)
+class SlotBudget:
+    """What the jobs of a service have together.
+
+    Attributes:
+        slots: The slots.
+        memory_bytes: The memory; None for any.
+    """
+
+    slots: int
+    memory_bytes: int | None = None
+
+    def refusal(self, job: JobRecord) -> str | None:
+        """Return why a job could never start here, or None."""
+        if job.slots > self.slots:
+            return f"it needs {job.slots} slots, and the service has {self.slots} (taskmanager.numberOfTaskSlots)"
+        if self.memory_bytes is not None and _memory(job) > self.memory_bytes:
+            return (
+                f"it claims {_memory(job)} bytes of memory, and the service has {self.memory_bytes} "
+                "(taskmanager.memory.process.size)"
+            )
+        return None
+
+    def obstacle(self, job: JobRecord, started: Iterable[JobRecord]) -> str | None:
+        """Return why a job cannot start now beside the jobs that have started, or None."""
+        taken = list(started)
+        free = self.slots - sum(each.slots for each in taken)
+        if job.slots > free:
+            return f"it needs {job.slots} slots, and {max(free, 0)} of {self.slots} are free"
+        if self.memory_bytes is not None:
+            left = self.memory_bytes - sum(map(_memory, taken))
+            if _memory(job) > left:
+                return f"it claims {_memory(job)} bytes of memory, and {max(left, 0)} of {self.memory_bytes} are free"
+        return None
+
+
+def _memory(job: JobRecord) -> int:
+    return job.slots * job.slot_memory_bytes

@@ -1,0 +1,1 @@
+"""Reads savepoints as data: entries, rows, streams and data sets."""

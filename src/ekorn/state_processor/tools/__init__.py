@@ -1,0 +1,1 @@
+"""Whole operations on savepoints for the command line: inspect, compare, export, edit."""
