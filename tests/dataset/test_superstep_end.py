@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ekorn.batch.iterations.superstep_end import SuperstepEnd, is_last, merged_aggregates
+from ekorn.batch.iterations.iteration_runner import SuperstepEnd, is_last, merged_aggregates
 from ekorn.batch.plan.iteration_specs import Convergence, IterationLimits
 from ekorn.dataset import (
     Aggregator,

@@ -15,7 +15,7 @@ import pytest
 from ekorn.config.job_id import JobID
 from ekorn.driver.job_handle import JobHandle
 from ekorn.driver.output.collect_queue import CollectQueue
-from ekorn.driver.output.collected import CollectedRecords
+from ekorn.driver.output.job_output import CollectedRecords
 from ekorn.driver.submit import jobs_submitted_by, submit
 from ekorn.engine.local_engine import LocalEngine
 from ekorn.engine.protocol import EpochResult

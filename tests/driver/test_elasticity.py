@@ -17,9 +17,8 @@ from ekorn.config.settings.elasticity_settings import (
 from ekorn.datastream.functions import MapFunction
 from ekorn.driver.job_handle import JobHandle
 from ekorn.driver.loop.job import Job
-from ekorn.driver.rescaling.elasticity import Elasticity
+from ekorn.driver.rescaling.elasticity import Elasticity, ReactiveMode
 from ekorn.driver.rescaling.job_rescaling import Rescaling
-from ekorn.driver.rescaling.reactive_mode import ReactiveMode
 from ekorn.driver.submit import jobs_submitted_by, submit
 from ekorn.engine.continuous_local_engine import ContinuousLocalEngine
 from ekorn.engine.local_engine import LocalEngine

@@ -10,8 +10,7 @@ from ekorn.common.accumulators import IntCounter, LongCounter
 from ekorn.common.job_id import JobID
 from ekorn.driver.checkpoints.cuts import Cut
 from ekorn.driver.job_handle import JobHandle
-from ekorn.driver.output.accumulator_merge import merge_accumulators
-from ekorn.driver.output.job_output import JobOutput
+from ekorn.driver.output.job_output import JobOutput, merge_accumulators
 from ekorn.driver.statistics.job_metrics import JobMetrics
 from ekorn.errors import AccumulatorError, EkornError
 from ekorn.operators.epoch import Ack

@@ -15,8 +15,7 @@ import pytest
 from ekorn.common import JobStatus
 from ekorn.driver.display.job_lines import end_line, progress_line
 from ekorn.driver.display.job_progress import JobProgress
-from ekorn.driver.display.notebook_output import NotebookOutput
-from ekorn.driver.display.progress_display import TerminalLines
+from ekorn.driver.display.progress_display import NotebookOutput, TerminalLines
 
 NOON = 1_800_000_000_000
 DAY_MS = 86_400_000

@@ -18,7 +18,7 @@ from ekorn.engine.spark.data_frames.data_frame_input import DataFrameInput
 from ekorn.errors import ConfigurationError, DeploymentError
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.functions.source_contract import Boundedness
-from ekorn.program.environment.deferred_inputs import DeferredInputs
+from ekorn.program.environment.environment_sources import DeferredInputs
 from ekorn.types.data_type_info import row_type_info
 from tests.connectors.data_frames.row_files import rows, write_part
 from tests.connectors.reading import SourceJob

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from ekorn.engine.spark.driver_side.filtered_errors import WantedLines
+from ekorn.engine.spark.driver_side.java_process import WantedLines
 
 SOURCE = Path(__file__).parents[2] / "src"
 
 PROGRAM = """
 import subprocess, sys
-from ekorn.engine.spark.driver_side.filtered_errors import errors_without_spark_s_own
+from ekorn.engine.spark.driver_side.java_process import errors_without_spark_s_own
 
 child = '''
 import os, sys, time

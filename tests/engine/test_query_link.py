@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from ekorn.engine.slots.query_link import QueryLink
+from ekorn.engine.slots.slot_handle import QueryLink
 from ekorn.graph.addresses import SubtaskId
 from ekorn.links.link import Link
 from ekorn.links.listener import Listener

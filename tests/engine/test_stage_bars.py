@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ekorn.engine.spark.driver_side.stage_bars import StageBars
+from ekorn.engine.spark.driver_side.on_spark import StageBars
 
 
 class Bar:

@@ -10,8 +10,8 @@ from ekorn.rest.known_jobs import KnownJobs
 from ekorn.rest.openapi import description
 from ekorn.rest.operations import Operations
 from ekorn.service.api.service_api import service_routes
-from ekorn.service.cluster.cluster_api import ClusterRoutes
 from ekorn.service.cluster.cluster_node import ClusterNode
+from ekorn.service.cluster.clustered_service import ClusterRoutes
 from ekorn.service.jobs.job_service import JobService
 from tests.manual.blocks import DOCS
 

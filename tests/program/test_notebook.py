@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from jupyter_client.manager import KernelManager
 
-from ekorn.driver.display.notebook_output import NotebookOutput
+from ekorn.driver.display.progress_display import NotebookOutput
 from tests.program.terminal import PRELUDE, SOURCE
 
 START = r"job '{}' \([0-9a-f]{{32}}\) starts on this process, without Spark, parallelism 1"

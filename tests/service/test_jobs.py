@@ -9,7 +9,7 @@ import pytest
 from ekorn.cli.job_commands import list_jobs
 from ekorn.common import JobStatus
 from ekorn.config.job_id import JobID
-from ekorn.driver.further_jobs import further_id
+from ekorn.driver.submit import further_id
 from ekorn.errors import JobCancelledError, JobExecutionError
 from ekorn.rest.answer_shapes import ANSWERS
 from ekorn.service.jobs.job_process import end_process

@@ -6,7 +6,7 @@ from pyspark.sql import Row
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from ekorn.state_processor.reading.stored_savepoint import open_savepoint
-from ekorn.state_processor.spark.state_source import EkornStateSource
+from ekorn.state_processor.spark.registration import EkornStateSource
 
 
 def read_rows(path, **options):

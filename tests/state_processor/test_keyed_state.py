@@ -9,7 +9,7 @@ from ekorn.common import Types
 from ekorn.datastream.state import ValueStateDescriptor
 from ekorn.errors import JobExecutionError, StateError, StateMigrationError
 from ekorn.state_processor import KeyedStateReaderFunction, OperatorIdentifier, SavepointReader
-from ekorn.state_processor.reading.keyed_source import KeyedStateSource
+from ekorn.state_processor.reading.savepoint_reader import KeyedStateSource
 from ekorn.state_processor.reading.stored_savepoint import open_savepoint
 from ekorn.testing import collect_locally
 from ekorn.testing.scripted import Crash, Script, run_scripted

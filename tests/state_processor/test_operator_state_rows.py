@@ -13,7 +13,7 @@ from ekorn.datastream.state import ListStateDescriptor, MapStateDescriptor
 from ekorn.errors import ConfigurationError, CorruptFileError, StateError
 from ekorn.state.state_files import write_state
 from ekorn.state_processor.reading.stored_savepoint import open_savepoint
-from ekorn.state_processor.spark.state_source import EkornStateSource
+from ekorn.state_processor.spark.registration import EkornStateSource
 from ekorn.storage.file_store import open_files
 from ekorn.testing.scripted import ScriptedSource, split_evenly
 from tests.state_processor.programs import every_kind, restored, savepoint_of

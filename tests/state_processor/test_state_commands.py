@@ -15,7 +15,7 @@ from ekorn.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from ekorn.errors import StateError, UntrustedFileError
 from ekorn.state_processor.reading.entries import address_of, pieces_of
 from ekorn.state_processor.reading.stored_savepoint import open_savepoint
-from ekorn.state_processor.spark.state_source import EkornStateSource
+from ekorn.state_processor.spark.registration import EkornStateSource
 from ekorn.state_processor.stand_ins import StandIn, load_value, stand_ins_importable
 from ekorn.state_processor.tools.editing import edit_savepoint
 from ekorn.state_processor.tools.savepoint_inspection import find_key

@@ -11,8 +11,7 @@ from ekorn.datastream.state import ValueStateDescriptor
 from ekorn.errors import CheckpointError, ConfigurationError, CorruptFileError, StateError
 from ekorn.state_processor.reading.state_rows import key_rows, rows_by_key, rows_of_state
 from ekorn.state_processor.reading.stored_savepoint import open_savepoint
-from ekorn.state_processor.spark.metadata_source import EkornStateMetadataSource
-from ekorn.state_processor.spark.state_source import EkornStateSource
+from ekorn.state_processor.spark.registration import EkornStateMetadataSource, EkornStateSource
 from ekorn.state_processor.writing.key_state_files import KeyStateFiles, StatesByColumn
 from ekorn.storage.file_store import open_files
 from ekorn.types.data_types import DataTypes, RowField, RowType

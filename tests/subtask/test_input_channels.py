@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ekorn.graph.addresses import ChannelId
-from ekorn.subtask.input_channels import InputChannels
+from ekorn.subtask.epoch_input import InputChannels
 from ekorn.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 ONE, TWO = ChannelId(0, 0), ChannelId(0, 1)

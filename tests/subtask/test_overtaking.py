@@ -15,9 +15,9 @@ from ekorn.slot.host import SlotHost
 from ekorn.slot_protocol.deployment import Deployment
 from ekorn.subtask.capture import CapturedSubtask
 from ekorn.subtask.continuous import ContinuousChannels, run_continuously
+from ekorn.subtask.continuous_channels import Recording, cut
 from ekorn.subtask.continuous_subtask import NEVER
 from ekorn.subtask.in_flight import BlobPart
-from ekorn.subtask.recording import Recording, cut
 from ekorn.subtask.wire.frames import EPOCH, RECORDS, WATERMARK, Blob, Frame
 from ekorn.types.by_value import dumps
 from tests.subtask.bench import Bench, Surroundings, Target, records

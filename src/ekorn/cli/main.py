@@ -36,22 +36,26 @@ import os
 import select
 import sys
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 import ekorn
 from ekorn.cli import savepoint_commands as savepoints
 from ekorn.cli import service_commands as services
 from ekorn.cli import state_commands as states
-from ekorn.cli.info_command import show_plan
 from ekorn.cli.job_arguments import add_jobs, add_service_address, add_trigger
 from ekorn.cli.run_command import run_program
 from ekorn.cli.submission import run_submission, submit_program
 from ekorn.config import options
 from ekorn.config.configuration import Configuration
+from ekorn.config.settings.job_settings import JobSettings
 from ekorn.config.value_text import parse_memory_bytes
+from ekorn.driver.submit import jobs_submitted_by
 from ekorn.errors import EkornError
+from ekorn.graph.job_graph import JobGraph
+from ekorn.graph.plan import execution_plan
 from ekorn.service.client.service_client import ServiceClient
 
-__all__ = ["main"]
+__all__ = ["main", "show_plan"]
 
 FAILED, INTERRUPTED = 1, 130
 
@@ -333,3 +337,20 @@ def _add_state(parser: argparse.ArgumentParser) -> None:
     edit.add_argument("function", metavar="FILE:FUNCTION", help="called with each key and a dict of its states")
     edit.add_argument("new", metavar="NEW", help="the directory of the new savepoint")
     edit.set_defaults(command=lambda given: states.edit(given.path, given.uid, given.function, given.new))
+
+
+def show_plan(script: str, arguments: Sequence[str], configuration: Configuration) -> int:
+    """Run a program up to the start of its first job, and print the plan of the job.
+
+    Args:
+        script: The program.
+        arguments: Its arguments.
+        configuration: What its environments start from.
+    """
+
+    def show(graph: JobGraph, settings: JobSettings) -> NoReturn:
+        print(execution_plan(graph))
+        raise SystemExit(0)
+
+    with jobs_submitted_by(show):
+        return run_program(script, arguments, configuration)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from random import Random
 
 from ekorn.clock import Clock, SystemClock
 from ekorn.config import options
+from ekorn.config.job_id import JobID
 from ekorn.config.settings.job_settings import JobSettings
 from ekorn.driver.control import ControlDesk
 from ekorn.driver.display.progress_display import ProgressDisplay, is_watched
-from ekorn.driver.further_jobs import numbered
 from ekorn.driver.job_handle import JobHandle
 from ekorn.driver.loop.job_loop import EngineFactory, JobLoop
 from ekorn.driver.recovery.restore_check import check_restore
@@ -31,6 +34,7 @@ __all__ = [
     "Submit",
     "heartbeat_of",
     "jobs_submitted_by",
+    "numbered",
     "spark_engine",
     "submit",
     "submit_from_program",
@@ -150,3 +154,35 @@ def jobs_submitted_by(other: Submit) -> Iterator[Submit]:
         yield before
     finally:
         _submit.reset(token)
+
+
+_executions = itertools.count(1)
+
+
+def numbered(settings: JobSettings) -> JobSettings:
+    """Return the settings of a job with its own id, if a service runs the program; else unchanged.
+
+    Raises:
+        ConfigurationError: The program may run one job only.
+    """
+    if settings.executions is None:
+        return settings
+    number = next(_executions)
+    if number == 1:
+        return settings
+    if settings.executions == "one":
+        raise ConfigurationError(
+            "the program calls execute() a second time; a service with standbys runs programs with one job, since a "
+            "program that is started again would repeat the jobs that have ended: submit a program for each job "
+            f"(high-availability.type; {options.EXECUTIONS.key})"
+        )
+    return replace(settings, job_id=further_id(settings.job_id, number))
+
+
+def further_id(first: JobID, number: int) -> JobID:
+    """Return the id of a further job of a program.
+
+    >>> str(further_id(JobID("0" * 32), 2))
+    'edd378b96da97a88133dcefd836f2267'
+    """
+    return JobID(hashlib.sha256(f"{first}/{number}".encode()).hexdigest()[:32])

@@ -9,6 +9,7 @@ from typing import Any
 
 from ekorn.codegen.chain_operator import Emit, GenerateRecord, Out, RecordErrorHandler
 from ekorn.codegen.code_builder import CodeBuilder
+from ekorn.config.settings.rocksdb_settings import RocksDBSettings
 from ekorn.errors import preview
 from ekorn.functions.record_functions import Function, WrappingFunction
 from ekorn.functions.runtime_context import RuntimeContext
@@ -17,16 +18,18 @@ from ekorn.functions.state.state_descriptors import ListStateDescriptor
 from ekorn.graph.job_graph import Operator
 from ekorn.keygroups import KeyGroup, KeyGroupRange, key_group, key_group_range
 from ekorn.metrics.metricbase import MetricGroup
-from ekorn.operators.backend_choice import make_backend
 from ekorn.operators.contexts.checkpoint_contexts import InitializationContext, SnapshotContext
 from ekorn.operators.contexts.subtask_context import StateStore, SubtaskContext
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.epoch import EpochOrder
 from ekorn.state.evolution.restore_checks import check_keys
+from ekorn.state.heap.heap_backend import HeapStateBackend
 from ekorn.state.keyed_backend import NO_KEY, KeyedStateBackend, RestoredTables
 from ekorn.state.operator_state import OperatorStates
 from ekorn.state.operator_state_files import OperatorState
 from ekorn.state.raw_state import RawOutputs, RestoredRawState
+from ekorn.state.rocksdb.local_folder import local_folder
+from ekorn.state.rocksdb.rocksdb_backend import RocksDBKeyedBackend
 from ekorn.state.snapshots import OperatorRestore, StateInfo
 from ekorn.storage.file_store import FileStore
 
@@ -292,3 +295,30 @@ def _nothing_held(news: Any) -> None:
 
 def _nowhere(value: Any, time: int | None) -> None:
     raise AssertionError("an operator without needs_out must not emit outside the loop")
+
+
+def make_backend(environment: SubtaskEnvironment) -> KeyedStateBackend:
+    """Make a keyed state backend of the kind that the job is configured with."""
+    tracked = environment.graph.settings.checkpointing
+    if environment.on_rocksdb:
+        return _make_rocksdb(environment, tracked=tracked)
+    return HeapStateBackend(
+        tracked=tracked, incremental=environment.incremental, clock=environment.clock, read=environment.read_tables
+    )
+
+
+def _make_rocksdb(environment: SubtaskEnvironment, *, tracked: bool) -> KeyedStateBackend:
+    settings = environment.rocksdb or RocksDBSettings()
+    folder = local_folder(settings.local_directories or (environment.scratch_root(),), environment.index)
+    vertex = environment.vertex
+    return RocksDBKeyedBackend(
+        folder.path,
+        on_close=folder.close,
+        max_parallelism=vertex.max_parallelism,
+        key_groups=key_group_range(vertex.max_parallelism, vertex.parallelism, environment.index),
+        settings=settings,
+        tracked=tracked,
+        incremental=environment.incremental,
+        clock=environment.clock,
+        reuses_restored=environment.reuses_restored,
+    )

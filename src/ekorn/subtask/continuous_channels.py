@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection
+from dataclasses import replace
 
 from ekorn.errors import DeploymentError
 from ekorn.graph.addresses import ChannelId
@@ -10,16 +12,15 @@ from ekorn.graph.job_graph import Exchange, JobGraph
 from ekorn.graph.specs import Broadcast, Custom, Forward, GlobalCommitterSpec, Rescale
 from ekorn.operators.epoch import Ack, EpochOrder
 from ekorn.state.snapshots import AlignmentStats
-from ekorn.subtask.alignment import Alignment
 from ekorn.subtask.capture import CapturedSubtask
 from ekorn.subtask.continuous_subtask import NEVER, ContinuousSubtask, Surroundings
 from ekorn.subtask.epoch_input import ChannelInput
-from ekorn.subtask.recording import Recording, cut
+from ekorn.subtask.in_flight import BlobPart, InFlight
 from ekorn.subtask.subtask import Subtask
 from ekorn.subtask.turn_length import TurnLength
-from ekorn.subtask.wire.frames import ReceivedBlob
+from ekorn.subtask.wire.frames import RECORDS, ReceivedBlob
 
-__all__ = ["ContinuousChannels"]
+__all__ = ["Alignment", "ContinuousChannels", "Recording", "cut"]
 
 
 class ContinuousChannels(ContinuousSubtask):
@@ -236,3 +237,121 @@ def _is_in_step(exchange: Exchange, graph: JobGraph) -> bool:
     head = graph.vertices[exchange.target].operators[0].spec
     in_step = isinstance(exchange.partitioning, (Forward, Rescale, Broadcast, Custom))
     return in_step or isinstance(head, GlobalCommitterSpec)
+
+
+_NONE = -1  # before the first epoch
+
+
+class Alignment:
+    """The newest mark that a subtask has taken on each of its channels, and the newest epoch that it has ended.
+
+    A channel whose newest mark is that of an epoch which has not ended is ahead: its blobs belong to a later epoch, and
+    wait until the mark has come on every channel. A channel that has ended carries marks all the same, so no channel is
+    ever left out. A subtask may also end an epoch before its mark has come on all channels: the mark has overtaken the
+    blobs of these channels, and means nothing when it comes at last.
+
+    Args:
+        channels: All channels.
+        in_step: The channels on which no mark overtakes.
+
+    >>> left, right = ChannelId(0, 0), ChannelId(0, 1)
+    >>> alignment = Alignment([left, right])
+    >>> alignment.arrive(left, 1), alignment.is_ahead(left), alignment.is_ahead(right)
+    (False, True, False)
+    >>> alignment.arrive(right, 1), alignment.end(1), alignment.is_ahead(left)
+    (True, frozenset(), False)
+    >>> alignment.arrive(left, 2), alignment.end(2) == {right}, alignment.arrive(right, 2)
+    (False, True, False)
+    """
+
+    def __init__(self, channels: Collection[ChannelId], in_step: Collection[ChannelId] = ()) -> None:
+        self._marks = dict.fromkeys(channels, _NONE)
+        self._in_step = frozenset(in_step)
+        self._missing = len(self._marks)  # channels that are not ahead
+        self.ended = _NONE  # the newest epoch that has ended
+
+    def is_ahead(self, channel: ChannelId) -> bool:
+        """Return whether the mark of an epoch that has not ended has come on a channel."""
+        return self._marks[channel] > self.ended
+
+    def arrive(self, channel: ChannelId, epoch: int) -> bool:
+        """Note the mark of an epoch on a channel; return whether all channels have it now."""
+        counts = self._marks[channel] <= self.ended < epoch
+        self._marks[channel] = epoch
+        self._missing -= counts
+        return counts and not self._missing
+
+    def may_overtake(self, epoch: int) -> bool:
+        """Return whether the mark of an epoch has come on all channels on which no mark overtakes."""
+        return all(self._marks[channel] >= epoch for channel in self._in_step)
+
+    def end(self, epoch: int) -> frozenset[ChannelId]:
+        """Note that an epoch has ended; return the channels on which its mark has overtaken what is on its way."""
+        self.ended = epoch
+        self._missing = sum(mark <= epoch for mark in self._marks.values())
+        return frozenset(channel for channel, mark in self._marks.items() if mark < epoch)
+
+
+class Recording:
+    """The snapshot of a subtask while the blobs that its mark has overtaken are still coming in.
+
+    Args:
+        captured: The state at the moment of the snapshot.
+        epoch: The epoch of the mark.
+        overtaken: The channels on which the mark has not come.
+        started: The moment, by the monotonic clock.
+    """
+
+    def __init__(self, captured: CapturedSubtask, epoch: int, overtaken: Collection[ChannelId], started: float) -> None:
+        self.checkpoint_id = captured.checkpoint_id
+        self._captured = captured
+        self._epoch = epoch
+        self._missing = set(overtaken)
+        self._blobs: list[ReceivedBlob] = []
+        self._started = started
+
+    def add(self, blob: ReceivedBlob) -> None:
+        """Take note of a blob in the order of its channel. Blobs behind the mark are left out."""
+        if blob.channel in self._missing:
+            # Frames that are decoded already are pickled now: the program may change their records when it has them.
+            self._blobs.append(blob.pickle() if isinstance(blob, BlobPart) else blob)
+            if blob.mark >= self._epoch:
+                self._missing.discard(blob.channel)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the mark has come on every channel."""
+        return not self._missing
+
+    def captured(self, now: float) -> CapturedSubtask:
+        """Return the whole snapshot, once it is complete."""
+        environment = self._captured.environment
+        in_flight = InFlight(environment.graph, environment.vertex.id, tuple(self._blobs))
+        alignment = replace(self._captured.alignment, recorded_ms=(now - self._started) * 1000, unaligned=True)
+        return replace(self._captured, in_flight=in_flight if self._blobs else None, alignment=alignment)
+
+
+def cut(blob: ReceivedBlob, most_records: int) -> tuple[BlobPart, BlobPart | None]:
+    """Cut a blob behind at most so many records; return both parts, or the whole and None. The last part has the mark.
+
+    A run of records that fits into a turn of its own is not cut.
+    """
+    frames, room = blob.frames(), most_records
+    for number, frame in enumerate(frames):
+        count = len(frame[1]) if frame[0] == RECORDS else 0
+        if count <= room:
+            room -= count
+            continue
+        if room < most_records:
+            first, rest = frames[:number], frames[number:]
+        else:
+            _, values, times = frame
+            ends = slice(most_records), slice(most_records, None)
+            head, tail = ((RECORDS, values[end], None if times is None else times[end]) for end in ends)
+            first, rest = [*frames[:number], head], [tail, *frames[number + 1 :]]
+        size_bytes = blob.size_bytes // 2
+        return (
+            BlobPart(blob.channel, first, size_bytes, blob.sequence),
+            BlobPart(blob.channel, rest, blob.size_bytes - size_bytes, blob.sequence, blob.mark),
+        )
+    return BlobPart(blob.channel, frames, blob.size_bytes, blob.sequence, blob.mark), None

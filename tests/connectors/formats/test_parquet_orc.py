@@ -9,7 +9,7 @@ import pyarrow.parquet
 import pytest
 
 from ekorn.common import Configuration, Instant, Row
-from ekorn.connectors.files.open_files import OpenFiles
+from ekorn.connectors.files.file_source import OpenFiles
 from ekorn.datastream.connectors.file_system import FileEnumeratorProvider, FileSource
 from ekorn.datastream.formats.avro import AvroSchema
 from ekorn.datastream.formats.orc import OrcBulkWriters

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ekorn.batch.iterations.carried_partitions import carry_partitioning
 from ekorn.batch.iterations.iteration_tables import IterationTables, TableSource
 from ekorn.batch.iterations.place import IterationPlace
 from ekorn.batch.iterations.step_plan import StepPlan
-from ekorn.batch.iterations.superstep_end import SuperstepEnd, is_last, merged_aggregates
-from ekorn.batch.plan.iteration_specs import BulkIterationSpec, DeltaIterationSpec
+from ekorn.batch.plan.iteration_specs import BulkIterationSpec, DeltaIterationSpec, IterationLimits
 from ekorn.batch.plan.operators import Plan, PlanOperator
 from ekorn.batch.plan.partitioning import Partitioning
+from ekorn.batch.plan.record_keys import Keys
+from ekorn.batch.planner.no_rdds import NoRdds
 from ekorn.batch.planner.plan_translation import Translation
 from ekorn.batch.planner.stages import Flow, Stages
 from ekorn.batch.tasks.blobs import OperatorReport, OperatorSubtask
@@ -33,9 +34,10 @@ from ekorn.batch.tasks.task_errors import carried_error
 from ekorn.config import options
 from ekorn.config.configuration import Configuration
 from ekorn.errors import SlotLostError
+from ekorn.functions.data_sets.iteration_context import Aggregator
 from ekorn.functions.results.accumulators import Accumulator
 
-__all__ = ["IterationRunner"]
+__all__ = ["IterationRunner", "SuperstepEnd", "carry_partitioning", "is_last", "merged_aggregates"]
 
 _log = logging.getLogger(__name__)
 
@@ -194,3 +196,62 @@ def _is_loss(error: Exception, tables: IterationTables) -> bool:
     if carried is not None:
         return carried.original_type == SlotLostError.__qualname__
     return tables.lost() is not None
+
+
+def carry_partitioning(plan: StepPlan, tables: IterationTables, given: Mapping[PlanOperator, Flow]) -> Keys | None:
+    """Let the supersteps read their data as partitioned by key if it is; return the keys, or None."""
+    tables.partitionings.clear()
+    found = _of_next_data(plan, given)
+    if found is None or found.partitioner is not None:
+        return None
+    tables.partitionings[plan.data_table] = found
+    if _of_next_data(plan, given) == found:
+        return found.keys
+    tables.partitionings.clear()
+    return None
+
+
+def _of_next_data(plan: StepPlan, given: Mapping[PlanOperator, Flow]) -> Partitioning | None:
+    """Return how a superstep leaves its data, by translating its plan without Spark."""
+    if plan.delta_keys is not None:
+        return Partitioning(plan.delta_keys)
+    flows = {operator: replace(flow, rdd=None) for operator, flow in given.items()}
+    translated = Translation(Stages(NoRdds(), TaskJobInfo("", "")), plan.superstep, flows).flows[plan.next_data]
+    return translated.partitioning if translated.partitions == plan.parallelism else None
+
+
+@dataclass(frozen=True)
+class SuperstepEnd:
+    """What a superstep gave.
+
+    Attributes:
+        number: The number of the superstep, from 1.
+        aggregates: The merged values of the aggregators, by name.
+        goes_on_with: The number of records that let the iteration go on: those of the termination criterion, or of
+            the next work set. None if neither is there.
+    """
+
+    number: int
+    aggregates: Mapping[str, Any]
+    goes_on_with: int | None
+
+
+def is_last(end: SuperstepEnd, limits: IterationLimits) -> bool:
+    """Return whether an iteration ends after a superstep."""
+    if end.number >= limits.max_iterations or end.goes_on_with == 0:
+        return True
+    wanted = limits.convergence
+    return wanted is not None and wanted.criterion.is_converged(end.number, end.aggregates[wanted.aggregator])
+
+
+def merged_aggregates(
+    aggregators: Mapping[str, Aggregator[Any]], of_subtasks: Iterable[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return the value of each aggregator over all subtasks, given their values in a fixed order."""
+    merged = {name: deepcopy(each) for name, each in aggregators.items()}
+    for each in merged.values():
+        each.reset()
+    for values in of_subtasks:
+        for name, value in values.items():
+            merged[name].aggregate(value)
+    return {name: each.get_aggregate() for name, each in merged.items()}

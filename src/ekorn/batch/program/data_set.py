@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, overload
 
 from ekorn.batch.plan.data_set_specs import (
+    CollectAllSpec,
+    CountSpec,
     FirstSpec,
+    FrameSpec,
     GroupReduceSpec,
     JoinHint,
     JoinKind,
@@ -24,8 +27,9 @@ from ekorn.batch.plan.data_set_specs import (
 )
 from ekorn.batch.plan.partitioning import ForwardedFields
 from ekorn.batch.plan.record_keys import FieldKeys
+from ekorn.batch.planner.explained_plan import plan_as_text
+from ekorn.batch.program.data_set_core import DataSetCore
 from ekorn.batch.program.data_set_outputs import DataSetOutputs
-from ekorn.batch.program.data_set_results import DataSetResults
 from ekorn.batch.program.key_arguments import checked_keys, checked_partitioner, checked_positions
 from ekorn.errors import InvalidProgramError
 from ekorn.functions.data_sets.data_set_aggregates import Aggregations, Extreme, KeepFirst
@@ -42,6 +46,7 @@ from ekorn.graph.specs import FilterSpec, FlatMapSpec, MapSpec, ProjectSpec
 from ekorn.program.checks.argument_checks import check_function, check_single_result
 from ekorn.types.composite_types import TupleTypeInfo
 from ekorn.types.factory import Types
+from ekorn.types.record_text import record_text
 from ekorn.types.type_information import TypeInformation
 
 if TYPE_CHECKING:
@@ -56,7 +61,47 @@ if TYPE_CHECKING:
         SortPartitionOperator,
     )
 
-__all__ = ["DataSet", "Key"]
+__all__ = ["DataSet", "DataSetResults", "Key"]
+
+
+class DataSetResults(DataSetCore):
+    """The part of `DataSet` that runs a program now."""
+
+    def collect(self) -> list[Any]:
+        """Run what this data set needs, and return its records."""
+        return self.environment.run_now(self.next("collect()", CollectAllSpec(), self._known_type))
+
+    def count(self) -> int:
+        """Run what this data set needs, and return the number of its records."""
+        return sum(self.environment.run_now(self.next("count()", CountSpec())))
+
+    def explain(self) -> str:
+        """Return the operators that this data set needs, one on each line, with how their records get there."""
+        return plan_as_text(self.environment.plan([self]))
+
+    def to_data_frame(self, schema: Any = None) -> Any:
+        """Run what this data set needs; return its records as a DataFrame of Spark.
+
+        Spark keeps the records as long as the DataFrame is used. They do not pass the driver.
+
+        Args:
+            schema: The columns: a `StructType`, text such as ``id long, word string``, ``DataTypes.ROW(...)`` or
+                ``Types.ROW_NAMED(...)``. By default the columns of the declared type. Records are `Row`s, tuples or
+                dicts.
+        """
+        from ekorn.engine.spark.data_frames.result_frames import row_type_for
+
+        if isinstance(schema, str):
+            self.environment.start_spark()  # which reads the text
+        row_type = row_type_for(schema, self._known_type, "to_data_frame()")
+        (frame,) = self.environment.run_now(self.next("to_data_frame()", FrameSpec(row_type)))
+        return frame
+
+    def print(self) -> None:
+        """Run what this data set needs, and print its records in the driver, one on each line."""
+        for record in self.collect():
+            print(record_text(self._known_type if self._declares_type else None, record))
+
 
 Key = int | str | KeySelector | Callable[[Any], Any]
 """A field by position, name or path; ``"*"`` for the whole record; or a function that returns the key."""

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn, Self
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
+import ekorn
 from ekorn.batch.plan.data_set_specs import Spec
-from ekorn.batch.plan.record_keys import FieldKeys
-from ekorn.batch.program.annotated_operator import AnnotatedOperator
-from ekorn.batch.program.call_site import call_site
+from ekorn.batch.plan.partitioning import ForwardedFields
+from ekorn.batch.plan.record_keys import FieldKeys, FieldPath
+from ekorn.batch.program.data_set_settings import DataSetSettings
 from ekorn.batch.program.iteration_scope import scope_of
+from ekorn.batch.program.key_arguments import checked_path, type_at
 from ekorn.errors import InvalidProgramError
+from ekorn.functions.data_sets.field_annotations import FieldAnnotations, annotations_of
 from ekorn.program.checks.argument_checks import check_output_type
 from ekorn.program.checks.attribute_suggestions import SuggestsMethods
 from ekorn.types.type_information import TypeInformation
@@ -18,7 +25,128 @@ if TYPE_CHECKING:
     from ekorn.batch.program.data_set import DataSet
     from ekorn.batch.program.execution_environment import ExecutionEnvironment
 
-__all__ = ["DataSetCore"]
+__all__ = ["AnnotatedOperator", "DataSetCore", "call_site", "parsed_annotations", "parsed_forwarded"]
+
+
+class AnnotatedOperator(DataSetSettings):
+    """The part of `DataSet` that takes annotations. `functions/data_sets/field_annotations.py` explains them.
+
+    Attributes:
+        spec: What the operator does.
+        inputs: The operators that it reads.
+        forwarded: What the operator itself copies, whatever its function; empty for most.
+    """
+
+    spec: Any
+    inputs: tuple[Any, ...]
+    forwarded: tuple[ForwardedFields, ...] = ()
+
+    def with_forwarded_fields(self, *fields: str) -> Self:
+        """Say which fields the function copies unchanged: ``"f0"``, ``"f0->f2"``, ``"*"``."""
+        return self._with_forwarded("with_forwarded_fields", 0, 1, fields)
+
+    def with_forwarded_fields_first(self, *fields: str) -> Self:
+        """Say which fields of the first input the function copies unchanged."""
+        return self._with_forwarded("with_forwarded_fields_first", 0, 2, fields)
+
+    def with_forwarded_fields_second(self, *fields: str) -> Self:
+        """Say which fields of the second input the function copies unchanged."""
+        return self._with_forwarded("with_forwarded_fields_second", 1, 2, fields)
+
+    def copied_fields(self) -> tuple[ForwardedFields, ...]:
+        """Return the fields that are copied from each input; empty if nothing is known.
+
+        Raises:
+            InvalidProgramError: An annotation does not fit the types.
+        """
+        if self.forwarded:
+            return self.forwarded
+        sides = [self._copied(side) for side in range(len(self.inputs))]
+        return tuple([each or ForwardedFields() for each in sides]) if any(sides) else ()
+
+    def _copied(self, side: int) -> ForwardedFields | None:
+        given = self._given_fields.get(side)
+        input_type = self.inputs[side].get_type()
+        if given is not None:
+            return parsed_forwarded(self.get_name(), given, input_type, self.get_type())
+        annotations = annotations_of(getattr(self.spec, "function", None), side)
+        return parsed_annotations(self.get_name(), annotations, input_type, self.get_type())
+
+    def _with_forwarded(self, call: str, side: int, inputs: int, fields: tuple[str, ...]) -> Self:
+        function = getattr(self.spec, "function", None)
+        if function is None or len(self.inputs) != inputs:
+            wanted = "one input" if inputs == 1 else "two inputs"
+            raise InvalidProgramError(f"{call}(): {self.get_name()} has no function of {wanted}")
+        known = annotations_of(function, side)
+        if known.forwarded is not None or known.non_forwarded is not None:
+            raise InvalidProgramError(f"{call}(): the function's class declares forwarded fields already; keep one")
+        if not fields or not all(isinstance(each, str) for each in fields):
+            raise TypeError(f"{call}() takes fields such as 'f0' or 'f0->f1', got {fields!r}")
+        self._given_fields[side] = fields
+        self._copied(side)  # checks the fields now
+        return self
+
+
+_POSITION = re.compile(r"f?(\d+)")
+
+
+def parsed_annotations(
+    call: str, annotations: FieldAnnotations, input_type: TypeInformation | None, output_type: TypeInformation | None
+) -> ForwardedFields | None:
+    """Return what the annotations of a function say of one input; None if they say nothing of copies.
+
+    Raises:
+        InvalidProgramError: A field does not exist, or is copied to a place of another type.
+    """
+    for field in _expressions(annotations.read or ()):
+        _path(call, field, input_type)
+    if annotations.forwarded is not None:
+        return parsed_forwarded(call, annotations.forwarded, input_type, output_type)
+    if annotations.non_forwarded is None:
+        return None
+    if input_type is not None and output_type is not None and input_type != output_type:
+        raise InvalidProgramError(
+            f"{call}: non-forwarded fields need an output of the input's type {input_type}, and it is {output_type}"
+        )
+    changed = [_path(call, field, input_type) for field in _expressions(annotations.non_forwarded)]
+    return ForwardedFields(everything=True, changed=frozenset(changed))
+
+
+def parsed_forwarded(
+    call: str, fields: Sequence[str], input_type: TypeInformation | None, output_type: TypeInformation | None
+) -> ForwardedFields:
+    """Return the copies that expressions such as ``"f0; f1->f2"`` describe.
+
+    Raises:
+        InvalidProgramError: A field does not exist, or is copied to a place of another type.
+    """
+    moved: dict[FieldPath, tuple[FieldPath, ...]] = {}
+    for expression in _expressions(fields):
+        source, arrow, target = (part.strip() for part in expression.partition("->"))
+        before = _path(call, source, input_type)
+        after = _path(call, target if arrow else source, output_type)
+        types = type_at(input_type, before), type_at(output_type, after)
+        if None not in types and types[0] != types[1]:
+            raise InvalidProgramError(
+                f"{call}: {expression!r} copies a field of type {types[0]} to one of type {types[1]}"
+            )
+        moved[before] = (*moved.get(before, ()), after)
+    if moved.get(()) == ((),):
+        return ForwardedFields(everything=True)
+    return ForwardedFields(moved)
+
+
+def _expressions(fields: Sequence[str]) -> list[str]:
+    return [part.strip() for text in fields for part in text.split(";") if part.strip()]
+
+
+def _path(call: str, field: str, type_info: TypeInformation | None) -> FieldPath:
+    if not field:
+        raise InvalidProgramError(f"{call}: a field is missing; write 'f0', 'f0->f1' or '*'")
+    if type_info is None and (position := _POSITION.fullmatch(field)):
+        return (int(position[1]),)
+    return checked_path(call, field, type_info)
+
 
 _INSTEAD_OF = {  # methods of streams, of groups, and of Spark's RDDs and DataFrames
     "key_by": "group_by(...) groups the records of a data set",
@@ -142,3 +270,14 @@ def _is_made_from(data_set: DataSetCore, other: DataSetCore) -> bool:
         seen.update(further)
         pending += further
     return other in seen
+
+
+_EKORN = os.path.dirname(ekorn.__file__) + os.sep
+
+
+def call_site() -> str:
+    """Return the file and line of the innermost caller outside of ekorn, such as ``job.py:12``."""
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_EKORN):
+        frame = frame.f_back
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NoReturn, Self
 
-from ekorn.batch.plan.data_set_specs import InputSpec
-from ekorn.batch.plan.operators import Plan
+from ekorn.batch.outputs.file_output import FileOutput
+from ekorn.batch.plan.data_set_specs import InputSpec, OutputSpec
+from ekorn.batch.plan.operators import Plan, PlanOperator
 from ekorn.batch.planner.explained_plan import plan_as_json
 from ekorn.batch.planner.plan_runner import RunSettings
 from ekorn.batch.program.data_set import DataSet
 from ekorn.batch.program.data_set_core import DataSetCore
+from ekorn.batch.program.data_set_iterations import IterationResult
 from ekorn.batch.program.data_set_job_client import DataSetJobClient
 from ekorn.batch.program.data_set_kinds import DataSetKinds
-from ekorn.batch.program.drawn_plan import drawn_plan
-from ekorn.batch.program.drawn_sinks import DrawnSinks
 from ekorn.batch.program.environment_inputs import EnvironmentInputs
-from ekorn.batch.program.record_types import type_of_all
 from ekorn.batch.program.runner import cancel_plan, parallelism_of_runner, run_plan, start_runner
-from ekorn.batch.program.sources import CollectionInput, SequenceInput
 from ekorn.config import options
 from ekorn.config.configuration import Configuration
 from ekorn.config.execution_config import ExecutionConfig
@@ -34,11 +35,14 @@ from ekorn.program.environment.cached_file_registry import CachedFileRegistry
 from ekorn.program.environment.spark_session import checked_session
 from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
 from ekorn.program.running.execute_reminder import remind_of_execute
+from ekorn.storage.locations import split_last
+from ekorn.types.by_value import dumps
+from ekorn.types.composite_types import TupleTypeInfo
 from ekorn.types.factory import Types
 from ekorn.types.published import load_published
 from ekorn.types.type_information import TypeInformation
 
-__all__ = ["ExecutionEnvironment"]
+__all__ = ["CollectionInput", "DrawnSinks", "ExecutionEnvironment", "SequenceInput", "drawn_plan", "type_of_all"]
 
 DEFAULT_JOB_NAME = "Ekorn Batch Job"
 
@@ -254,3 +258,154 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry, SuggestsMethod
             "an environment is part of the program, not of a function: "
             "pass settings as arguments, or as global job parameters"
         )
+
+
+def drawn_plan(sinks: tuple[DataSetCore, ...], parallelism: int) -> Plan:
+    """Return the operators that the sinks need. A data set that is read twice is one operator.
+
+    Args:
+        sinks: The data sets where the plan ends.
+        parallelism: That of operators which have none of their own.
+    """
+    made: dict[DataSetCore, PlanOperator] = {}
+    for sink in sinks:
+        for each in _inputs_first(sink, made):
+            made[each] = _operator(each, made, parallelism)
+    return Plan(tuple([made[sink] for sink in sinks]))
+
+
+def _inputs_first(sink: DataSetCore, made: dict[DataSetCore, PlanOperator]) -> Iterator[DataSetCore]:
+    """Yield a data set and what it needs, inputs first, leaving out what is made already."""
+    pending = [sink]
+    while pending:  # no recursion: a program may be deeper than Python recurses
+        each = pending[-1]
+        missing = [needed for needed in each.upstream() if needed not in made]
+        if missing:
+            pending += missing
+            continue
+        pending.pop()
+        if each not in made:
+            yield each
+
+
+def _operator(data_set: DataSetCore, made: dict[DataSetCore, PlanOperator], parallelism: int) -> PlanOperator:
+    own = data_set.get_parallelism()
+    if isinstance(data_set, IterationResult):
+        spec, inputs = data_set.drawn(made)
+    else:
+        spec, inputs = data_set.spec, tuple([made[each] for each in data_set.inputs])
+    return PlanOperator(
+        name=data_set.get_name(),
+        spec=spec,
+        inputs=inputs,
+        parallelism=parallelism if own == -1 else own,
+        type_info=data_set.get_type(),
+        declares_type=data_set.declares_type,
+        parameters=data_set.parameters,
+        broadcasts={name: made[each] for name, each in data_set.broadcasts.items()},
+        forwarded=data_set.copied_fields(),
+        call_site=data_set.site,
+    )
+
+
+class DrawnSinks:
+    """The sinks in the order in which the program drew them."""
+
+    def __init__(self) -> None:
+        self._sinks: list[DataSetCore] = []
+
+    def add(self, sink: DataSetCore) -> None:
+        """Add a sink; refuse one whose file or directory another sink writes."""
+        target = _file_target(sink)
+        for other in self._sinks if target is not None else ():
+            if _file_target(other) == target:
+                raise InvalidProgramError(
+                    f"{sink.get_name()} writes where {other.get_name()} writes too, and one would replace the other; "
+                    "write to another path, or write the union() of the two data sets"
+                )
+        self._sinks.append(sink)
+
+    def pending(self) -> list[DataSetCore]:
+        """Return the sinks that no `execute` has run yet."""
+        return list(self._sinks)
+
+    def take(self) -> tuple[DataSetCore, ...]:
+        """Return the sinks, and forget them."""
+        taken, self._sinks = tuple(self._sinks), []
+        return taken
+
+
+def _file_target(sink: DataSetCore) -> tuple[str, str] | None:
+    """Return the directory and name that a sink writes to; None if it does not write files."""
+    output = sink.spec.output if isinstance(sink.spec, OutputSpec) else None
+    return split_last(output.address) if isinstance(output, FileOutput) else None
+
+
+_PLAIN = {str: Types.STRING, int: Types.LONG, float: Types.DOUBLE, bool: Types.BOOLEAN}
+
+
+def type_of_all(values: Sequence[Any]) -> TypeInformation | None:
+    """Return the type of some values: of tuples of one length, or of plain values of one class; None if they differ.
+
+    >>> type_of_all([(1, "a"), (2, "b")])
+    TupleTypeInfo(Long, String)
+    """
+    kinds = set(map(type, values))
+    if len(kinds) != 1:
+        return None
+    (kind,) = kinds
+    if kind in _PLAIN:
+        return _PLAIN[kind]()
+    if kind is not tuple or len({len(value) for value in values}) != 1 or not values[0]:
+        return None
+    unknown = Types.PICKLED_BYTE_ARRAY()
+    return TupleTypeInfo([type_of_all(column) or unknown for column in zip(*values, strict=True)])
+
+
+class CollectionInput:
+    """The elements of a collection, as they were when the program gave them."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self._values = list(values)
+
+    def splits(self, parallelism: int, parameters: Mapping[str, str]) -> Sequence[PickledSplit]:
+        """Return one slice for each subtask."""
+        values = self._values
+        bounds = [len(values) * number // parallelism for number in range(parallelism + 1)]
+        return [PickledSplit(dumps(values[low:high])) for low, high in pairwise(bounds)]
+
+
+@dataclass(frozen=True)
+class PickledSplit:
+    """Some records, pickled."""
+
+    records: bytes
+
+    def read(self) -> Iterator[Any]:
+        """Return the records."""
+        return iter(pickle.loads(self.records))
+
+
+@dataclass(frozen=True)
+class SequenceInput:
+    """The integers from `first` to `last`, both included."""
+
+    first: int
+    last: int
+
+    def splits(self, parallelism: int, parameters: Mapping[str, str]) -> Sequence[RangeSplit]:
+        """Return one range for each subtask."""
+        count = max(self.last - self.first + 1, 0)
+        bounds = [self.first + count * number // parallelism for number in range(parallelism + 1)]
+        return [RangeSplit(range(low, high)) for low, high in pairwise(bounds)]
+
+
+@dataclass(frozen=True)
+class RangeSplit:
+    """Some integers."""
+
+    numbers: range
+
+    def read(self) -> Iterator[int]:
+        """Return the integers."""
+        return iter(self.numbers)

@@ -8,16 +8,15 @@ from datetime import timedelta
 from typing import Any
 
 from ekorn.connectors.files.file_addresses import input_address
-from ekorn.connectors.files.open_files import OpenFiles
 from ekorn.connectors.files.stream_formats import BulkFormat, FileFormat, StreamFormat
 from ekorn.errors import ConfigurationError
-from ekorn.functions.source_contract import Boundedness, Source, Split, SplitReader
+from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
 from ekorn.storage.input_files import InputFile, list_files
 from ekorn.storage.locations import join, shown
 from ekorn.types.time import Duration, millis_of
 from ekorn.types.type_information import TypeInformation
 
-__all__ = ["FileEnumeratorProvider", "FileSource", "FileSourceBuilder", "FileSplitAssignerProvider"]
+__all__ = ["FileEnumeratorProvider", "FileSource", "FileSourceBuilder", "FileSplitAssignerProvider", "OpenFiles"]
 
 _RANGE_BYTES = 64 * 1024 * 1024
 
@@ -227,3 +226,60 @@ def _ranges(name: str, size_bytes: int, range_bytes: int) -> Iterator[Split]:
         start = number * range_bytes
         end = start + range_bytes if number + 1 < count else None
         yield Split(f"{name}:{start}", (name, start, end))
+
+
+_MOST = 16
+
+
+class OpenFiles:
+    """The readers of one source in one process that hold resources."""
+
+    def __init__(self, most: int = _MOST) -> None:
+        self._most = most
+        self._holders: set[int] = set()
+
+    def limited(self, reader: SplitReader) -> SplitReader:
+        """Return a reader that waits while too many others are open; a reader that holds nothing is returned itself."""
+        return _Limited(reader, self) if reader.holds_file else reader
+
+    def take(self, holder: int) -> bool:
+        """Return whether a reader may be open."""
+        if holder not in self._holders and len(self._holders) >= self._most:
+            return False
+        self._holders.add(holder)
+        return True
+
+    def release(self, holder: int) -> None:
+        """Let another reader be open."""
+        self._holders.discard(holder)
+
+    def __getstate__(self) -> int:
+        return self._most
+
+    def __setstate__(self, most: int) -> None:
+        self.__init__(most)  # type: ignore[misc]  # what is open belongs to the process
+
+
+class _Limited(SplitReader):
+    def __init__(self, reader: SplitReader, open_files: OpenFiles) -> None:
+        self._reader = reader
+        self._open_files = open_files
+
+    def read(self, max_records: int) -> Batch:
+        if self._reader.finished or not self._open_files.take(id(self)):
+            return Batch([])
+        batch = self._reader.read(max_records)
+        if self._reader.finished:
+            self.close()
+        return batch
+
+    def position(self) -> Any:
+        return self._reader.position()
+
+    @property
+    def finished(self) -> bool:
+        return self._reader.finished
+
+    def close(self) -> None:
+        self._reader.close()
+        self._open_files.release(id(self))

@@ -9,20 +9,20 @@ shown: the log tells the same story (`logging.getLogger("ekorn")` at INFO).
 from __future__ import annotations
 
 import atexit
+import importlib
 import os
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TextIO
+from typing import Any, NamedTuple, Protocol, TextIO
 
 from ekorn.clock import Clock
 from ekorn.driver.display.job_lines import JobFacts, end_line, progress_line, start_line
-from ekorn.driver.display.notebook_output import NotebookOutput, is_notebook
 from ekorn.driver.job_handle import JobHandle
 from ekorn.functions.results.job_status import JobStatus
 
-__all__ = ["ProgressDisplay", "TerminalLines", "is_watched"]
+__all__ = ["NotebookOutput", "ProgressDisplay", "TerminalLines", "is_notebook", "is_watched"]
 
 _INTERVAL_S = 0.5
 _SAMPLES = 6
@@ -154,3 +154,35 @@ class TerminalLines:
             self._stream.flush()
         except (OSError, ValueError):  # the terminal is gone, or the stream was closed: the job runs on unwatched
             self._shown = ""
+
+
+def is_notebook(stream: TextIO) -> bool:
+    """Return whether a stream is that of a notebook's cell."""
+    return type(stream).__module__.startswith("ipykernel.")
+
+
+class NotebookOutput:
+    """The output of a cell.
+
+    Args:
+        display: IPython's function `display`; None to import it.
+    """
+
+    def __init__(self, display: Callable[..., Any] | None = None) -> None:
+        self._display = display or importlib.import_module("IPython.display").display
+        self._first = ""
+        self._shown: Any = None
+
+    def begin(self, line: str) -> None:
+        self._first = line
+        self._shown = self._display(_content(line), raw=True, display_id=True)
+
+    def update(self, line: str) -> None:
+        self._shown.update(_content(f"{self._first}\n{line}"), raw=True)
+
+    def end(self, line: str | None) -> None:
+        self._shown.update(_content(self._first if line is None else f"{self._first}\n{line}"), raw=True)
+
+
+def _content(text: str) -> dict[str, str]:
+    return {"text/plain": text}

@@ -8,15 +8,15 @@ regions go on (docs/decisions/0045-regions-continuously.md).
 from __future__ import annotations
 
 import pickle
+import threading
 import time
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import assert_never
 
 from ekorn.engine.epoch_acks import EpochAcks
 from ekorn.engine.protocol import EpochResult, Failure
-from ekorn.engine.slots.flow_failures import FlowFailures, is_telling
 from ekorn.engine.slots.slot_engine import SlotEngine
 from ekorn.engine.slots.slot_pool import SlotPool
 from ekorn.engine.subtask_outcome import add_output
@@ -29,7 +29,7 @@ from ekorn.slot_protocol.deployment import Deployment
 from ekorn.slot_protocol.messages import Discard, HoldSources, OrderEpoch, Request
 from ekorn.slot_protocol.slot_events import EpochAcknowledged, FlowEvent, OutputLeft, SubtaskFailed
 
-__all__ = ["MARK_INTERVAL_MS", "ContinuousSlotEngine"]
+__all__ = ["MARK_INTERVAL_MS", "ContinuousSlotEngine", "FlowFailures", "is_telling"]
 
 MARK_INTERVAL_MS = 200
 _OUTPUT_BYTES = 64 << 20  # of output that waits for the end of an epoch: above it, the sources read nothing until then
@@ -290,3 +290,58 @@ def _error_of(subtask: SubtaskId, pickled: bytes) -> BaseException:
     except Exception as problem:
         return DeploymentError(f"{subtask} has failed, and its error cannot be read in the driver: {problem!r}")
     return error
+
+
+def is_telling(error: BaseException) -> bool:
+    """Return whether an error says what was wrong: a connection breaks when something else has failed."""
+    return not isinstance(error, (SlotLostError, DeploymentError))
+
+
+class FlowFailures:
+    """The first telling error of every subtask that has failed, or of all of them together.
+
+    >>> failures, one, other = FlowFailures(), SubtaskId(0, 0), SubtaskId(1, 0)
+    >>> failures.add(DeploymentError("its task is gone"), {one})
+    >>> failures.add(ValueError("no 42"), {other})
+    >>> failures.failure.error, failures.failure.subtasks == {one, other}
+    (ValueError('no 42'), True)
+    >>> failures.forget({other})
+    >>> failures.failure.subtasks
+    frozenset({SubtaskId(vertex=0, subtask=0)})
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._errors: dict[SubtaskId, BaseException] = {}
+        self._of_all: BaseException | None = None  # after it the state of every subtask is unknown
+
+    def add(self, error: BaseException, subtasks: Collection[SubtaskId] = ()) -> None:
+        """Note an error of some subtasks; without any, of all of them."""
+        with self._lock:
+            if not subtasks and (self._of_all is None or not is_telling(self._of_all)):
+                self._of_all = error
+            for subtask in subtasks:
+                if subtask not in self._errors or not is_telling(self._errors[subtask]):
+                    self._errors[subtask] = error
+
+    def forget(self, subtasks: Collection[SubtaskId]) -> None:
+        """Forget the errors of subtasks that restart."""
+        with self._lock:
+            for subtask in subtasks:
+                self._errors.pop(subtask, None)
+
+    def clear(self) -> None:
+        """Forget everything: all subtasks restart."""
+        with self._lock:
+            self._errors.clear()
+            self._of_all = None
+
+    @property
+    def failure(self) -> Failure | None:
+        """The most telling error, and all subtasks that have failed; None if nothing has."""
+        with self._lock:
+            errors = [*self._errors.values(), *([] if self._of_all is None else [self._of_all])]
+            failed = frozenset(self._errors) if self._of_all is None else frozenset()
+        if not errors:
+            return None
+        return Failure(next(filter(is_telling, errors), errors[0]), subtasks=failed)

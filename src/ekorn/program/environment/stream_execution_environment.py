@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, replace
+from pathlib import PurePath
 from typing import Any, NoReturn
+from urllib.parse import urlsplit
 
 from ekorn.config import options
+from ekorn.config.checkpoint_config import CheckpointConfig
+from ekorn.config.checkpointing import CheckpointingMode
 from ekorn.config.configuration import Configuration
+from ekorn.config.option import ConfigOption
 from ekorn.config.settings.job_settings import JobSettings, job_settings
+from ekorn.config.settings.metric_settings import state_latency_settings
 from ekorn.config.starting_configuration import starting_configuration, with_current_keys
+from ekorn.config.time_characteristic import TimeCharacteristic
+from ekorn.config.value_text import parse_map
 from ekorn.driver.job_handle import JobHandle
 from ekorn.driver.submit import submit_from_program
-from ekorn.errors import ConfigurationError
+from ekorn.errors import ConfigurationError, QueryableNameTwice, warn
+from ekorn.functions.dead_letters import OnRecordError
 from ekorn.functions.results.job_execution_result import JobExecutionResult
-from ekorn.graph.job_graph import JobGraph
+from ekorn.functions.state.state_descriptors import StateDescriptor
+from ekorn.graph.job_graph import CachedFile, ExecutionSettings, JobGraph, Operator
 from ekorn.graph.plan import execution_plan, explain
 from ekorn.graph.redrawing import Drawing
 from ekorn.graph.translation import GraphSettings, build_job_graph
 from ekorn.program.checks.attribute_suggestions import SuggestsMethods
+from ekorn.program.environment.cached_file_registry import CachedFileRegistry
 from ekorn.program.environment.data_frame_sources import DataFrameSources
-from ekorn.program.environment.environment_dependencies import EnvironmentDependencies
 from ekorn.program.environment.environment_settings import EnvironmentSettings
-from ekorn.program.environment.graph_settings import graph_settings
-from ekorn.program.environment.queryable_names import check_queryable_names
 from ekorn.program.environment.spark_session import checked_session
 from ekorn.program.running.execute_reminder import execute_failed, remind_of_execute
 from ekorn.program.running.foreground import end_with_program, start_in_foreground, wait_in_foreground
@@ -34,7 +44,68 @@ from ekorn.rest.driver_web import WEB
 from ekorn.slot.cached_files import checked
 from ekorn.types.published import load_published
 
-__all__ = ["StreamExecutionEnvironment"]
+__all__ = ["StreamExecutionEnvironment", "check_queryable_names"]
+
+
+class EnvironmentDependencies(CachedFileRegistry):
+    """The methods of a `StreamExecutionEnvironment` that declare what functions need on the slots."""
+
+    _configuration: Configuration
+
+    def add_python_file(self, file_path: str) -> None:
+        """Add a Python file, package folder or zip to the slots' import path."""
+        _append(self._configuration, options.PYTHON_FILES, _existing("add_python_file", file_path))
+
+    def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
+        """Unpack an archive in the slots' working directory, or in a folder of that name below it."""
+        path = _existing("add_python_archive", archive_path)
+        entry = path if target_dir is None else f"{path}#{target_dir}"
+        _append(self._configuration, options.PYTHON_ARCHIVES, entry)
+
+    def set_python_executable(self, python_exec: str) -> None:
+        """Set the interpreter that runs the slots; a relative path is searched in unpacked archives too."""
+        self._configuration.set_string(options.PYTHON_EXECUTABLE.key, os.fspath(python_exec))
+
+    def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
+        """Install the packages of a requirements file for the slots, from a folder of packages if one is given."""
+        entry = _existing("set_python_requirements", requirements_file_path)
+        if requirements_cache_dir is not None:
+            entry += "#" + _existing("set_python_requirements", requirements_cache_dir)
+        self._configuration.set_string(options.PYTHON_REQUIREMENTS.key, entry)
+
+    def add_jars(self, *jars_path: str) -> None:
+        """Bring jars to Spark, as ``spark.jars`` does. They take effect if the Spark session is not started yet.
+
+        A connector of Flink in a jar has no effect: sources and sinks of Ekorn are written in Python.
+        """
+        for path in jars_path:
+            if "flink" in PurePath(path).name:
+                warn(f"add_jars(): {path!r} goes to Spark's class path; Ekorn itself calls no connector in a jar")
+        _append(self._configuration, options.SPARK_JARS, *jars_path)
+
+    def add_classpaths(self, *classpaths: str) -> None:
+        """Add paths that exist on every machine to Spark's class path."""
+        paths = [path.removeprefix("file://") for path in classpaths]
+        for option in (options.SPARK_DRIVER_CLASSPATH, options.SPARK_EXECUTOR_CLASSPATH):
+            _append(self._configuration, option, *paths, separator=os.pathsep)
+
+
+def _append(configuration: Configuration, option: ConfigOption[Any], *entries: str, separator: str = ",") -> None:
+    """Add entries to an option whose value is a list, each of them once."""
+    present = [entry for entry in (configuration.get_string(option.key) or "").split(separator) if entry]
+    present += [entry for entry in entries if entry not in present]
+    configuration.set_string(option.key, separator.join(present))
+
+
+def _existing(call: str, path: str) -> str:
+    """Return a local path that exists as an absolute path. A URL is returned unchanged: the slots fetch it."""
+    text = os.fspath(path)
+    if len(urlsplit(text).scheme) > 1:
+        return text
+    if not os.path.exists(text):
+        raise FileNotFoundError(f"{call}(): there is no {text!r}")
+    return os.path.abspath(text)
+
 
 DEFAULT_JOB_NAME = "Ekorn Streaming Job"
 
@@ -168,3 +239,80 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, D
             "an environment is part of the program, not of a function: "
             "pass settings as arguments, or as global job parameters"
         )
+
+
+def graph_settings(
+    configuration: Configuration, job_name: str, checkpoints: CheckpointConfig, cached_files: Iterable[CachedFile]
+) -> GraphSettings:
+    """Read the settings that the translation of a stream graph to a job graph depends on."""
+    max_parallelism = options.MAX_PARALLELISM.read(configuration)
+    return GraphSettings(
+        name=job_name,
+        parallelism=options.PARALLELISM.read(configuration),
+        max_parallelism=None if max_parallelism == -1 else max_parallelism,
+        mode=options.RUNTIME_MODE.read(configuration),
+        chaining=options.OPERATOR_CHAINING.read(configuration),
+        chain_different_max_parallelism=options.CHAIN_DIFFERENT_MAX_PARALLELISM.read(configuration),
+        auto_generate_uids=options.AUTO_GENERATE_UIDS.read(configuration),
+        unaligned_checkpoints=checkpoints.is_unaligned_checkpoints_enabled(),
+        force_unaligned=checkpoints.is_force_unaligned_checkpoints(),
+        on_record_error=OnRecordError(options.ON_RECORD_ERROR.read(configuration)),
+        execution=ExecutionSettings(
+            record_error_limit=options.RECORD_ERROR_LIMIT.read(configuration),
+            object_reuse=options.OBJECT_REUSE.read(configuration),
+            blob_bytes=options.BLOB_BYTES.read(configuration),
+            batch_records_in_memory=options.BATCH_RECORDS_IN_MEMORY.read(configuration),
+            async_linger_ms=options.ASYNC_LINGER.read(configuration),
+            max_record_bytes=options.MAX_RECORD_BYTES.read(configuration),
+            slot_memory_bytes=options.SLOT_MEMORY.read(configuration),
+            auto_watermark_interval_ms=options.AUTO_WATERMARK_INTERVAL.read(configuration),
+            held_watermark_warning_ms=options.HELD_WATERMARK_WARNING.read(configuration),
+            time_characteristic=TimeCharacteristic[options.TIME_CHARACTERISTIC.read(configuration)],
+            job_parameters=options.GLOBAL_JOB_PARAMETERS.read(configuration).copy(),
+            cached_files=(*_configured_files(configuration), *cached_files),
+            checkpointing=checkpoints.is_checkpointing_enabled(),
+            state_latency=state_latency_settings(configuration),
+            restarts_regions=options.FAILOVER_STRATEGY.read(configuration) == "region",
+            releases_at_once=checkpoints.get_checkpointing_mode() is CheckpointingMode.AT_LEAST_ONCE,
+        ),
+    )
+
+
+def _configured_files(configuration: Configuration) -> list[CachedFile]:
+    files = []
+    for entry in options.CACHED_FILES.read(configuration):
+        try:
+            fields = parse_map(entry)
+            executable = fields.get("executable", "false").lower() == "true"
+            files.append(CachedFile(fields["name"], fields["path"], executable))
+        except (ValueError, KeyError):
+            raise ConfigurationError(
+                f"cannot read {entry!r} in {options.CACHED_FILES.key}: expected name:n,path:p,executable:false"
+            ) from None
+    return files
+
+
+def check_queryable_names(graph: JobGraph) -> None:
+    """Refuse two operators whose functions have descriptors with one queryable name.
+
+    A function may also make its descriptors in `open`. The slots find those when they open it, and the job is refused
+    then, before it reads a record.
+
+    Raises:
+        QueryableNameTwice: There are two.
+    """
+    known: dict[str, str] = {}
+    for vertex in graph.vertices:
+        for operator in vertex.operators:
+            for name in dict.fromkeys(_queryable_names(operator)):
+                if name in known:
+                    raise QueryableNameTwice(name, f"one of operator {known[name]!r}, one of {operator.name!r}")
+                known[name] = operator.name
+
+
+def _queryable_names(operator: Operator) -> Iterator[str]:
+    for field in fields(operator.spec):
+        function = getattr(operator.spec, field.name)
+        for held in vars(function).values() if hasattr(function, "__dict__") else ():
+            if isinstance(held, StateDescriptor) and held.queryable_name is not None:
+                yield held.queryable_name

@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from ekorn.functions.state.state_descriptors import StateDescriptor
+from ekorn.graph.stream_graph import Node
+from ekorn.program.streams.data_stream_sink import DataStreamSink
+from ekorn.types.type_information import TypeInformation
+
+if TYPE_CHECKING:
+    from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
+
 import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -41,15 +51,13 @@ from ekorn.graph.specs import (
     ReduceSpec,
     WithStateSpec,
 )
-from ekorn.graph.stream_graph import Edge, Node
+from ekorn.graph.stream_graph import Edge
 from ekorn.program.checks.argument_checks import check_function, check_single_result
 from ekorn.program.checks.likely_mistakes import warn_if_nothing_is_returned
 from ekorn.program.checks.pickling_check import check_sendable
 from ekorn.program.streams.data_stream import DataStream
 from ekorn.program.streams.key_selection import KeySelection
-from ekorn.program.streams.queryable_state_stream import QueryableStateStream
 from ekorn.types.factory import Types
-from ekorn.types.type_information import TypeInformation
 
 if TYPE_CHECKING:
     from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
@@ -367,3 +375,34 @@ def _no_operator(call: str) -> NoReturn:
         f"{call}() needs an operator, and key_by has none: call {call}() before key_by, for the operator before it, "
         "or on the result of the transformation after it"
     )
+
+
+class QueryableStateStream(DataStreamSink):
+    """The result of `as_queryable_state`. It can be named and tuned as a sink, and not be transformed further."""
+
+    def __init__(
+        self,
+        environment: StreamExecutionEnvironment,
+        node: Node,
+        descriptor: StateDescriptor,
+        key_type: TypeInformation | None,
+    ) -> None:
+        super().__init__(environment, node)
+        self._descriptor = descriptor
+        self._key_type = key_type
+
+    def get_queryable_state_name(self) -> str:
+        """Return the name under which clients read the state."""
+        assert self._descriptor.queryable_name is not None, "as_queryable_state names the state"
+        return self._descriptor.queryable_name
+
+    def get_state_descriptor(self) -> StateDescriptor:
+        """Return the descriptor that a client needs."""
+        return self._descriptor
+
+    def get_key_type(self) -> TypeInformation | None:
+        """Return the declared type of the keys, or None."""
+        return self._key_type
+
+    def __repr__(self) -> str:
+        return f"QueryableStateStream({self.get_queryable_state_name()!r})"

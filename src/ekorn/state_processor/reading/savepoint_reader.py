@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar, cast, overload
+from collections.abc import Callable, Generator
+from typing import Any, Generic, Literal, TypeVar, cast, overload
 
 from ekorn.batch.program.data_set import DataSet
 from ekorn.batch.program.execution_environment import ExecutionEnvironment
 from ekorn.checkpoint.signing import read_signing_key
+from ekorn.clock import Clock, ManualClock, SystemClock
 from ekorn.config import options
 from ekorn.config.state_backend import StateBackend
 from ekorn.errors import StateError
@@ -18,22 +19,26 @@ from ekorn.functions.watermark_strategy import WatermarkStrategy
 from ekorn.functions.windows.assigner_contract import WindowAssigner
 from ekorn.functions.windows.evictor_contract import Evictor
 from ekorn.graph.specs import AggregateContents, ListContents, ReduceContents, WindowContents, WindowSpec
+from ekorn.keygroups import user_key
 from ekorn.program.checks.argument_checks import check_function, check_instance
 from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
 from ekorn.program.streams.data_stream import DataStream
 from ekorn.state.evolution.restore_checks import check_keys
-from ekorn.state.snapshots import RAW_KEYED, RAW_OPERATOR
+from ekorn.state.operator_state import OperatorStates
+from ekorn.state.operator_state_files import OperatorState, redistribute
+from ekorn.state.raw_state import KeyGroupBytes, decode_key_group
+from ekorn.state.snapshots import RAW_KEYED, RAW_OPERATOR, StateInfo
 from ekorn.state_processor.operator_identifier import OperatorIdentifier
-from ekorn.state_processor.reading.keyed_source import KeyedStateSource
-from ekorn.state_processor.reading.operator_state_source import OperatorStateSource, RawStateSource, ReadAs
-from ekorn.state_processor.reading.part_source import PartSource
+from ekorn.state_processor.reading.part_backend import TimersByEntry, Times, open_part, timers_of
+from ekorn.state_processor.reading.part_source import PartSource, own_function
 from ekorn.state_processor.reading.reader_functions import KeyedStateReaderFunction, WindowReaderFunction
+from ekorn.state_processor.reading.reading_context import ReadingContext
 from ekorn.state_processor.reading.stored_savepoint import StoredOperator, StoredSavepoint, open_savepoint
 from ekorn.state_processor.reading.window_source import WindowSource
 from ekorn.types.factory import Types
 from ekorn.types.type_information import TypeInformation
 
-__all__ = ["SavepointReader", "WindowSavepointReader"]
+__all__ = ["KeyedStateSource", "OperatorStateSource", "RawStateSource", "SavepointReader", "WindowSavepointReader"]
 
 Uid = OperatorIdentifier | str
 Environment = StreamExecutionEnvironment | ExecutionEnvironment
@@ -263,3 +268,134 @@ def _signing_key_file(env: Environment) -> str | None:
     if isinstance(env, StreamExecutionEnvironment):
         return env.job_settings("SavepointReader").checkpoints.signing_key_file
     return options.SIGNING_KEY_FILE.read(env.get_configuration())
+
+
+EVENT_TIMERS, PROCESSING_TIMERS = "_timers/event", "_timers/processing"
+
+
+class KeyedStateSource(PartSource):
+    """The records that a function reads, key by key."""
+
+    def __init__(
+        self,
+        stored: StoredOperator,
+        function: KeyedStateReaderFunction,
+        *,
+        on_rocksdb: bool | None,
+        key_filter: Callable[[Any], bool] | None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._stored = stored
+        self._function = function
+        self._on_rocksdb = on_rocksdb
+        self._key_filter = key_filter
+        self._now_ms = (clock or SystemClock()).now_ms()
+
+    def part_count(self) -> int:
+        """Return the number of subtasks that stored keyed state."""
+        return len(self._stored.parts())
+
+    def read_part(self, part: int, subtask_index: int) -> Generator[Any, None, None]:
+        """Yield the records of the keys of one part."""
+        # One time for all parts and attempts: a part that is read again must not have lost entries that expired since.
+        clock = ManualClock(self._now_ms)
+        backend = open_part(self._stored, self._stored.parts()[part], clock, on_rocksdb=self._on_rocksdb)
+        function, is_wanted = own_function(self._function), self._key_filter
+        try:
+            runtime = ReadingContext(backend, self._stored, subtask_index, clock)
+            function.set_runtime_context(runtime)
+            try:
+                function.open(runtime)
+                runtime.seal()
+                if not runtime.asked_for:
+                    raise StateError(f"open() of {type(function).__name__} registers no state, so no key can be read")
+                context = _KeyContext(timers_of(backend, EVENT_TIMERS), timers_of(backend, PROCESSING_TIMERS))
+                for stored_key in backend.keys_of(runtime.asked_for):
+                    key = user_key(stored_key)
+                    if is_wanted is None or is_wanted(key):
+                        backend.cell[0] = context.current = stored_key
+                        yield from function.read_key(key, context) or ()
+            finally:
+                function.close()
+        finally:
+            backend.close()
+
+    def __repr__(self) -> str:
+        return f"KeyedStateSource({self._stored.label})"
+
+
+class _KeyContext(KeyedStateReaderFunction.Context):
+    def __init__(self, event: TimersByEntry, processing: TimersByEntry) -> None:
+        self.current: Any = None
+        self._event = event
+        self._processing = processing
+
+    def registered_event_time_timers(self) -> Times:
+        return set(self._event.get(self.current, ()))
+
+    def registered_processing_time_timers(self) -> Times:
+        return set(self._processing.get(self.current, ()))
+
+
+ReadAs = Literal["list", "union", "broadcast"]
+
+
+class OperatorStateSource(PartSource):
+    """The elements of a list, or the entries of a broadcast map as pairs.
+
+    A list is read as its subtasks stored it. Union and broadcast state are read once, as one subtask would restore
+    them.
+    """
+
+    def __init__(
+        self, stored: StoredOperator, descriptor: ListStateDescriptor | MapStateDescriptor, read_as: ReadAs
+    ) -> None:
+        self._stored = stored
+        self._descriptor = descriptor
+        self._read_as = read_as
+
+    def part_count(self) -> int:
+        """Return the number of subtasks for a list, else 1."""
+        return self._stored.metadata.parallelism if self._read_as == "list" else 1
+
+    def read_part(self, part: int, subtask_index: int) -> Generator[Any, None, None]:
+        """Yield the elements of one part."""
+        stored = self._stored
+        elements: OperatorState = (
+            (stored.operator_state(part) or {})
+            if self._read_as == "list"
+            else redistribute(stored.operator_states(), 1, 0)
+        )
+        states = OperatorStates(elements, stored.metadata.states, stored.label)
+        match self._descriptor:
+            case MapStateDescriptor() as descriptor:
+                yield from states.get_broadcast_state(descriptor).items()
+            case descriptor if self._read_as == "union":
+                yield from states.get_union_list_state(descriptor).get()
+            case descriptor:
+                yield from states.get_list_state(descriptor).get()
+
+    def __repr__(self) -> str:
+        return f"OperatorStateSource({self._descriptor.name!r} of {self._stored.label})"
+
+
+class RawStateSource(PartSource):
+    """The raw state of an operator: the bytes of each partition, or each key group with its bytes."""
+
+    def __init__(self, stored: StoredOperator, info: StateInfo) -> None:
+        self._stored = stored
+        self._info = info
+
+    def part_count(self) -> int:
+        """Return the number of subtasks."""
+        return self._stored.metadata.parallelism
+
+    def read_part(self, part: int, subtask_index: int) -> Generator[bytes | KeyGroupBytes, None, None]:
+        """Yield the raw state that one subtask stored."""
+        states = self._stored.operator_state(part) or {}
+        elements = cast("list[bytes]", states[self._info.name][1]) if self._info.name in states else []
+        for element in elements:
+            yield decode_key_group(element) if self._info.kind == RAW_KEYED else bytes(element)
+
+    def __repr__(self) -> str:
+        return f"RawStateSource({self._info.name!r} of {self._stored.label})"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from ekorn.batch.program.data_set import DataSet
+from ekorn.batch.program.runner import runs_on_spark
 from ekorn.functions.record_functions import AggregateFunction, ReduceFunction
 from ekorn.functions.watermark_strategy import TimestampAssigner, WatermarkStrategy
 from ekorn.functions.windows.assigner_contract import WindowAssigner
@@ -29,7 +31,9 @@ from ekorn.state_processor.writing.bootstrap_functions import (
     KeyedStateBootstrapFunction,
     StateBootstrapFunction,
 )
-from ekorn.state_processor.writing.data_set_streams import stream_of
+from ekorn.types.by_value import dumps
+from ekorn.types.data_types import DataTypes
+from ekorn.types.row import Row
 from ekorn.types.type_information import TypeInformation
 
 __all__ = [
@@ -38,6 +42,7 @@ __all__ = [
     "OperatorTransformation",
     "StateBootstrapTransformation",
     "WindowedOperatorTransformation",
+    "stream_of",
 ]
 
 
@@ -198,3 +203,28 @@ class WindowedOperatorTransformation:
         windows = self._windows
         environment = windows.get_execution_environment()
         return StateBootstrapTransformation(environment, lambda: draw(windows), max_parallelism=self._max_parallelism)
+
+
+_PICKLED = DataTypes.ROW([DataTypes.FIELD("record", DataTypes.BYTES())])
+
+
+def stream_of(data_set: DataSet) -> DataStream:
+    """Compute a data set, and return the bounded stream of its records.
+
+    The stream belongs to the environment of streams that goes with the data set's. On Spark the records stay there
+    until the job that reads the stream is submitted, and then pass through files, as those of a DataFrame do: none
+    passes the driver.
+    """
+    env = data_set.get_execution_environment().stream_environment()
+    if not runs_on_spark():
+        return env.from_collection(data_set.collect(), data_set.get_type())
+    frame = data_set.map(_as_row).to_data_frame(_PICKLED)
+    return env.from_data_frame(frame, source_name=data_set.get_name()).map(_record, data_set.get_type())
+
+
+def _as_row(record: Any) -> Row:
+    return Row(dumps(record))
+
+
+def _record(row: Row) -> Any:
+    return pickle.loads(row[0])

@@ -10,10 +10,10 @@ import contextlib
 import os
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from ekorn.engine.spark.driver_side.filtered_errors import errors_without_spark_s_own
 from ekorn.engine.spark.driver_side.worker_daemon import java_finds_daemon
 from ekorn.storage.scratch_folders import LocalFolder
 
@@ -78,3 +78,75 @@ def _escaped(text: str, special: str) -> str:
             utf16 = char.encode("utf-16-be")
             parts += [f"\\u{utf16[i : i + 2].hex()}" for i in range(0, len(utf16), 2)]
     return "".join(parts)
+
+
+_WARNING = b"WARNING: Using incubator modules: jdk.incubator.vector"
+_TRACEBACK = b"Traceback (most recent call last):"
+_DAEMON = b"pyspark/daemon.py"
+_BROKEN_PIPE = b"BrokenPipeError:"
+
+
+@contextmanager
+def errors_without_spark_s_own() -> Iterator[None]:
+    """Give processes started inside the block a standard error without these lines; everything else passes through.
+
+    A thread copies what they write for as long as they live. The driver's own descriptor is back after the block.
+    """
+    own = os.dup(2)
+    reading, writing = os.pipe()
+    threading.Thread(target=_copy, args=(reading, own), name="ekorn-java-errors", daemon=True).start()
+    os.dup2(writing, 2)
+    os.close(writing)
+    try:
+        yield
+    finally:
+        os.dup2(own, 2)  # the thread keeps its copy, and closes it when the last process has ended
+
+
+def _copy(reading: int, own: int) -> None:
+    wanted = WantedLines()
+    while data := os.read(reading, 65_536):
+        _write(own, wanted.of(data))
+    _write(own, wanted.rest())
+    os.close(reading)
+    os.close(own)
+
+
+class WantedLines:
+    """Picks the wanted lines from what arrives. A part of a line passes at once if no unwanted line begins so."""
+
+    def __init__(self) -> None:
+        self._pending = b""  # a part of a line
+        self._traceback: list[bytes] = []  # its lines so far
+
+    def of(self, data: bytes) -> bytes:
+        """Return what is wanted of all that has arrived by now and was not returned before."""
+        *lines, self._pending = (self._pending + data).split(b"\n")
+        wanted = b"".join(self._line(line + b"\n") for line in lines)
+        may_be_unwanted = any(each.startswith(self._pending) for each in (_WARNING, _TRACEBACK))
+        if self._pending and not self._traceback and not may_be_unwanted:
+            wanted += self._pending
+            self._pending = b""
+        return wanted
+
+    def rest(self) -> bytes:
+        """Return what was held back, at the end."""
+        held, self._traceback = b"".join(self._traceback), []
+        return held + self._pending
+
+    def _line(self, line: bytes) -> bytes:
+        if self._traceback and line.startswith(b"  "):  # a frame
+            self._traceback.append(line)
+            return b""
+        traceback, self._traceback = b"".join(self._traceback), []
+        if _DAEMON in traceback and line.startswith(_BROKEN_PIPE):
+            return b""
+        if line.rstrip() == _TRACEBACK:
+            self._traceback = [line]
+            return traceback
+        return traceback if line.rstrip() == _WARNING else traceback + line
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import logging
+import threading
 from collections import Counter
 from typing import Any
 
@@ -21,7 +23,6 @@ from ekorn.engine.spark.driver_side.session import (
     loss_of,
     spark_context,
 )
-from ekorn.engine.spark.driver_side.stage_bars import StageBars
 from ekorn.engine.spark.driver_side.task_places import task_places
 from ekorn.engine.spark.task_side.level_task import ExchangeTarget, HostedSubtask
 from ekorn.errors import DeploymentError, SparkSessionLostError
@@ -148,3 +149,59 @@ class OnSpark(SlotEngine):
     def _cancel_jobs(self, group: str | None = None) -> None:
         with contextlib.suppress(Exception):  # no job runs, or the session is gone
             self._context.cancelJobGroup(group or self._group)
+
+
+_log = logging.getLogger(__name__)
+_lock = threading.Lock()
+_hidden: Counter[str] = Counter()  # jobs for which the bars of an application are hidden
+
+
+class StageBars:
+    """The stage bars of a session, for one job.
+
+    Args:
+        context: Spark's context.
+    """
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self._application: str | None = None  # whose bars are hidden for this job
+
+    def hide(self) -> None:
+        """Draw no bars from now on."""
+        try:
+            with _lock:
+                application = self._context.applicationId
+                shown = self._context._jsc.sc().progressBar()
+                if shown.isDefined():
+                    self._replace(self._context._jvm.scala.Option.empty())
+                    shown.get().finishAll()  # clears what stands on the line
+                    shown.get().stop()
+                elif not _hidden[application]:
+                    return  # the session draws none
+                _hidden[application] += 1
+                self._application = application
+        except Exception as error:  # Spark's internals differ between versions: the job runs all the same
+            _log.info("Spark's stage bars stay on the terminal; set spark.ui.showConsoleProgress=false: %s", error)
+
+    def show(self) -> None:
+        """Draw bars again, unless another job of the session still runs."""
+        application, self._application = self._application, None
+        if application is None:
+            return
+        with _lock:
+            _hidden[application] -= 1
+            if _hidden[application]:
+                return
+            del _hidden[application]
+            try:
+                bar = getattr(self._context._jvm, "org.apache.spark.ui.ConsoleProgressBar")
+                self._replace(self._context._jvm.scala.Option.apply(bar(self._context._jsc.sc())))
+            except Exception as error:  # the user may have stopped the session already
+                _log.info("Spark's stage bars do not come back: %s", error)
+
+    def _replace(self, bar: Any) -> None:
+        java = self._context._jsc.sc()
+        field = java.getClass().getDeclaredField("_progressBar")
+        field.setAccessible(True)
+        field.set(java, bar)

@@ -18,9 +18,9 @@ from ekorn.engine.spark.driver_side.session import (
     kill_python_processes,
     tries_tasks_once,
 )
-from ekorn.engine.spark.driver_side.shuffle import collected, shuffled
 from ekorn.engine.spark.driver_side.worker_python import numbered_partitions
 from ekorn.engine.spark.task_side.level_task import LevelTask
+from ekorn.engine.spark.task_side.rows import rows_of_driver, shuffle_pairs
 from ekorn.graph.job_graph import JobGraph
 from ekorn.operators.epoch import EpochOrder
 
@@ -129,3 +129,28 @@ def _named_stages(context: Any) -> Iterator[Callable[[str], None]]:
 
     with SCCallSiteSync(context):  # while a call site is set, PySpark does not replace it in nested calls
         yield context._jsc.setCallSite
+
+
+def shuffled(rdd: Any, partitions: int) -> Any:
+    """Return the rows of an RDD, encoded, each in the partition of its `via`."""
+    from pyspark import RDD
+    from pyspark.serializers import NoOpSerializer
+
+    context = rdd.ctx
+    pairs = _as_bytes(rdd.mapPartitions(shuffle_pairs))
+    java_pairs = context._jvm.PairwiseRDD(pairs._jrdd.rdd()).asJavaPairRDD()
+    partitioner = context._jvm.PythonPartitioner(partitions, id(shuffled))  # a row's key is its partition
+    moved = context._jvm.PythonRDD.valueOfPair(java_pairs.partitionBy(partitioner))
+    return RDD(moved, context, NoOpSerializer())
+
+
+def collected(rdd: Any) -> list[bytes]:
+    """Return the data of the rows for the driver."""
+    found: list[bytes] = _as_bytes(rdd.mapPartitions(rows_of_driver)).collect()
+    return found
+
+
+def _as_bytes(rdd: Any) -> Any:
+    """Let the elements of an RDD, which are bytes, travel without being pickled."""
+    rdd._bypass_serializer = True
+    return rdd
