@@ -19,8 +19,8 @@ from ekorn.engine.protocol import Failure
 from ekorn.errors import UserFunctionError
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.graph.addresses import SubtaskId
+from ekorn.metrics.thread_stacks import ThreadStack
 from ekorn.operators.epoch import Ack
-from ekorn.slot.thread_stacks import ThreadStack
 from ekorn.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, SubtaskSnapshot
 from ekorn.testing.drawn_job import drawn_job
 from ekorn.testing.scripted import Crash, Script, run_scripted

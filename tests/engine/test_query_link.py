@@ -10,7 +10,7 @@ from ekorn.engine.slots.slot_handle import QueryLink
 from ekorn.graph.addresses import SubtaskId
 from ekorn.links.link import Link
 from ekorn.links.listener import Listener
-from ekorn.slot.state.state_look_ups import StateQuery
+from ekorn.slot_protocol.state_query import StateQuery
 from ekorn.slot_protocol.task_messages import ACK
 
 SECRET = b"a secret of this test"

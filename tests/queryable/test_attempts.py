@@ -15,8 +15,8 @@ from ekorn.driver.queries.query_routing import StateQueries
 from ekorn.engine.local_engine import LocalEngine
 from ekorn.errors import StateNotServed
 from ekorn.graph.addresses import SubtaskId
-from ekorn.slot.state.state_look_ups import QueryableState, StateQuery
 from ekorn.slot_protocol.deployment import Deployment
+from ekorn.slot_protocol.state_query import QueryableState, StateQuery
 from ekorn.testing.drawn_job import drawn_job
 from ekorn.testing.local_slots import InProcessSlots
 from ekorn.testing.process_engine import ProcessEngine

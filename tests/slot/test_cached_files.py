@@ -13,7 +13,7 @@ from ekorn.datastream import MapFunction, StreamExecutionEnvironment
 from ekorn.engine.slots.file_sending import send_files
 from ekorn.errors import DeploymentError, JobExecutionError, UnsupportedOperationError
 from ekorn.graph.job_graph import CachedFile
-from ekorn.slot.cached_files import CachedFiles, local_path
+from ekorn.slot_protocol.cached_files import CachedFiles, local_path
 from ekorn.slot_protocol.deployment import Deployment
 from ekorn.storage.file_store import open_files
 from ekorn.storage.locations import join

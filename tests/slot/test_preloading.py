@@ -22,9 +22,10 @@ from ekorn.operators.epoch import EpochOrder
 from ekorn.slot.host import SlotHost
 from ekorn.slot.slot_server import SlotServer
 from ekorn.slot.state.preload_breaks import Breaks, free_memory_share
-from ekorn.slot.state.preloading import PreloadedState, PreloadPlan, preload_plans
+from ekorn.slot.state.preloading import PreloadedState
 from ekorn.slot_protocol.deployment_codec import call_in_slots, do_not_call_in_slots, encode_classes, encode_deployment
 from ekorn.slot_protocol.messages import Deploy, Preload, Request
+from ekorn.slot_protocol.preload_plan import PreloadPlan, preload_plans
 from ekorn.slot_protocol.slot_config import SlotConfig
 from ekorn.slot_protocol.slot_events import SnapshotWritten
 from ekorn.state.restored_tables import read_tables

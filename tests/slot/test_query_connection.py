@@ -17,8 +17,8 @@ from ekorn.graph.addresses import SubtaskId
 from ekorn.links.link import Link, connect
 from ekorn.links.listener import Listener
 from ekorn.slot.query_connection import QueryConnection
-from ekorn.slot.state.state_look_ups import Found, StateQuery
 from ekorn.slot.turn import Turn
+from ekorn.slot_protocol.state_query import Found, StateQuery
 from ekorn.slot_protocol.task_messages import ACK
 from ekorn.types.by_value import dumps
 

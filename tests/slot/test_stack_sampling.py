@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pytest
 
 from ekorn.graph.addresses import SubtaskId
-from ekorn.slot.stack_sampling import SamplingPlan, sample_stacks
+from ekorn.slot.stack_sampling import sample_stacks
+from ekorn.slot_protocol.diagnostics import SamplingPlan
 
 SUBTASK = SubtaskId(1, 0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from ekorn.slot.thread_stacks import thread_stacks
+from ekorn.metrics.thread_stacks import thread_stacks
 
 
 def waits_here(begun: threading.Event, may_end: threading.Event) -> None:

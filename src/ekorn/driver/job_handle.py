@@ -21,9 +21,8 @@ from ekorn.driver.statistics.job_statistics import JobStatistics
 from ekorn.errors import ConfigurationError, JobCancelledError
 from ekorn.functions.results.job_execution_result import JobExecutionResult
 from ekorn.functions.results.job_status import JobStatus
-from ekorn.slot.recent_log import SlotLogs
-from ekorn.slot.stack_sampling import SamplingPlan, StackSample
-from ekorn.slot.thread_stacks import ThreadStack
+from ekorn.metrics.thread_stacks import ThreadStack
+from ekorn.slot_protocol.diagnostics import SamplingPlan, SlotLogs, StackSample
 
 __all__ = ["JobHandle"]
 

@@ -21,15 +21,15 @@ from ekorn.errors import CorruptFileError, QueryableNameTwice, QueryError, SlotL
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph
 from ekorn.graph.regions import in_regions_of
+from ekorn.metrics.thread_stacks import ThreadStack, thread_stacks
 from ekorn.operators.epoch import Ack, EpochOrder, OutputPart
 from ekorn.slot.host import SlotHost
-from ekorn.slot.recent_log import SlotLogs
-from ekorn.slot.stack_sampling import SamplingPlan, StackSample, sample_stacks
-from ekorn.slot.state.preloading import PreloadPlan, preload_plans
-from ekorn.slot.state.state_look_ups import RESCALED, Found, QueryableState, StateQuery, check_names, slot_of_query
-from ekorn.slot.thread_stacks import ThreadStack, thread_stacks
+from ekorn.slot.stack_sampling import sample_stacks
 from ekorn.slot_protocol.deployment import Deployment
+from ekorn.slot_protocol.diagnostics import SamplingPlan, SlotLogs, StackSample
+from ekorn.slot_protocol.preload_plan import PreloadPlan, preload_plans
 from ekorn.slot_protocol.slot_events import SlotEvent
+from ekorn.slot_protocol.state_query import RESCALED, Found, QueryableState, StateQuery, check_names, slot_of_query
 from ekorn.state.snapshots import RestorePlan
 from ekorn.subtask.wire.frames import Blob
 from ekorn.types.by_value import dumps

@@ -9,13 +9,12 @@ from typing import Protocol, runtime_checkable
 
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph
+from ekorn.metrics.thread_stacks import ThreadStack
 from ekorn.operators.epoch import Ack, EpochOrder
-from ekorn.slot.recent_log import SlotLogs
-from ekorn.slot.stack_sampling import SamplingPlan, StackSample
-from ekorn.slot.state.state_look_ups import QueryableState, StateQuery
-from ekorn.slot.thread_stacks import ThreadStack
 from ekorn.slot_protocol.deployment import Deployment
+from ekorn.slot_protocol.diagnostics import SamplingPlan, SlotLogs, StackSample
 from ekorn.slot_protocol.slot_events import SlotEvent
+from ekorn.slot_protocol.state_query import QueryableState, StateQuery
 from ekorn.state.snapshots import RestorePlan
 
 

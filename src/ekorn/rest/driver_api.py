@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ekorn.graph.job_graph import Vertex
+from ekorn.metrics.thread_stacks import thread_stacks
 from ekorn.rest import checkpoint_answers as checkpoints
 from ekorn.rest import job_answers as jobs
 from ekorn.rest import metric_answers as metrics
@@ -15,7 +16,6 @@ from ekorn.rest import state_answers as state
 from ekorn.rest import vertex_answers as vertices
 from ekorn.rest.flame_graphs import FlameGraphs
 from ekorn.rest.known_jobs import KnownJob, KnownJobs
-from ekorn.slot.thread_stacks import thread_stacks
 from ekorn.web.http_messages import Request, Response
 from ekorn.web.routes import Handler, Routes
 

@@ -13,7 +13,7 @@ from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import Vertex
 from ekorn.rest.known_jobs import KnownJob, flink_id
 from ekorn.rest.operations import in_background
-from ekorn.slot.stack_sampling import SamplingPlan, StackSample
+from ekorn.slot_protocol.diagnostics import SamplingPlan, StackSample
 from ekorn.web.http_messages import HttpError, Request
 
 __all__ = ["FlameGraphs"]

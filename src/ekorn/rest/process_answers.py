@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from ekorn.errors import SlotLostError
+from ekorn.metrics.thread_stacks import ThreadStack
 from ekorn.rest.known_jobs import KnownJob, KnownJobs
 from ekorn.rest.metric_answers import aggregated
 from ekorn.rest.subtask_answers import HOST
-from ekorn.slot.recent_log import SlotLogs
-from ekorn.slot.thread_stacks import ThreadStack
+from ekorn.slot_protocol.diagnostics import SlotLogs
 from ekorn.web.http_messages import FileAnswer, Request, Response, not_found
 
 _SLOT = b"ekorn.slot.slot_main"

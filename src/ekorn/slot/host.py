@@ -23,23 +23,18 @@ from ekorn.graph.job_graph import Vertex
 from ekorn.graph.regions import regions
 from ekorn.operators.environment import FeedbackQueues, SubtaskEnvironment
 from ekorn.operators.epoch import Ack, EpochOrder, SavepointOrder
-from ekorn.slot.cached_files import CachedFiles
 from ekorn.slot.spool import Spool, SpoolMemory
 from ekorn.slot.state.checkpoint_look_ups import CheckpointStates
 from ekorn.slot.state.local_copies import LocalCopies
-from ekorn.slot.state.preloading import PreloadedState, PreloadPlan
+from ekorn.slot.state.preloading import PreloadedState
 from ekorn.slot.state.snapshot_writer import SnapshotWriter
-from ekorn.slot.state.state_look_ups import (
-    Found,
-    QueryableState,
-    ServedState,
-    StateQuery,
-    queryable_states,
-    served_state,
-)
+from ekorn.slot.state.state_look_ups import ServedState, queryable_states, served_state
 from ekorn.slot.turn import Turn
+from ekorn.slot_protocol.cached_files import CachedFiles
 from ekorn.slot_protocol.deployment import Deployment
+from ekorn.slot_protocol.preload_plan import PreloadPlan
 from ekorn.slot_protocol.slot_events import SlotEvent
+from ekorn.slot_protocol.state_query import Found, QueryableState, StateQuery
 from ekorn.state.restored_tables import ReadTables, read_tables
 from ekorn.state.snapshots import SubtaskRestore
 from ekorn.state.state_queries import look_up

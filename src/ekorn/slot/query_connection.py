@@ -16,8 +16,8 @@ from typing import Protocol
 
 from ekorn.errors import QueryError
 from ekorn.links.link import Link
-from ekorn.slot.state.state_look_ups import Found, StateQuery
 from ekorn.slot.turn import Turn
+from ekorn.slot_protocol.state_query import Found, StateQuery
 from ekorn.slot_protocol.task_messages import ACK, FAILED
 from ekorn.types.by_value import dumps
 

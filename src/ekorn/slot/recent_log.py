@@ -7,26 +7,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable
-from typing import Any, NamedTuple, TextIO
+from typing import Any, TextIO
 
-__all__ = ["RecentLog", "RecentOutput", "SlotLog", "SlotLogs"]
+from ekorn.slot_protocol.diagnostics import SlotLog
+
+__all__ = ["RecentLog", "RecentOutput"]
 
 _MOST_CHARACTERS = 1 << 20
 _PIECE_CHARACTERS = 4096
-
-
-class SlotLog(NamedTuple):
-    """The last lines, and when the last one was written, in milliseconds since 1970; 0 if there is none."""
-
-    text: str
-    last_ms: int
-
-
-class SlotLogs(NamedTuple):
-    """What a slot has logged, and what the user's code has printed in it."""
-
-    log: SlotLog
-    output: SlotLog
 
 
 class RecentLog(logging.Handler):

@@ -16,20 +16,21 @@ from ekorn.faults import point
 from ekorn.graph.addresses import SubtaskId
 from ekorn.links.link import Address, Link
 from ekorn.links.listener import Listener
+from ekorn.metrics.thread_stacks import thread_stacks
 from ekorn.operators.epoch import Ack
 from ekorn.slot.continuous.mailbox import Mailbox
 from ekorn.slot.event_reports import Reports
 from ekorn.slot.garbage import SlotGarbage
 from ekorn.slot.host import SlotHost
 from ekorn.slot.query_connection import QueryConnection
-from ekorn.slot.recent_log import RecentLog, RecentOutput, SlotLogs
+from ekorn.slot.recent_log import RecentLog, RecentOutput
 from ekorn.slot.stack_sampling import sample_stacks
 from ekorn.slot.state.preload_breaks import Breaks
 from ekorn.slot.tables.table_host import TableHost
 from ekorn.slot.task_answers import AskedEpoch, AskingTask, KeptAnswers, TaskAnswer, with_traffic
-from ekorn.slot.thread_stacks import thread_stacks
 from ekorn.slot.waiting_blobs import WaitingBlobs
 from ekorn.slot_protocol.deployment_codec import decode_classes, decode_deployment
+from ekorn.slot_protocol.diagnostics import SlotLogs
 from ekorn.slot_protocol.messages import (
     Aborted,
     AnswerQueries,

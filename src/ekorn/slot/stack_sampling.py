@@ -11,32 +11,9 @@ from types import FrameType
 from typing import NamedTuple, Protocol
 
 from ekorn.graph.addresses import SubtaskId
+from ekorn.slot_protocol.diagnostics import SamplingPlan, StackSample
 
-__all__ = ["RunsSubtasks", "SamplingPlan", "StackSample", "sample_stacks"]
-
-
-class SamplingPlan(NamedTuple):
-    """How many samples are taken, how far apart, and how many of the innermost frames are kept."""
-
-    samples: int
-    delay_ms: int
-    depth: int
-
-
-class StackSample(NamedTuple):
-    """A stack that was seen.
-
-    Attributes:
-        subtask: The subtask that ran; None if none did.
-        on_cpu: Whether its thread could have used a core for most of the time since the sample before.
-        frames: The frames as `module.function:line`, the outermost first.
-        times: How often it was seen.
-    """
-
-    subtask: SubtaskId | None
-    on_cpu: bool
-    frames: tuple[str, ...]
-    times: int
+__all__ = ["RunsSubtasks", "sample_stacks"]
 
 
 class RunsSubtasks(Protocol):

@@ -1,6 +1,6 @@
 """Requests to a slot and its answers: plain values, pickled, after the connection has authenticated.
 
-The requests of Spark's tasks are in `task_messages.py` and `tables/table_messages.py`.
+The requests of Spark's tasks are in `task_messages.py` and `table_messages.py`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import CachedFile
 from ekorn.operators.epoch import EpochOrder, SavepointOrder
-from ekorn.slot.stack_sampling import SamplingPlan
-from ekorn.slot.state.preloading import PreloadPlan
-from ekorn.slot.state.state_look_ups import QueryableState
+from ekorn.slot_protocol.diagnostics import SamplingPlan
+from ekorn.slot_protocol.preload_plan import PreloadPlan
+from ekorn.slot_protocol.state_query import QueryableState
 from ekorn.slot_protocol.table_messages import TableRequest
 from ekorn.slot_protocol.task_messages import Attach, RunEpoch
 

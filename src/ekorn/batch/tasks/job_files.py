@@ -16,7 +16,7 @@ from typing import Any
 from ekorn.errors import DeploymentError
 from ekorn.functions.runtime_context import DistributedCache
 from ekorn.graph.job_graph import CachedFile
-from ekorn.slot.cached_files import CONTENT, CachedFiles, checked, local_path
+from ekorn.slot_protocol.cached_files import CONTENT, CachedFiles, checked, local_path
 from ekorn.storage.scratch_folders import LocalFolder
 
 __all__ = ["JobFiles", "WorkerCache", "packed_files"]

@@ -20,8 +20,7 @@ from ekorn.functions.results.job_status import JobStatus
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import Vertex
 from ekorn.keygroups import key_group, key_groups_of, subtask_of
-from ekorn.slot.state.checkpoint_look_ups import CheckpointKeyGroup
-from ekorn.slot.state.state_look_ups import RESCALED, QueryableState, StateQuery
+from ekorn.slot_protocol.state_query import RESCALED, CheckpointKeyGroup, QueryableState, StateQuery
 from ekorn.state.snapshots import OperatorRestore
 from ekorn.types.type_information import TypeInformation
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
-from ekorn.slot.state.state_look_ups import QueryableState
+from ekorn.slot_protocol.state_query import QueryableState
 from ekorn.types.type_information import TypeInformation
 
 __all__ = ["Consistency", "FoundValues", "StateReader"]

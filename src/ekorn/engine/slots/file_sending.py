@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from ekorn.errors import DeploymentError
 from ekorn.graph.job_graph import CachedFile
-from ekorn.slot.cached_files import CONTENT, local_path
+from ekorn.slot_protocol.cached_files import CONTENT, local_path
 from ekorn.slot_protocol.messages import KeepFile, Request
 
 PART_BYTES = 4 << 20

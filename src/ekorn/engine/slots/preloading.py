@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from ekorn.engine.slots.slot_handle import SlotHandle
-from ekorn.slot.state.preloading import PreloadPlan
 from ekorn.slot_protocol.deployment_codec import encode_classes
 from ekorn.slot_protocol.messages import Preload
+from ekorn.slot_protocol.preload_plan import PreloadPlan
 
 __all__ = ["drop_preloaded", "preload"]
 

@@ -30,16 +30,15 @@ from ekorn.errors import (
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph
 from ekorn.graph.regions import in_regions_of
+from ekorn.metrics.thread_stacks import ThreadStack
 from ekorn.operators.epoch import Ack, EpochOrder, OutputPart
-from ekorn.slot.recent_log import SlotLogs
-from ekorn.slot.stack_sampling import SamplingPlan, StackSample
-from ekorn.slot.state.preloading import preload_plans
-from ekorn.slot.state.state_look_ups import QueryableState, StateQuery, check_names, slot_of_query
-from ekorn.slot.thread_stacks import ThreadStack
 from ekorn.slot_protocol.deployment import Deployment
 from ekorn.slot_protocol.deployment_codec import encode_deployment
+from ekorn.slot_protocol.diagnostics import SamplingPlan, SlotLogs, StackSample
 from ekorn.slot_protocol.messages import Aborted, BeginSavepoint, CloseSubtasks, Completed, Deploy, Discard, Request
+from ekorn.slot_protocol.preload_plan import preload_plans
 from ekorn.slot_protocol.slot_events import FlowEvent, SlotActivity, SlotEvent, UnreadableEvent
+from ekorn.slot_protocol.state_query import QueryableState, StateQuery, check_names, slot_of_query
 from ekorn.state.snapshots import RestorePlan
 
 _STACKS_S = 10.0  # how long a slot may take to answer with its stacks or its log

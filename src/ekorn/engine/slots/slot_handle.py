@@ -19,10 +19,8 @@ from typing import Any, Protocol
 from ekorn.errors import DeploymentError, QueryError, SlotLostError, StateNotServed
 from ekorn.links.link import Address, Link, connect
 from ekorn.links.pipelined_link import PipelinedLink
-from ekorn.slot.recent_log import SlotLogs
-from ekorn.slot.stack_sampling import SamplingPlan, StackSample
-from ekorn.slot.state.state_look_ups import Found, QueryableState, StateQuery
-from ekorn.slot.thread_stacks import ThreadStack
+from ekorn.metrics.thread_stacks import ThreadStack
+from ekorn.slot_protocol.diagnostics import SamplingPlan, SlotLogs, StackSample
 from ekorn.slot_protocol.messages import (
     AnswerQueries,
     Deploy,
@@ -36,6 +34,7 @@ from ekorn.slot_protocol.messages import (
     Subscribe,
 )
 from ekorn.slot_protocol.slot_events import FlowEvent, SlotActivity, SlotEvent, UnreadableEvent
+from ekorn.slot_protocol.state_query import Found, QueryableState, StateQuery
 from ekorn.slot_protocol.task_messages import ACK
 from ekorn.types.by_value import dumps
 

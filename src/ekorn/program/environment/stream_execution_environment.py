@@ -41,7 +41,7 @@ from ekorn.program.streams.stream_display import html_of
 from ekorn.program.streams.stream_kinds import StreamKinds
 from ekorn.reporters.running import JobReporters
 from ekorn.rest.driver_web import WEB
-from ekorn.slot.cached_files import checked
+from ekorn.slot_protocol.cached_files import checked
 from ekorn.types.published import load_published
 
 __all__ = ["StreamExecutionEnvironment", "check_queryable_names"]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ekorn.dashboard.pages import add_pages
+from ekorn.metrics.thread_stacks import thread_stacks
 from ekorn.rest import job_answers, metric_answers, process_answers
 from ekorn.rest.application_answers import add_application_routes
 from ekorn.rest.changing_api import add_disposal_routes
@@ -16,7 +17,6 @@ from ekorn.service.api.job_api import JobApi
 from ekorn.service.api.overview_api import OverviewApi
 from ekorn.service.api.program_api import ProgramApi
 from ekorn.service.jobs.job_service import JobService
-from ekorn.slot.thread_stacks import thread_stacks
 from ekorn.web.http_messages import Request, Response
 from ekorn.web.routes import Routes
 

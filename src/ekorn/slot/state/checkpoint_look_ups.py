@@ -9,31 +9,15 @@ from typing import NamedTuple
 from ekorn.clock import Clock
 from ekorn.functions.state.state_descriptors import StateDescriptor
 from ekorn.keygroups import KeyGroupRange
+from ekorn.slot_protocol.state_query import CheckpointKeyGroup
 from ekorn.state.heap.heap_backend import HeapStateBackend
 from ekorn.state.keyed_backend import KeyedStateBackend
-from ekorn.state.snapshots import OperatorRestore
 from ekorn.storage.file_store import open_files
 from ekorn.types.type_information import TypeInformation
 
-__all__ = ["CheckpointKeyGroup", "CheckpointStates"]
+__all__ = ["CheckpointStates"]
 
 _KEPT = 16  # key groups
-
-
-class CheckpointKeyGroup(NamedTuple):
-    """The state of one key group of an operator in a checkpoint.
-
-    Attributes:
-        checkpoint_id: The checkpoint.
-        directory: The directory of its files.
-        restore: The files that have the key group.
-        key_group: The key group.
-    """
-
-    checkpoint_id: int
-    directory: str
-    restore: OperatorRestore
-    key_group: int
 
 
 class _Opened(NamedTuple):

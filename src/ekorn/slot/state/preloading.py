@@ -10,40 +10,18 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from ekorn.faults import point
-from ekorn.graph.addresses import SubtaskId
-from ekorn.graph.job_graph import JobGraph
-from ekorn.keygroups import KeyGroupRange, key_group_range
+from ekorn.keygroups import KeyGroupRange
+from ekorn.slot_protocol.preload_plan import PreloadPlan
 from ekorn.state.keyed_backend import RestoredTable
 from ekorn.state.restored_tables import PreloadedTables, ReadTables, read_tables
-from ekorn.state.snapshots import OperatorRestore, RestorePlan
+from ekorn.state.snapshots import OperatorRestore
 from ekorn.storage.file_store import FileStore, open_files
 
-__all__ = ["PreloadPlan", "PreloadedState", "preload_plans"]
+__all__ = ["PreloadedState"]
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class PreloadPlan:
-    """What one slot reads in advance: the operators of its subtasks, each with the key groups of the subtask."""
-
-    directory: str = ""
-    operators: tuple[tuple[OperatorRestore, KeyGroupRange], ...] = ()
-
-
-def preload_plans(graph: JobGraph, restore: RestorePlan) -> dict[int, PreloadPlan]:
-    """Return what each slot of a graph reads in advance, by the number of the slot."""
-    by_slot: dict[int, list[tuple[OperatorRestore, KeyGroupRange]]] = {n: [] for n in range(graph.slot_count)}
-    for vertex in graph.vertices:
-        for index in range(vertex.parallelism):
-            key_groups = key_group_range(vertex.max_parallelism, vertex.parallelism, index)
-            saved = restore.subtasks.get(SubtaskId(vertex.id, index))
-            operators = saved.operators if saved is not None else ()
-            by_slot[graph.slot_of(vertex, index)] += [(each, key_groups) for each in operators if each.keyed]
-    return {slot: PreloadPlan(restore.directory, tuple(operators)) for slot, operators in by_slot.items()}
 
 
 class _NotWanted(Exception):

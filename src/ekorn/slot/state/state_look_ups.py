@@ -2,64 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
-from ekorn.errors import QueryableNameTwice, QueryError, StateNotServed
+from ekorn.errors import StateNotServed
 from ekorn.functions.state.state_descriptors import StateDescriptor
 from ekorn.graph.addresses import SubtaskId
-from ekorn.graph.job_graph import JobGraph
-from ekorn.slot.state.checkpoint_look_ups import CheckpointKeyGroup
+from ekorn.slot_protocol.state_query import QueryableState, StateQuery
 from ekorn.state.keyed_backend import KeyedStateBackend
 from ekorn.subtask.subtask import Subtask
 
-__all__ = [
-    "RESCALED",
-    "Found",
-    "QueryableState",
-    "ServedState",
-    "StateQuery",
-    "check_names",
-    "queryable_states",
-    "served_state",
-    "slot_of_query",
-]
-
-RESCALED = "the job is being rescaled; ask again"
-
-
-class QueryableState(NamedTuple):
-    """One queryable state of a job."""
-
-    name: str
-    vertex: int
-    operator: str
-    operator_id: str
-    kind: str
-
-
-class StateQuery(NamedTuple):
-    """A query of some keys of one subtask's state.
-
-    Attributes:
-        subtask: The subtask that has the keys.
-        attempt: The attempt by whose graph the keys were assigned to the subtask.
-        name: The queryable name.
-        keys: The keys as the program gives them.
-        timeout_s: How long to wait for user code.
-        checkpoint: The key group of a checkpoint in which to look, and not in the live state. All keys are of it.
-    """
-
-    subtask: SubtaskId
-    attempt: int
-    name: str
-    keys: list[Any]
-    timeout_s: float
-    checkpoint: CheckpointKeyGroup | None = None
-
-
-Found = list[bytes | None] | QueryError
-"""The answer to a query: the pickled value of each key, None for a key that has none; or why there is no answer."""
+__all__ = ["ServedState", "queryable_states", "served_state"]
 
 
 class ServedState(NamedTuple):
@@ -73,31 +26,6 @@ class ServedState(NamedTuple):
 def queryable_states(subtasks: Mapping[SubtaskId, Subtask]) -> tuple[QueryableState, ...]:
     """Return the states that functions of these subtasks have made queryable, each of them once."""
     return tuple(dict.fromkeys(found.state for of in subtasks for found in _registered(of, subtasks[of])))
-
-
-def check_names(states: Iterable[QueryableState]) -> None:
-    """Refuse two states with one name.
-
-    Raises:
-        QueryableNameTwice: There are two.
-    """
-    known: dict[str, QueryableState] = {}
-    for state in states:
-        other = known.setdefault(state.name, state)
-        if other != state:
-            raise QueryableNameTwice(state.name, f"one of operator {other.operator!r}, one of {state.operator!r}")
-
-
-def slot_of_query(graph: JobGraph, query: StateQuery) -> int:
-    """Return the slot of the subtask that a query asks.
-
-    Raises:
-        StateNotServed: The graph has no such subtask: the query was made for the graph of an attempt before.
-    """
-    of = query.subtask
-    if of.vertex >= len(graph.vertices) or of.subtask >= graph.vertices[of.vertex].parallelism:
-        raise StateNotServed(query.name, RESCALED)
-    return graph.slot_of(graph.vertices[of.vertex], of.subtask)
 
 
 def served_state(subtasks: Mapping[SubtaskId, Subtask], query: StateQuery) -> ServedState:

@@ -1,0 +1,47 @@
+"""Diagnostics of a slot as values: samples of its stacks, and what it has logged and printed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ekorn.graph.addresses import SubtaskId
+
+__all__ = ["SamplingPlan", "SlotLog", "SlotLogs", "StackSample"]
+
+
+class SamplingPlan(NamedTuple):
+    """How many samples are taken, how far apart, and how many of the innermost frames are kept."""
+
+    samples: int
+    delay_ms: int
+    depth: int
+
+
+class StackSample(NamedTuple):
+    """A stack that was seen.
+
+    Attributes:
+        subtask: The subtask that ran; None if none did.
+        on_cpu: Whether its thread could have used a core for most of the time since the sample before.
+        frames: The frames as `module.function:line`, the outermost first.
+        times: How often it was seen.
+    """
+
+    subtask: SubtaskId | None
+    on_cpu: bool
+    frames: tuple[str, ...]
+    times: int
+
+
+class SlotLog(NamedTuple):
+    """The last lines, and when the last one was written, in milliseconds since 1970; 0 if there is none."""
+
+    text: str
+    last_ms: int
+
+
+class SlotLogs(NamedTuple):
+    """What a slot has logged, and what the user's code has printed in it."""
+
+    log: SlotLog
+    output: SlotLog
