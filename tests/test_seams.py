@@ -96,7 +96,7 @@ REASONS = {
         "spark/slow_sink.py": ["client._handle"],
     },
     "the process of the test must not end": {
-        "engine/test_conduit_tasks.py": ["set os._exit"],
+        "engine/test_transport_tasks.py": ["set os._exit"],
     },
     "calls are counted": {
         "conformance/test_graph_shapes.py": ["set SlotHost.run"],

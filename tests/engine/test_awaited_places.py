@@ -11,10 +11,10 @@ import pytest
 
 from ekorn.engine.protocol import Failure
 from ekorn.engine.slots.slot_handle import Heartbeat
-from ekorn.engine.spark.driver_side.conduit_layout import ConduitShuffle
 from ekorn.engine.spark.driver_side.continuous_spark_engine import ContinuousSparkEngine
 from ekorn.engine.spark.driver_side.task_places import reserve_places, task_count
-from ekorn.engine.spark.task_side.conduit_tasks import OutletTask
+from ekorn.engine.spark.driver_side.transport_layout import TransportShuffle
+from ekorn.engine.spark.task_side.transport_tasks import OutletTask
 from ekorn.errors import DeploymentError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.testing.local_slots import InProcessSlots
@@ -78,11 +78,11 @@ class Engine(ContinuousSparkEngine):
         self._errors = errors
         self._why: Exception | None = None
         self._flows[0] = [] if is_set_aside else [threading.current_thread()]
-        self._run_flow(0, 1, ConduitShuffle(OutletTask((), {}, b"", 1), None, "numbers"))
+        self._run_flow(0, 1, TransportShuffle(OutletTask((), {}, b"", 1), None, "numbers"))
         del self._flows[0]
         return self._why
 
-    def _run_job(self, region: int, shuffle: ConduitShuffle, description: str) -> None:
+    def _run_job(self, region: int, shuffle: TransportShuffle, description: str) -> None:
         if self._errors:
             raise RuntimeError(self._errors.pop(0))
 

@@ -10,7 +10,7 @@ import pytest
 _IMPORTED = "import sys, {module}; print(*sys.modules)"
 
 
-@pytest.mark.parametrize("task", ["conduit_tasks", "level_task", "table_access"])
+@pytest.mark.parametrize("task", ["transport_tasks", "level_task", "table_access"])
 def test_a_task_imports_no_operators_and_no_state(task: str) -> None:
     program = _IMPORTED.format(module=f"ekorn.engine.spark.task_side.{task}")
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)

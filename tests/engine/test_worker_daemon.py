@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ekorn.engine.spark import python_daemon
-from ekorn.engine.spark.driver_side.worker_daemon import FOR_CONDUITS, FOR_LEVELS, java_finds_daemon, set_daemon
+from ekorn.engine.spark.driver_side.worker_daemon import FOR_LEVELS, FOR_TRANSPORT, java_finds_daemon, set_daemon
 from ekorn.engine.spark.python_daemon.ekorn_pyspark.daemon import MODULES
 
 FOLDER = str(Path(python_daemon.__file__).parent)
@@ -50,7 +50,7 @@ def test_only_the_java_process_gets_the_folder_of_the_daemon(
     assert os.environ.get("PYTHONPATH") == before
 
 
-@pytest.mark.parametrize("modules", [FOR_CONDUITS, FOR_LEVELS])
+@pytest.mark.parametrize("modules", [FOR_TRANSPORT, FOR_LEVELS])
 def test_the_daemon_has_one_thread_after_it_has_imported_the_modules_of_our_tasks(modules: tuple[str, ...]) -> None:
     with daemon(modules) as process:
         assert command(process) == "ekorn_pyspark.daemon"

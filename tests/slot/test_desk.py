@@ -135,7 +135,7 @@ class Bench:
         self.theirs.settimeout(30)
         self.attach()
         arguments = self.ours, self.desk.give_blob
-        threading.Thread(target=self.desk.conduit.receive_all, args=arguments, daemon=True).start()
+        threading.Thread(target=self.desk.transport.receive_all, args=arguments, daemon=True).start()
 
     def give(self, *values: Any) -> None:
         self._give([(RECORDS, list(values), None)])
@@ -264,17 +264,17 @@ def test_a_buffer_timeout_of_zero_sends_at_once_and_a_negative_one_never(
 def test_a_subtask_whose_output_is_full_gets_no_step_and_the_time_is_told(benches: list[Bench]) -> None:
     bench = bench_of(benches, MIDDLE)
     bench.attach()
-    conduit = bench.desk.conduit
+    transport = bench.desk.transport
     large = "x" * (5 * MEBIBYTE)  # more than the connection and the queue take
     bench.give(large)
     bench.desk.step(0.0)
-    until(lambda: not conduit.is_full)  # it is being sent, and nobody reads
+    until(lambda: not transport.is_full)  # it is being sent, and nobody reads
     bench.give(large)
     bench.desk.step(1.0)
     bench.give("small")
     assert [bench.desk.step(now) for now in (10.0, 11.0)] == [0.5, 0.5]
     assert bench.receive() == [large]
-    until(lambda: not conduit.is_full)
+    until(lambda: not transport.is_full)
     assert bench.desk.step(13.0) == 0.0
     bench.give_mark()
     bench.desk.step(20.0)
@@ -443,12 +443,12 @@ def test_a_subtask_with_channels_is_neither_held_nor_ordered(benches: list[Bench
 
 def fill_output(bench: Bench) -> None:
     """Let a subtask with channels emit more than its connection and its queue take."""
-    conduit = bench.desk.conduit
+    transport = bench.desk.transport
     for number in range(2):
-        until(lambda: not conduit.is_full)
+        until(lambda: not transport.is_full)
         bench.give("x" * (5 * MEBIBYTE))
         bench.desk.step(float(number))
-    assert conduit.is_full
+    assert transport.is_full
 
 
 def test_a_mark_overtakes_though_the_output_is_full(benches: list[Bench]) -> None:

@@ -20,8 +20,8 @@ from ekorn.graph.job_graph import Vertex
 from ekorn.links.link import Link
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.epoch import Ack, EpochOrder, OutputPart
-from ekorn.slot.continuous.conduit import Conduit
 from ekorn.slot.continuous.rounds import Rounds
+from ekorn.slot.continuous.transport import Transport
 from ekorn.slot.event_reports import Reports
 from ekorn.slot.host import SlotHost
 from ekorn.slot.spool import Spool
@@ -119,7 +119,7 @@ class Mailbox:
         if desk is None or desk.attempt != request.attempt or not desk.attach(link, request.carries):
             why = f"it waits for no task of attempt {request.attempt} for {request.subtask}"
             raise SlotLostError(self._host.slot, why)
-        desk.conduit.receive_all(link, desk.give_blob)
+        desk.transport.receive_all(link, desk.give_blob)
 
     def abandon(self, checkpoint_id: int) -> None:
         """Record no more blobs for a checkpoint that was aborted. Called in the turn."""
@@ -201,7 +201,7 @@ class Desk:
         self._id = subtask_id
         self._name = subtask.environment.name
         self._clock = subtask.environment.clock
-        self.conduit = Conduit(mailbox.wake, self._lost)
+        self.transport = Transport(mailbox.wake, self._lost)
         self._running: ContinuousChannels | ContinuousSource = run_continuously(subtask, self)
         self._is_attached = False  # all tasks that the subtask needs have called
         self._needs = _needed_tasks(subtask.environment)
@@ -221,7 +221,7 @@ class Desk:
 
     @property
     def messages(self) -> int:
-        return self.conduit.messages
+        return self.transport.messages
 
     @property
     def waiting_on_disk_bytes(self) -> int:
@@ -233,9 +233,9 @@ class Desk:
 
         The subtask runs when its last task has called.
         """
-        if not self.conduit.attach(link, carries):
+        if not self.transport.attach(link, carries):
             return False
-        if self._needs <= self.conduit.attached:
+        if self._needs <= self.transport.attached:
             self._next_watermark = self._clock.monotonic() + self._watermark_s
             self._is_attached = True
             self._mailbox.wake()
@@ -245,7 +245,7 @@ class Desk:
         """Run the subtask no more."""
         if self._held is not None:
             self._held.close()
-        self.conduit.finish() if in_order else self.conduit.abort()
+        self.transport.finish() if in_order else self.transport.abort()
 
     def _lost(self, carried: Carries, error: Exception | None) -> None:
         task = f"the Spark task that {_WORK[carried]} of {self._name}"
@@ -279,7 +279,7 @@ class Desk:
         if not self._is_attached:
             return _LONGEST_SLEEP_S  # the call of the last task wakes the mailbox
         overtakes_s = running.attend()
-        if self.conduit.is_full or (self._puts_out and self._mailbox.reports.is_full):
+        if self.transport.is_full or (self._puts_out and self._mailbox.reports.is_full):
             self._full_since, self.due_at = self._full_since or now, now + overtakes_s
             return min(_LONGEST_SLEEP_S, overtakes_s)  # room in the queue wakes the mailbox
         if self._full_since:
@@ -362,11 +362,11 @@ class Desk:
         else:
             if self._elsewhere and Destination(item.exchange, item.target) in self._elsewhere:
                 self._shuffled_bytes += item.size_bytes
-            self.conduit.send(item)
+            self.transport.send(item)
 
     def taken(self, blob: ReceivedBlob) -> None:
         if isinstance(blob, Blob):
-            self.conduit.taken(blob.size_bytes)
+            self.transport.taken(blob.size_bytes)
 
     def hold(self, blob: ReceivedBlob) -> ReceivedBlob:
         if not isinstance(blob, Blob):
@@ -398,7 +398,7 @@ class Desk:
 
     def acknowledge(self, ack: Ack) -> None:
         ack.crossed_bytes, self._shuffled_bytes = self._shuffled_bytes, 0
-        ack.crossed_bytes += self.conduit.crossed_bytes(ack.bytes_out)
+        ack.crossed_bytes += self.transport.crossed_bytes(ack.bytes_out)
         point("acknowledge", self._host.slot)
         self._mailbox.acknowledge(self._id, self.attempt, ack)
 

@@ -17,7 +17,6 @@ from ekorn.engine.protocol import Failure
 from ekorn.engine.slots.continuous_engine import ContinuousSlotEngine
 from ekorn.engine.slots.slot_handle import Heartbeat
 from ekorn.engine.slots.slot_pool import SlotPool
-from ekorn.engine.spark.driver_side.conduit_layout import ConduitShuffle, conduit_shuffles
 from ekorn.engine.spark.driver_side.on_spark import OnSpark
 from ekorn.engine.spark.driver_side.pipelined_job import (
     blob_bytes_for,
@@ -28,6 +27,7 @@ from ekorn.engine.spark.driver_side.pipelined_job import (
 )
 from ekorn.engine.spark.driver_side.session import active_tasks, first_line_of
 from ekorn.engine.spark.driver_side.task_places import ReservedPlaces, UnfitSession, task_count, tasks_of
+from ekorn.engine.spark.driver_side.transport_layout import TransportShuffle, transport_shuffles
 from ekorn.engine.spark.task_side.level_task import HostedSubtask
 from ekorn.errors import DeploymentError, SparkSessionLostError
 from ekorn.graph.addresses import SubtaskId
@@ -157,7 +157,7 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
         return None
 
     def _start_flow(self, region: int, attempt: int) -> None:
-        shuffles = conduit_shuffles(
+        shuffles = transport_shuffles(
             self._graph, region, self._regions, hosted=self._hosted, secret=self.pool.secret, attempt=attempt
         )
         self._flows[region] = [
@@ -167,7 +167,7 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
         for flow in self._flows[region]:
             flow.start()
 
-    def _run_flow(self, region: int, attempt: int, shuffle: ConduitShuffle) -> None:
+    def _run_flow(self, region: int, attempt: int, shuffle: TransportShuffle) -> None:
         description = f"{self._graph.name}: attempt {attempt + 1}"
         if len(self._groups()) > 1:
             description += f", region {region}"
@@ -184,7 +184,7 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
             is_confined = not isinstance(explained, SparkSessionLostError)
             self._stop(explained, self._in_region(region) if is_confined else frozenset())
 
-    def _run_when_admitted(self, region: int, shuffle: ConduitShuffle, description: str) -> None:
+    def _run_when_admitted(self, region: int, shuffle: TransportShuffle, description: str) -> None:
         """Run a Spark job. If Spark refuses it for lack of places, wait for them: other regions go on meanwhile.
 
         The places are those of a lost executor, or tasks of other jobs of the session are in them.
@@ -203,7 +203,7 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
                     _log.warning("%s waits up to %.0f s for places of Spark: %s", description, self._places_s, why)
             self._cancelled.wait(_LOOK_S)
 
-    def _run_job(self, region: int, shuffle: ConduitShuffle, description: str) -> None:
+    def _run_job(self, region: int, shuffle: TransportShuffle, description: str) -> None:
         group = self._group_of(region)
         run_pipelined(self._context, shuffle, self._beside, group=group, description=description)
 

@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ekorn.engine.spark.driver_side.conduit_layout import ConduitShuffle
 from ekorn.engine.spark.driver_side.task_places import UnfitSession
-from ekorn.engine.spark.driver_side.worker_daemon import FOR_CONDUITS, task_environment
-from ekorn.engine.spark.task_side.conduit_tasks import InletRows, NoRows, OutletRows, no_rows
+from ekorn.engine.spark.driver_side.transport_layout import TransportShuffle
+from ekorn.engine.spark.driver_side.worker_daemon import FOR_TRANSPORT, task_environment
 from ekorn.engine.spark.task_side.level_task import HostedSubtask
+from ekorn.engine.spark.task_side.transport_tasks import InletRows, NoRows, OutletRows, no_rows
 
 __all__ = [
     "SESSION_SETTINGS",
@@ -101,7 +101,7 @@ def is_refusal(error: Exception) -> bool:
     return "CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT" in str(error)
 
 
-def run_pipelined(context: Any, shuffle: ConduitShuffle, beside: BesideOf, *, group: str, description: str) -> None:
+def run_pipelined(context: Any, shuffle: TransportShuffle, beside: BesideOf, *, group: str, description: str) -> None:
     """Run one job with the tasks of a shuffle, until all have ended. Blocks; cancel the job group to end.
 
     Runs on a thread of its own, whose Spark properties it sets.
@@ -152,7 +152,7 @@ def start_workers(context: Any, count: int, *, group: str, description: str) -> 
     workers.collect()
 
 
-def _carried(context: Any, shuffle: ConduitShuffle, beside: BesideOf) -> Any:
+def _carried(context: Any, shuffle: TransportShuffle, beside: BesideOf) -> Any:
     """Return an RDD without elements, whose computation carries the blobs of a shuffle to their subtasks."""
     from pyspark import RDD
 
@@ -249,7 +249,7 @@ def _our_python(context: Any) -> Iterator[None]:
         return
     with _lock:
         python, environment = context.pythonExec, context.environment
-        context.pythonExec, context.environment = sys.executable, task_environment(context, FOR_CONDUITS)
+        context.pythonExec, context.environment = sys.executable, task_environment(context, FOR_TRANSPORT)
         try:
             yield
         finally:

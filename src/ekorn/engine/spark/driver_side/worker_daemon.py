@@ -17,10 +17,10 @@ from typing import Any
 from ekorn.engine.spark import python_daemon
 from ekorn.engine.spark.python_daemon.ekorn_pyspark.daemon import MODULES
 
-__all__ = ["FOR_CONDUITS", "FOR_LEVELS", "java_finds_daemon", "set_daemon", "task_environment"]
+__all__ = ["FOR_LEVELS", "FOR_TRANSPORT", "java_finds_daemon", "set_daemon", "task_environment"]
 
 FOR_LEVELS = ("pyspark.worker", "ekorn.engine.spark.task_side.level_task")
-FOR_CONDUITS = ("pyspark.worker", "ekorn.engine.spark.task_side.conduit_tasks")
+FOR_TRANSPORT = ("pyspark.worker", "ekorn.engine.spark.task_side.transport_tasks")
 _SETTING = "spark.python.daemon.module"
 _MODULE = "ekorn_pyspark.daemon"  # whoever looks for processes named pyspark.daemon finds it
 _PATH = "PYTHONPATH"

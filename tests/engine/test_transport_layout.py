@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ekorn.common import Configuration, Types
-from ekorn.engine.spark.driver_side.conduit_layout import ConduitShuffle, conduit_shuffles
 from ekorn.engine.spark.driver_side.task_places import task_count
+from ekorn.engine.spark.driver_side.transport_layout import TransportShuffle, transport_shuffles
 from ekorn.engine.spark.task_side.level_task import HostedSubtask
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph, Vertex
@@ -17,11 +17,11 @@ from ekorn.graph.regions import regions
 from tests.slot.small_job import graph
 
 
-def laid_out(of: JobGraph, region: int = 0) -> list[ConduitShuffle]:
+def laid_out(of: JobGraph, region: int = 0) -> list[TransportShuffle]:
     def hosted(vertex: Vertex, index: int) -> HostedSubtask:
         return HostedSubtask(SubtaskId(vertex.id, index), index, f"slot {index}", region)
 
-    return conduit_shuffles(of, region, regions(of), hosted=hosted, secret=b"", attempt=0)
+    return transport_shuffles(of, region, regions(of), hosted=hosted, secret=b"", attempt=0)
 
 
 def subtasks(of: JobGraph, task: Any) -> list[str]:

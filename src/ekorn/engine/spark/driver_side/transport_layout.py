@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from ekorn.engine.spark.task_side.conduit_tasks import InletTask, OutletTask
 from ekorn.engine.spark.task_side.level_task import HostedSubtask
+from ekorn.engine.spark.task_side.transport_tasks import InletTask, OutletTask
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import Exchange, JobGraph, Vertex, VertexId
 from ekorn.subtask.wire.frames import Destination
 
-__all__ = ["ConduitShuffle", "conduit_shuffles"]
+__all__ = ["TransportShuffle", "transport_shuffles"]
 
 
 @dataclass(frozen=True)
-class ConduitShuffle:
+class TransportShuffle:
     """One shuffle, which is a Spark job of its own: the tasks that write to it, and those that read from it.
 
     A subtask without inputs and outputs has a task that writes nothing, and there is no shuffle then.
@@ -26,7 +26,7 @@ class ConduitShuffle:
     name: str
 
 
-def conduit_shuffles(
+def transport_shuffles(
     graph: JobGraph,
     region: int,
     regions: Mapping[SubtaskId, int],
@@ -34,7 +34,7 @@ def conduit_shuffles(
     hosted: Callable[[Vertex, int], HostedSubtask],
     secret: bytes,
     attempt: int,
-) -> list[ConduitShuffle]:
+) -> list[TransportShuffle]:
     """Return the shuffles of a region. Exchanges share one if they share a source or a target.
 
     So a subtask has one task for all of its outputs, and one for all of its inputs. A subtask without exchanges has a
@@ -45,7 +45,7 @@ def conduit_shuffles(
         found = [graph.vertices[vertex] for vertex in sorted(vertices)]
         return [(v, i) for v in found for i in range(v.parallelism) if regions[SubtaskId(v.id, i)] == region]
 
-    def shuffle(exchanges: list[Exchange], sources: set[VertexId]) -> ConduitShuffle:
+    def shuffle(exchanges: list[Exchange], sources: set[VertexId]) -> TransportShuffle:
         targets = subtasks_of({exchange.target for exchange in exchanges})
         partitions = {SubtaskId(vertex.id, index): number for number, (vertex, index) in enumerate(targets)}
         routes = {
@@ -56,7 +56,7 @@ def conduit_shuffles(
         }
         outlets = tuple(hosted(*of) for of in subtasks_of(sources))
         inlets = tuple(hosted(*of) for of in targets)
-        return ConduitShuffle(
+        return TransportShuffle(
             OutletTask(outlets, routes, secret, attempt),
             InletTask(inlets, secret, attempt) if inlets else None,
             name=", ".join(graph.vertices[vertex].name for vertex in sorted(sources)),

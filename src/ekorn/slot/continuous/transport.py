@@ -18,7 +18,7 @@ from ekorn.links.link import Link
 from ekorn.slot_protocol.task_messages import Carries
 from ekorn.subtask.wire.frames import Blob
 
-__all__ = ["Conduit"]
+__all__ = ["Transport"]
 
 _QUEUE_BYTES = 1 << 20  # in each direction, and one blob more: what waits is old when it is processed
 _SMALL_BYTES = 16 << 10  # a blob that costs less to send than to hand to a thread
@@ -34,7 +34,7 @@ class _Waiting(NamedTuple):
 _END = _Waiting((b"",))  # a message of no bytes: nothing more follows, and all is well
 
 
-class Conduit:
+class Transport:
     """The connections of one subtask.
 
     Args:
@@ -69,7 +69,7 @@ class Conduit:
                 self._inlet = link
             if takes:
                 self._outlet = link
-                threading.Thread(target=self._send_all, args=(link,), name="conduit", daemon=True).start()
+                threading.Thread(target=self._send_all, args=(link,), name="transport", daemon=True).start()
             return True
 
     @property

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from ekorn.links.link import Link
-from ekorn.slot.continuous.conduit import Conduit
+from ekorn.slot.continuous.transport import Transport
 from ekorn.slot.turn import Turn
 from ekorn.slot_protocol.task_messages import Carries
 from ekorn.subtask.wire.frames import Blob
@@ -23,12 +23,12 @@ def blob(number: int, size: int = 10) -> Blob:
     return Blob(1, 2, 3, number, b"x" * size)
 
 
-def conduit_threads() -> set[threading.Thread]:
-    return {thread for thread in threading.enumerate() if thread.name == "conduit"}
+def transport_threads() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == "transport"}
 
 
 class Between:
-    """A conduit, its task on the other side, and what was told to the slot."""
+    """A transport, its task on the other side, and what was told to the slot."""
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
@@ -38,11 +38,11 @@ class Between:
         self.lost = 0
         self.reasons: list[Exception | None] = []
         self.given: list[int] = []
-        others = conduit_threads()
-        self.conduit = Conduit(lambda: self.woken.put(None), self._count_lost)
+        others = transport_threads()
+        self.transport = Transport(lambda: self.woken.put(None), self._count_lost)
         self.link = Link(ours)
-        assert self.conduit.attach(self.link, Carries.BOTH)
-        (self.sender,) = conduit_threads() - others
+        assert self.transport.attach(self.link, Carries.BOTH)
+        (self.sender,) = transport_threads() - others
 
     def _count_lost(self, carried: Carries, error: Exception | None) -> None:
         self.lost += 1
@@ -50,7 +50,7 @@ class Between:
 
     def receive_all(self) -> threading.Thread:
         thread = threading.Thread(
-            target=self.conduit.receive_all,
+            target=self.transport.receive_all,
             args=(self.link, lambda blob: self.given.append(blob.sequence)),
             daemon=True,
         )
@@ -65,24 +65,24 @@ class Between:
 def between() -> Iterator[Between]:
     made = Between()
     yield made
-    made.conduit.abort()
+    made.transport.abort()
 
 
 def test_blobs_leave_in_their_order_and_the_end_follows_them(between: Between) -> None:
     for number in range(5):
-        between.conduit.send(blob(number))
-    between.conduit.finish()
+        between.transport.send(blob(number))
+    between.transport.finish()
     assert [between.sent() for _ in range(5)] == [blob(number) for number in range(5)]
     assert between.task.receive() == b""
-    until(lambda: between.conduit.messages == 6)
+    until(lambda: between.transport.messages == 6)
     assert between.lost == 0
 
 
 def test_what_waits_is_bounded_and_room_in_the_queue_wakes_the_mailbox(between: Between) -> None:
-    assert not between.conduit.is_full
+    assert not between.transport.is_full
     count = 0
-    while not between.conduit.is_full:  # the task takes nothing: at last a socket's buffer and the queue are full
-        between.conduit.send(blob(count, QUARTER))
+    while not between.transport.is_full:  # the task takes nothing: at last a socket's buffer and the queue are full
+        between.transport.send(blob(count, QUARTER))
         count += 1
         assert count < 50
     assert count >= 4, "a megabyte may wait"
@@ -91,7 +91,7 @@ def test_what_waits_is_bounded_and_room_in_the_queue_wakes_the_mailbox(between: 
         assert between.sent().sequence == number
     between.woken.get(timeout=30)
     assert between.woken.empty(), "once, when there is room again"
-    assert not between.conduit.is_full
+    assert not between.transport.is_full
 
 
 def test_blobs_that_arrive_are_given_to_the_subtask_which_is_woken(between: Between) -> None:
@@ -100,7 +100,7 @@ def test_blobs_that_arrive_are_given_to_the_subtask_which_is_woken(between: Betw
         between.task.send(*blob(number).encode())
         between.woken.get(timeout=30)
     assert between.given == [0, 1, 2]
-    assert between.conduit.messages == 3
+    assert between.transport.messages == 3
 
 
 def test_no_more_is_read_than_the_subtask_takes(between: Between) -> None:
@@ -115,7 +115,7 @@ def test_no_more_is_read_than_the_subtask_takes(between: Between) -> None:
         between.woken.get(timeout=0.2)
     assert between.given == [0, 1, 2, 3]
     for number in range(4, 9):
-        between.conduit.taken(blob(0, QUARTER).size_bytes)
+        between.transport.taken(blob(0, QUARTER).size_bytes)
         between.woken.get(timeout=30)
         assert between.given[-1] == number
     sending.join(30)
@@ -128,7 +128,7 @@ def test_a_task_that_ends_in_the_middle_is_a_loss_that_is_told_once(between: Bet
     assert not reading.is_alive()
     assert between.lost == 1
     for number in range(3):
-        between.conduit.send(blob(number, QUARTER))  # the sender finds the connection broken, too
+        between.transport.send(blob(number, QUARTER))  # the sender finds the connection broken, too
     between.sender.join(30)
     assert not between.sender.is_alive()
     assert between.lost == 1
@@ -145,9 +145,9 @@ def test_a_message_that_is_no_blob_is_a_loss_with_a_reason(between: Between, mes
 
 def test_a_connection_that_is_broken_off_is_no_loss(between: Between) -> None:
     reading = between.receive_all()
-    while not between.conduit.is_full:
-        between.conduit.send(blob(0, QUARTER))
-    between.conduit.abort()
+    while not between.transport.is_full:
+        between.transport.send(blob(0, QUARTER))
+    between.transport.abort()
     reading.join(30)
     assert not reading.is_alive()
     assert between.lost == 0
@@ -161,7 +161,7 @@ def test_a_subtask_that_ends_while_its_task_waits_to_give_more_lets_it_go(betwee
     for number in range(4):
         between.task.send(*blob(number, QUARTER).encode())
         between.woken.get(timeout=30)
-    between.conduit.finish()  # the reader waits for the subtask to take something, which it never will
+    between.transport.finish()  # the reader waits for the subtask to take something, which it never will
     assert between.task.receive() == b""
     between.task.send(b"")
     reading.join(30)
@@ -173,11 +173,11 @@ def test_a_subtask_that_ends_while_its_task_waits_to_give_more_lets_it_go(betwee
 
 
 class TwoTasks:
-    """A conduit whose input and output are carried by two tasks."""
+    """A transport whose input and output are carried by two tasks."""
 
     def __init__(self) -> None:
         self.lost: list[tuple[Carries, Exception | None]] = []
-        self.conduit = Conduit(lambda: None, lambda carried, error: self.lost.append((carried, error)))
+        self.transport = Transport(lambda: None, lambda carried, error: self.lost.append((carried, error)))
         self.given: list[int] = []
         self.tasks: dict[Carries, Link] = {}
         self.reading: list[threading.Thread] = []
@@ -185,9 +185,9 @@ class TwoTasks:
             ours, theirs = (Link(each) for each in socket.socketpair())
             theirs.settimeout(30)
             self.tasks[carries] = theirs
-            assert self.conduit.attach(ours, carries)
+            assert self.transport.attach(ours, carries)
             arguments = ours, lambda blob: self.given.append(blob.sequence)
-            self.reading.append(threading.Thread(target=self.conduit.receive_all, args=arguments, daemon=True))
+            self.reading.append(threading.Thread(target=self.transport.receive_all, args=arguments, daemon=True))
             self.reading[-1].start()
 
     def join(self) -> None:
@@ -200,20 +200,20 @@ class TwoTasks:
 def two() -> Iterator[TwoTasks]:
     made = TwoTasks()
     yield made
-    made.conduit.abort()
+    made.transport.abort()
 
 
 def test_one_task_brings_blobs_and_the_other_takes_them(two: TwoTasks) -> None:
     two.tasks[Carries.INPUT].send(*blob(3).encode())
     until(lambda: two.given == [3])
-    two.conduit.send(blob(4))
+    two.transport.send(blob(4))
     assert Blob.decode(two.tasks[Carries.OUTPUT].receive()) == blob(4)
     assert not two.tasks[Carries.INPUT].wait(0.0)
 
 
 def test_both_tasks_hear_that_the_subtask_has_finished(two: TwoTasks) -> None:
-    two.conduit.send(blob(0))
-    two.conduit.finish()
+    two.transport.send(blob(0))
+    two.transport.finish()
     assert Blob.decode(two.tasks[Carries.OUTPUT].receive()) == blob(0)
     for task in two.tasks.values():
         assert task.receive() == b""
@@ -234,7 +234,7 @@ def test_the_loss_of_either_task_is_told_at_once(two: TwoTasks, carries: Carries
 
 
 def test_both_connections_break_with_the_attempt(two: TwoTasks) -> None:
-    two.conduit.abort()
+    two.transport.abort()
     for task in two.tasks.values():
         with pytest.raises(EOFError):
             task.receive()
@@ -245,16 +245,16 @@ def test_both_connections_break_with_the_attempt(two: TwoTasks) -> None:
 @pytest.mark.parametrize("carries", list(Carries))
 def test_a_second_task_for_the_same_direction_is_refused(two: TwoTasks, carries: Carries) -> None:
     ours, theirs = socket.socketpair()
-    assert not two.conduit.attach(Link(ours), carries)
+    assert not two.transport.attach(Link(ours), carries)
     ours.close()
     theirs.close()
 
 
 def test_a_task_that_calls_after_the_end_is_refused() -> None:
-    conduit = Conduit(lambda: None, lambda carried, error: None)
-    conduit.abort()
+    transport = Transport(lambda: None, lambda carried, error: None)
+    transport.abort()
     ours, theirs = socket.socketpair()
-    assert not conduit.attach(Link(ours), Carries.BOTH)
+    assert not transport.attach(Link(ours), Carries.BOTH)
     ours.close()
     theirs.close()
 
@@ -314,14 +314,14 @@ def test_a_request_that_gave_up_does_not_hold_up_the_mailbox() -> None:
 def test_small_blobs_that_the_connection_takes_in_part_stay_whole_and_in_order(between: Between) -> None:
     count = 200  # of ten kilobytes: much more than a socket's buffer takes, and nobody reads yet
     for number in range(count):
-        between.conduit.send(blob(number, 10_000))
-    between.conduit.finish()
+        between.transport.send(blob(number, 10_000))
+    between.transport.finish()
     assert [between.sent() for _ in range(count)] == [blob(number, 10_000) for number in range(count)]
     assert between.task.receive() == b""
-    until(lambda: between.conduit.messages == count + 1)
+    until(lambda: between.transport.messages == count + 1)
 
 
 def test_a_small_blob_of_an_idle_subtask_has_left_when_send_returns(between: Between) -> None:
-    between.conduit.send(blob(0))
+    between.transport.send(blob(0))
     assert between.task.wait(0.0), "it waits for no thread"
     assert between.sent() == blob(0)

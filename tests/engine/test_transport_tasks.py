@@ -15,7 +15,8 @@ from typing import BinaryIO
 
 import pytest
 
-from ekorn.engine.spark.task_side.conduit_tasks import (
+from ekorn.engine.spark.task_side.level_task import HostedSubtask
+from ekorn.engine.spark.task_side.transport_tasks import (
     CarriedBlob,
     InletRows,
     InletTask,
@@ -23,7 +24,6 @@ from ekorn.engine.spark.task_side.conduit_tasks import (
     OutletRows,
     OutletTask,
 )
-from ekorn.engine.spark.task_side.level_task import HostedSubtask
 from ekorn.errors import SlotLostError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.links.link import Link, accept, listen
