@@ -14,10 +14,10 @@ from ekorn.config.settings.job_settings import JobSettings
 from ekorn.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from ekorn.driver.submit import jobs_submitted_by, submit
 from ekorn.engine.execution import reason_for_epochs
-from ekorn.engine.local_engine import LocalEngine
 from ekorn.engine.protocol import Engine
 from ekorn.graph.job_graph import JobGraph
 from ekorn.testing.continuous_process_engine import ContinuousProcessEngine
+from ekorn.testing.local_engine import LocalEngine
 from ekorn.testing.local_slots import InProcessSlots
 from tests.conformance.recorded_runs import differences, like_pyflink, recording_of
 from tests.recorded import outcome

@@ -3,7 +3,7 @@
 from contextlib import contextmanager
 
 from ekorn.driver.submit import jobs_submitted_by, submit
-from ekorn.engine.local_engine import LocalEngine
+from ekorn.testing.local_engine import LocalEngine
 
 
 def start_locally(env, name="job"):

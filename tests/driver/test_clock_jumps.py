@@ -17,7 +17,7 @@ from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from ekorn.datastream.connectors.datagen import DataGeneratorSource
 from ekorn.datastream.window import TumblingEventTimeWindows
 from ekorn.driver.submit import jobs_submitted_by, submit
-from ekorn.engine.local_engine import LocalEngine
+from ekorn.testing.local_engine import LocalEngine
 from tests.driver.submitted_jobs import noted_handles
 from tests.live_jobs import Held, until
 

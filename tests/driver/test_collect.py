@@ -17,7 +17,6 @@ from ekorn.driver.job_handle import JobHandle
 from ekorn.driver.output.collect_queue import CollectQueue
 from ekorn.driver.output.job_output import CollectedRecords
 from ekorn.driver.submit import jobs_submitted_by, submit
-from ekorn.engine.local_engine import LocalEngine
 from ekorn.engine.protocol import EpochResult
 from ekorn.errors import CollectSpillError
 from ekorn.functions.results.job_status import JobStatus
@@ -25,6 +24,7 @@ from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph
 from ekorn.operators.epoch import EpochOrder
 from ekorn.operators.sinks.collected_run import CollectedRun, collected_runs
+from ekorn.testing.local_engine import LocalEngine
 from tests.live_jobs import environment, generated, open_files, until
 
 LIMIT = 20_000

@@ -20,11 +20,11 @@ from ekorn.driver.loop.job import Job
 from ekorn.driver.rescaling.elasticity import Elasticity, ReactiveMode
 from ekorn.driver.rescaling.job_rescaling import Rescaling
 from ekorn.driver.submit import jobs_submitted_by, submit
-from ekorn.engine.continuous_local_engine import ContinuousLocalEngine
-from ekorn.engine.local_engine import LocalEngine
 from ekorn.errors import ConfigurationError
 from ekorn.operators.epoch import Ack
+from ekorn.testing.continuous_local_engine import ContinuousLocalEngine
 from ekorn.testing.drawn_job import drawn_job
+from ekorn.testing.local_engine import LocalEngine
 from tests.live_jobs import environment, expected_tally, generated, tallied, until
 
 

@@ -6,10 +6,10 @@ from ekorn.common import WatermarkStrategy
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.driver.loop.epoch_runner import CROWDED_BYTES, least_by_group
 from ekorn.driver.submit import jobs_submitted_by, submit
-from ekorn.engine.local_engine import LocalEngine
 from ekorn.engine.protocol import EpochResult
 from ekorn.graph.job_graph import JobGraph
 from ekorn.operators.epoch import Ack, EpochOrder
+from ekorn.testing.local_engine import LocalEngine
 from ekorn.testing.scripted import ScriptedSource, run_scripted
 from tests.driver.savepoint_programs import environment, numbers
 

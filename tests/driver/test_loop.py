@@ -20,11 +20,11 @@ from ekorn.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from ekorn.driver.job_handle import JobHandle
 from ekorn.driver.job_outcome import note_outcomes_with
 from ekorn.driver.loop.job_loop import JobLoop
-from ekorn.engine.local_engine import LocalEngine
 from ekorn.errors import CheckpointError, EkornError, JobCancelledError, JobExecutionError, RestoreError
 from ekorn.functions.source_contract import SourceFunction
 from ekorn.functions.state.checkpointed import CheckpointedFunction, CheckpointListener
 from ekorn.testing.drawn_job import drawn_job
+from ekorn.testing.local_engine import LocalEngine
 from ekorn.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
 from tests.driver.submitted_jobs import start_locally
 

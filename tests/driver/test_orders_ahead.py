@@ -11,12 +11,12 @@ from ekorn.common import Configuration, JobStatus, RestartStrategies, WatermarkS
 from ekorn.datastream import DataStream, StreamExecutionEnvironment
 from ekorn.driver.job_handle import JobHandle
 from ekorn.driver.loop.job_loop import JobLoop
-from ekorn.engine.local_engine import LocalEngine
 from ekorn.engine.protocol import EpochResult, Failure
 from ekorn.errors import SlotLostError
 from ekorn.graph.job_graph import JobGraph
 from ekorn.operators.epoch import EpochOrder
 from ekorn.testing.drawn_job import drawn_job
+from ekorn.testing.local_engine import LocalEngine
 from ekorn.testing.scripted import ScriptedSource
 
 INTERVAL_MS = 10

@@ -11,8 +11,8 @@ from ekorn.common import Configuration
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.driver.loop.pacing import EpochPacer, EpochReport, PacingSettings
 from ekorn.driver.submit import jobs_submitted_by, submit
-from ekorn.engine.local_engine import LocalEngine
 from ekorn.errors import ConfigurationError
+from ekorn.testing.local_engine import LocalEngine
 
 
 class SimulatedJob:

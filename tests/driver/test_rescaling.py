@@ -24,8 +24,8 @@ from ekorn.driver.loop.job import Job
 from ekorn.driver.loop.job_loop import JobLoop
 from ekorn.driver.rescaling.job_rescaling import Rescaling
 from ekorn.driver.rescaling.rescale_requests import RescaleRequest
-from ekorn.engine.local_engine import LocalEngine
 from ekorn.testing.drawn_job import drawn_job
+from ekorn.testing.local_engine import LocalEngine
 from ekorn.testing.scripted import Crash, DriverDied, Script, ScriptedEngine, run_scripted, start_scripted
 from tests.driver.lives import POINTS
 from tests.driver.savepoint_programs import Ask, Ledger, Rescale, counting, environment, numbers

@@ -13,12 +13,12 @@ from ekorn.connectors.data_frames.written_rows import MANIFEST
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.driver.submit import submit
 from ekorn.engine.beside_job import StartingJob
-from ekorn.engine.local_engine import LocalEngine
 from ekorn.engine.spark.data_frames.data_frame_input import DataFrameInput
 from ekorn.errors import ConfigurationError, DeploymentError
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.functions.source_contract import Boundedness
 from ekorn.program.environment.environment_sources import DeferredInputs
+from ekorn.testing.local_engine import LocalEngine
 from ekorn.types.data_type_info import row_type_info
 from tests.connectors.data_frames.row_files import rows, write_part
 from tests.connectors.reading import SourceJob

@@ -2,12 +2,12 @@
 
 import pytest
 
-from ekorn.engine.continuous_local_engine import ContinuousLocalEngine
-from ekorn.engine.local_engine import LocalEngine
 from ekorn.engine.protocol import Engine
 from ekorn.engine.spark.driver_side.continuous_spark_engine import ContinuousSparkEngine
 from ekorn.engine.spark.driver_side.spark_engine import SparkEngine
+from ekorn.testing.continuous_local_engine import ContinuousLocalEngine
 from ekorn.testing.continuous_process_engine import ContinuousProcessEngine
+from ekorn.testing.local_engine import LocalEngine
 from ekorn.testing.process_engine import ProcessEngine
 from ekorn.testing.scripted import ScriptedEngine
 

@@ -20,12 +20,12 @@ from ekorn.connectors.data_frames.row_files_sink import RowFilesSink
 from ekorn.datastream import MapFunction, StreamExecutionEnvironment
 from ekorn.driver.submit import submit
 from ekorn.engine.beside_job import StartingJob
-from ekorn.engine.local_engine import LocalEngine
 from ekorn.engine.spark.data_frames.spark_source_input import SparkSourceInput
 from ekorn.errors import ConfigurationError, JobExecutionError, SparkSourceFailed
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.functions.source_contract import Boundedness
 from ekorn.program.environment.environment_sources import DeferredInputs
+from ekorn.testing.local_engine import LocalEngine
 from ekorn.types.data_type_info import row_type_info
 from tests.connectors.data_frames.row_files import ROW_TYPE, committed_rows, rows, write_part
 from tests.live_jobs import until

@@ -20,7 +20,7 @@ from ekorn.common import *
 from ekorn.datastream import *
 from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from ekorn.driver.submit import jobs_submitted_by, submit
-from ekorn.engine.local_engine import LocalEngine
+from ekorn.testing.local_engine import LocalEngine
 
 on_terminal = jobs_submitted_by(partial(submit, engine_for=lambda settings: LocalEngine, may_be_shown=True))
 if "--spark" not in sys.argv:

@@ -12,12 +12,12 @@ from ekorn.common import JobStatus, Types
 from ekorn.driver.job_handle import JobHandle
 from ekorn.driver.loop.job import Job
 from ekorn.driver.queries.query_routing import StateQueries
-from ekorn.engine.local_engine import LocalEngine
 from ekorn.errors import StateNotServed
 from ekorn.graph.addresses import SubtaskId
 from ekorn.slot_protocol.deployment import Deployment
 from ekorn.slot_protocol.state_query import QueryableState, StateQuery
 from ekorn.testing.drawn_job import drawn_job
+from ekorn.testing.local_engine import LocalEngine
 from ekorn.testing.local_slots import InProcessSlots
 from ekorn.testing.process_engine import ProcessEngine
 from tests.queryable.programs import EveryKind, environment, numbers

@@ -14,10 +14,10 @@ from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiter
 from ekorn.datastream.functions import KeyedProcessFunction
 from ekorn.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from ekorn.driver.submit import submit
-from ekorn.engine.continuous_local_engine import ContinuousLocalEngine
-from ekorn.engine.local_engine import LocalEngine
 from ekorn.errors import StateNotServed, UnknownKey, UnknownQueryableState
+from ekorn.testing.continuous_local_engine import ContinuousLocalEngine
 from ekorn.testing.drawn_job import drawn_job
+from ekorn.testing.local_engine import LocalEngine
 from tests.examples_by_profile import examples
 from tests.queryable.programs import client_of, environment
 

@@ -10,7 +10,6 @@ from ekorn.checkpoint.metadata_file import decode_metadata, encode_metadata
 from ekorn.checkpoint.restore_plan import apply_max_parallelism, plan_restore
 from ekorn.clock import ManualClock
 from ekorn.config.configuration import Configuration
-from ekorn.engine.local_engine import LocalEngine
 from ekorn.engine.protocol import Failure
 from ekorn.errors import CheckpointError, UserFunctionError
 from ekorn.operators.epoch import EpochOrder
@@ -19,6 +18,7 @@ from ekorn.program.environment.stream_execution_environment import StreamExecuti
 from ekorn.slot_protocol.deployment import Deployment
 from ekorn.slot_protocol.slot_events import SnapshotWritten
 from ekorn.testing.drawn_job import drawn_job
+from ekorn.testing.local_engine import LocalEngine
 
 _ANY_SIZE = 1 << 62
 _IN_MEMORY = "memory:/harness"

@@ -18,11 +18,11 @@ from typing import Any
 from ekorn.batch.program.data_set import DataSet
 from ekorn.batch.program.runner import plans_run_by
 from ekorn.driver.submit import jobs_submitted_by, submit
-from ekorn.engine.continuous_local_engine import ContinuousLocalEngine
 from ekorn.engine.execution import reason_for_epochs
-from ekorn.engine.local_engine import LocalEngine
 from ekorn.graph.job_graph import JobGraph
 from ekorn.program.streams.data_stream import DataStream
+from ekorn.testing.continuous_local_engine import ContinuousLocalEngine
+from ekorn.testing.local_engine import LocalEngine
 from ekorn.testing.local_partitions import run_in_process
 
 

@@ -22,8 +22,6 @@ from ekorn.clock import Clock, ManualClock
 from ekorn.config.settings.job_settings import JobSettings
 from ekorn.driver.job_handle import JobHandle
 from ekorn.driver.loop.job_loop import JobLoop
-from ekorn.engine.continuous_local_engine import ContinuousLocalEngine
-from ekorn.engine.local_engine import LocalEngine
 from ekorn.engine.protocol import EpochResult, Failure
 from ekorn.errors import SlotLostError
 from ekorn.functions.results.job_status import JobStatus
@@ -41,7 +39,9 @@ from ekorn.slot_protocol.slot_events import SlotEvent, SnapshotNotWritten, Snaps
 from ekorn.subtask.capture import CapturedSubtask
 from ekorn.subtask.outbox import Emitted
 from ekorn.subtask.wire.frames import ReceivedBlob
+from ekorn.testing.continuous_local_engine import ContinuousLocalEngine
 from ekorn.testing.drawn_job import drawn_job
+from ekorn.testing.local_engine import LocalEngine
 
 CHECKPOINT_INTERVAL_MS = 10
 

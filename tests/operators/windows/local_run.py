@@ -15,13 +15,13 @@ from ekorn.common import Configuration, WatermarkStrategy
 from ekorn.common.watermark_strategy import WatermarkGenerator
 from ekorn.config.settings.rocksdb_settings import RocksDBSettings
 from ekorn.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
-from ekorn.engine.local_engine import LocalEngine
 from ekorn.graph.job_graph import JobGraph
 from ekorn.operators.epoch import EpochOrder
 from ekorn.slot_protocol.deployment import Deployment
 from ekorn.slot_protocol.slot_events import SnapshotWritten
 from ekorn.state.snapshots import RestorePlan
 from ekorn.testing.drawn_job import drawn_job
+from ekorn.testing.local_engine import LocalEngine
 
 # A cache of a few entries, so that most state goes through RocksDB; on a file system in memory where there is one.
 SMALL = RocksDBSettings(

@@ -17,7 +17,6 @@ from random import Random
 
 from ekorn.clock import Clock
 from ekorn.engine.epoch_acks import EpochAcks
-from ekorn.engine.local_engine import LocalEngine
 from ekorn.engine.protocol import EpochResult, Failure
 from ekorn.engine.subtask_outcome import add_output
 from ekorn.errors import SlotLostError, UserFunctionError
@@ -31,6 +30,7 @@ from ekorn.subtask.continuous import ContinuousChannels, ContinuousSource, run_c
 from ekorn.subtask.outbox import Emitted
 from ekorn.subtask.subtask import Subtask
 from ekorn.subtask.wire.frames import ReceivedBlob
+from ekorn.testing.local_engine import LocalEngine
 from ekorn.types.by_value import dumps
 
 __all__ = ["ContinuousLocalEngine"]

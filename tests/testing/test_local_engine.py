@@ -3,8 +3,8 @@
 import pytest
 
 from ekorn.datastream.functions import MapFunction
-from ekorn.engine.local_engine import LocalEngine
 from ekorn.operators.epoch import EpochOrder
+from ekorn.testing.local_engine import LocalEngine
 from tests.slot.small_job import deployment, graph, summing
 
 
