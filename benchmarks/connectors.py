@@ -19,7 +19,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tests.services import postgres
+from tests.servers import postgres
 
 from ekorn.common import Types, WatermarkStrategy
 from ekorn.common.serialization import Encoder

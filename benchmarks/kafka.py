@@ -22,9 +22,9 @@ import time
 from pathlib import Path
 
 from confluent_kafka import Producer
-from tests.services.kafka.broker import AS_SHIPPED, Broker, running_broker
-from tests.services.kafka.jars import FOLDER, SPARK_FOLDER, SPARK_LIST, download
-from tests.services.kafka.topics import consume, new_topic
+from tests.servers.kafka.broker import AS_SHIPPED, Broker, running_broker
+from tests.servers.kafka.jars import FOLDER, SPARK_FOLDER, SPARK_LIST, download
+from tests.servers.kafka.topics import consume, new_topic
 
 from ekorn.common import Configuration, SimpleStringSchema, Types, WatermarkStrategy
 from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment

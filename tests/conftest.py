@@ -25,7 +25,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 TESTS = Path(__file__).parent
 # Marks that whole folders and files have, so that `-m` selects by them: `make test-fast` leaves all of them out.
 MARKED = {
-    "spark": ["spark", "journeys", "dataset/spark"],
+    "spark": ["spark", "journeys", "batch/spark"],
     "long": [
         "campaign",
         "reliability",
@@ -41,6 +41,7 @@ MARKED = {
         "slot/test_slot_processes.py",
     ],
     "heavy": [
+        "batch/test_execute_async.py",
         "checkpoint/test_protocol.py",
         "conformance/test_continuous.py",
         "conformance/test_epochs_and_crashes.py",
@@ -55,7 +56,6 @@ MARKED = {
         "connectors/lakes/test_iceberg.py",
         "connectors/lakes/test_partitions.py",
         "connectors/test_connector_pages.py",
-        "dataset/test_execute_async.py",
         "driver/test_cleanup.py",
         "driver/test_clock_jumps.py",
         "driver/test_control.py",
@@ -79,8 +79,8 @@ MARKED = {
         "rest/test_inspection.py",
         "rest/test_reading.py",
         "rest/test_state.py",
+        "servers/test_postgres.py",
         "service/test_starting_again.py",
-        "services/test_postgres.py",
         "slot/test_link.py",
         "state/test_rocksdb_memory.py",
         "state_processor/test_round_trips.py",

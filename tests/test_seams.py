@@ -22,13 +22,13 @@ REASONS = {
         "types/test_rows.py": ["row._fields", "Row(_id=5)._id", "Row(_id=5)._other"],
     },
     "Spark has no public name for it": {
-        "dataset/spark/test_shuffle_metrics.py": ["context._jsc", "context._jvm"],
+        "batch/spark/test_shuffle_metrics.py": ["context._jsc", "context._jvm"],
         "spark/test_jobs.py": ["SparkContext._active_spark_context"],
     },
     "the machine: a disk, a process or an interpreter that does what no test can make it do": {
         "checkpoint/test_ownership.py": ["set os.kill"],
         "config/test_state_backends.py": ["set importlib.util.find_spec"],
-        "connectors/kafka/test_jars.py": ["set tests.services.kafka.jars.sleep", "set urllib.request.urlopen"],
+        "connectors/kafka/test_jars.py": ["set tests.servers.kafka.jars.sleep", "set urllib.request.urlopen"],
         "connectors/test_file_sink.py": ["set os.fsync", "set fcntl.flock"],
         "engine/test_local_pool.py": ["set local_pool.ChildSlotProcess", "set local_pool.SlotHandle"],
         "engine/test_registering_pool.py": ["set ekorn.engine.spark.task_side.launch_slots.subprocess.Popen"],

@@ -26,8 +26,8 @@ from tests.campaign.schedules import Edition, Service, continuous, in_regions, s
 from tests.campaign.services import Services
 from tests.campaign.zygote import Zygote
 from tests.s3_server import running_server, url_of
-from tests.services.kafka.broker import running_broker
-from tests.services.postgres import running_server as running_postgres
+from tests.servers.kafka.broker import running_broker
+from tests.servers.postgres import running_server as running_postgres
 
 
 def main() -> int:

@@ -18,7 +18,7 @@ from ekorn.datastream.connectors.file_system import BucketAssigner, FileSink, Ro
 from ekorn.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
 from ekorn.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
 from tests.campaign.places import Places
-from tests.services.kafka.topics import lines_by_partition
+from tests.servers.kafka.topics import lines_by_partition
 
 
 class Spread(BucketAssigner):

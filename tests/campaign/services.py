@@ -14,10 +14,10 @@ from confluent_kafka import KafkaError, Message, Producer
 from tests.campaign.jobs import ALL_KINDS, verify
 from tests.campaign.places import ENOUGH, Places
 from tests.campaign.schedules import Act, Schedule
-from tests.services import postgres
-from tests.services.kafka.broker import Broker
-from tests.services.kafka.topics import add_partitions, create_topic, wait_until_nothing_is_open
-from tests.services.postgres import PostgresServer
+from tests.servers import postgres
+from tests.servers.kafka.broker import Broker
+from tests.servers.kafka.topics import add_partitions, create_topic, wait_until_nothing_is_open
+from tests.servers.postgres import PostgresServer
 
 PAUSE_S = 2.5  # of a broker
 OUTPUT_PARTITIONS = 2

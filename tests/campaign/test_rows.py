@@ -12,7 +12,7 @@ from tests.campaign.schedules import schedule
 from tests.campaign.seeds import CAMPAIGN, EVERY_RUN
 from tests.campaign.services import Services
 from tests.campaign.zygote import Zygote
-from tests.services.postgres import PostgresServer, postgres_server
+from tests.servers.postgres import PostgresServer, postgres_server
 
 __all__ = ["postgres_server"]
 

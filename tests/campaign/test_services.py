@@ -11,8 +11,8 @@ from tests.campaign.schedules import SERVICE_POINTS, Service, schedule, with_ser
 from tests.campaign.seeds import CAMPAIGN
 from tests.campaign.services import Services
 from tests.campaign.zygote import Zygote
-from tests.services.kafka.broker import Broker, kafka
-from tests.services.postgres import PostgresServer, postgres_server
+from tests.servers.kafka.broker import Broker, kafka
+from tests.servers.postgres import PostgresServer, postgres_server
 
 __all__ = ["kafka", "postgres_server"]
 

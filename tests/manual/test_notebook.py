@@ -12,7 +12,7 @@ from jupyter_client.manager import KernelManager
 
 from tests.manual.blocks import ROOT
 from tests.manual.notebook import NOTEBOOK, written
-from tests.services.kafka.broker import kafka
+from tests.servers.kafka.broker import kafka
 
 __all__ = ["kafka"]
 SECONDS_PER_CELL = 240

@@ -12,7 +12,7 @@ import pytest
 from ekorn.testing import on_local_engine
 from tests.manual.blocks import DOCS, ROOT, blocks_of
 from tests.manual.page_run import PageRun
-from tests.services.kafka.broker import kafka
+from tests.servers.kafka.broker import kafka
 
 __all__ = ["kafka"]
 
@@ -26,7 +26,7 @@ ELSEWHERE = {
     "docs/connectors/jdbc.md": "tests/connectors/test_connector_pages.py",
     "docs/connectors/lakes.md": "tests/connectors/test_connector_pages.py",
     "docs/connectors/others.md": "tests/connectors/test_connector_pages.py",
-    "docs/dataset.md": "tests/dataset/test_docs_examples.py",
+    "docs/dataset.md": "tests/batch/test_docs_examples.py",
     "docs/operations.md": "tests/service/test_commands.py",
     "docs/queryable_state.md": "tests/queryable/test_page.py",
     "docs/state_processor.md": "tests/state_processor/test_page.py",

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from ekorn.program.pyflink_alias import uninstall
-from tests.services.kafka.broker import kafka
-from tests.services.pyflink_examples import pyflink_examples
+from tests.servers.kafka.broker import kafka
+from tests.servers.pyflink_examples import pyflink_examples
 
 __all__ = ["kafka", "pyflink_examples"]
 

@@ -18,7 +18,7 @@ from ekorn.errors import JobCancelledError
 from ekorn.pyflink import run_script
 from ekorn.testing.local_run import on_local_engine
 from tests.driver.submitted_jobs import noted_handles
-from tests.services.kafka.topics import consume
+from tests.servers.kafka.topics import consume
 
 WAIT_S = 60
 WORDS = [(1, "hi"), (2, "hello"), (3, "hi"), (4, "hello"), (5, "hi"), (6, "hello"), (6, "hello")]

@@ -10,7 +10,7 @@ from ekorn.errors import ConfigurationError, RescaleError
 from ekorn.service.jobs.job_changes import check_program, upgraded
 from ekorn.web.http_client import RefusedRequest
 from tests.live_jobs import until
-from tests.services.ports import free_ports
+from tests.servers.ports import free_ports
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from ekorn.service.client.service_client import own_service
 from tests.live_jobs import is_running, until
 from tests.manual.blocks import blocks_of
 from tests.manual.page_run import commands_of
+from tests.servers.kafka.certificates import write_certificates
 from tests.service.conftest import configuration
-from tests.services.kafka.certificates import write_certificates
 
 PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
 

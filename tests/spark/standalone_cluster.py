@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.services.ports import free_ports
+from tests.servers.ports import free_ports
 
 
 class Cluster:

@@ -10,7 +10,7 @@ from ekorn.common import Configuration, RestartStrategies, Row, Types, Watermark
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from ekorn.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink, JdbcSource
-from tests.services.postgres import PASSWORD, USER, PostgresServer, postgres_database, postgres_server, postgres_url
+from tests.servers.postgres import PASSWORD, USER, PostgresServer, postgres_database, postgres_server, postgres_url
 
 __all__ = ["postgres_database", "postgres_server", "postgres_url"]
 

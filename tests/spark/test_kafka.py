@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.services.kafka.broker import PASSWORD, USER, Broker, kafka
-from tests.services.kafka.topics import new_topic, produce, values, wait_until_nothing_is_open
+from tests.servers.kafka.broker import PASSWORD, USER, Broker, kafka
+from tests.servers.kafka.topics import new_topic, produce, values, wait_until_nothing_is_open
 from tests.spark import recording_daemon
 from tests.spark.kafka_tally import PARTITIONS, record, verify
 from tests.spark.processes import marked_processes, run_driver, slots_end

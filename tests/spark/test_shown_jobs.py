@@ -17,7 +17,7 @@ from tests import live_jobs
 from tests.live_jobs import until
 from tests.rest.conftest import Caller
 from tests.rest.shapes import READING, misfits
-from tests.services.ports import free_ports
+from tests.servers.ports import free_ports
 
 COUNT = ValueStateDescriptor("count", Types.LONG())
 COUNT.set_queryable("count")

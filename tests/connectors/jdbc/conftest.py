@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.connectors.jdbc.stores import Store, postgresql_store, sqlite_store
-from tests.services.postgres import PostgresServer, postgres_database, postgres_server, postgres_url
+from tests.servers.postgres import PostgresServer, postgres_database, postgres_server, postgres_url
 
 __all__ = ["postgres_database", "postgres_server", "postgres_url"]
 

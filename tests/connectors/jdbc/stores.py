@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ekorn.datastream.connectors.jdbc import JdbcConnectionOptions
-from tests.services.postgres import PASSWORD, USER, PostgresServer
+from tests.servers.postgres import PASSWORD, USER, PostgresServer
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from ekorn.testing import on_local_engine
 from ekorn.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
 from tests.connectors.jdbc.stores import Store
 from tests.operators.committing import POINTS, environment, retaining, run_at_two_parallelisms
-from tests.services.postgres import PASSWORD
+from tests.servers.postgres import PASSWORD
 
 RECORDS = list(range(12))
 NUMBER = Types.ROW([Types.INT()])

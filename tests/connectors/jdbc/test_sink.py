@@ -18,7 +18,7 @@ from ekorn.testing import on_local_engine
 from ekorn.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 from tests.connectors.jdbc.stores import options_of, sqlite_store
 from tests.live_jobs import until
-from tests.services.postgres import PASSWORD, USER
+from tests.servers.postgres import PASSWORD, USER
 
 PAIR = Types.ROW_NAMED(["id", "name"], [Types.INT(), Types.STRING()])
 RECORDS = list(range(12))

@@ -7,7 +7,7 @@ import urllib.request
 
 import pytest
 
-from tests.services.kafka.jars import PAUSES_S, download, jars
+from tests.servers.kafka.jars import PAUSES_S, download, jars
 
 JAR = b"a jar"
 
@@ -16,7 +16,7 @@ JAR = b"a jar"
 def seen(monkeypatch):
     """What the repository is asked for, and the pauses before, which take no time."""
     found = []
-    monkeypatch.setattr("tests.services.kafka.jars.sleep", found.append)
+    monkeypatch.setattr("tests.servers.kafka.jars.sleep", found.append)
     return found
 
 

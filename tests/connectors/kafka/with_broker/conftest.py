@@ -1,3 +1,3 @@
-from tests.services.kafka.broker import kafka
+from tests.servers.kafka.broker import kafka
 
 __all__ = ["kafka"]

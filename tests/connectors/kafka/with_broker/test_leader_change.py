@@ -10,8 +10,8 @@ from ekorn.common import RestartStrategies
 from ekorn.testing.local_run import on_local_engine
 from tests.connectors.kafka.with_broker.sinks import writing
 from tests.connectors.writing import SinkJob
-from tests.services.kafka.cluster import running_cluster
-from tests.services.kafka.topics import new_topic, values, wait_until_nothing_is_open
+from tests.servers.kafka.cluster import running_cluster
+from tests.servers.kafka.topics import new_topic, values, wait_until_nothing_is_open
 from tests.spark.kafka_tally import build, record, verify
 
 PARTITIONS = 3  # of every topic: each broker leads one of them

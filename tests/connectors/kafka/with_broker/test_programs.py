@@ -19,7 +19,7 @@ from ekorn.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSeri
 from ekorn.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from ekorn.testing.local_run import on_local_engine
 from tests.example_modules import example
-from tests.services.kafka.topics import consume, new_topic, produce, values
+from tests.servers.kafka.topics import consume, new_topic, produce, values
 
 WORD = Types.ROW_NAMED(["id", "word"], [Types.INT(), Types.STRING()])
 WORDS = [(1, "hi"), (2, "hello"), (3, "hi")]

@@ -11,9 +11,9 @@ from ekorn.errors import KafkaError, KafkaTransactionLost
 from tests.connectors.kafka.with_broker.sinks import AT_LEAST_ONCE, NONE, writing
 from tests.connectors.sink_contract import RefusesBadRecords, SinkCase, SinkContract
 from tests.connectors.writing import SinkJob
-from tests.services.kafka.broker import PASSWORD, USER
-from tests.services.kafka.certificates import KEY_PASSWORD
-from tests.services.kafka.topics import (
+from tests.servers.kafka.broker import PASSWORD, USER
+from tests.servers.kafka.certificates import KEY_PASSWORD
+from tests.servers.kafka.topics import (
     consume,
     new_topic,
     values,

@@ -21,8 +21,8 @@ from ekorn.errors import ConfigurationError, KafkaError, KafkaOffsetsLost, Kafka
 from ekorn.testing.local_run import collect_locally, on_local_engine
 from tests.connectors.reading import SourceJob
 from tests.connectors.source_contract import FindsNewInput, RefusesBadInput, SourceCase
-from tests.services.kafka.broker import PASSWORD, USER
-from tests.services.kafka.topics import (
+from tests.servers.kafka.broker import PASSWORD, USER
+from tests.servers.kafka.topics import (
     add_partitions,
     committed_offset,
     delete_records,

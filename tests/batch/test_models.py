@@ -8,8 +8,8 @@ from ekorn.batch.planner.plan_runner import run_on
 from ekorn.batch.program.runner import plans_run_by
 from ekorn.dataset import ExecutionEnvironment
 from ekorn.testing.local_partitions import LocalPlace, LocalRdds
-from tests.dataset.generated_records import RECORDS
-from tests.dataset.models import CASES, same
+from tests.batch.generated_records import RECORDS
+from tests.batch.models import CASES, same
 from tests.examples_by_profile import examples
 
 

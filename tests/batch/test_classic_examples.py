@@ -11,7 +11,7 @@ import pytest
 
 from ekorn.dataset import ExecutionEnvironment
 from ekorn.testing import on_local_engine
-from tests.dataset.example_programs import example
+from tests.batch.example_programs import example
 
 
 @pytest.fixture

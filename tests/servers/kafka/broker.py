@@ -24,9 +24,9 @@ from typing import NamedTuple
 import pytest
 
 from tests.live_jobs import until
-from tests.services.kafka.certificates import write_certificates
-from tests.services.kafka.jars import download
-from tests.services.ports import free_ports
+from tests.servers.kafka.certificates import write_certificates
+from tests.servers.kafka.jars import download
+from tests.servers.ports import free_ports
 
 USER = "alice"
 PASSWORD = "canary-password-of-alice"

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.dataset.generated_records import RECORDS
-from tests.dataset.models import CASES, same
+from tests.batch.generated_records import RECORDS
+from tests.batch.models import CASES, same
 
 ALWAYS = [
     "a_shared_input_and_a_union",

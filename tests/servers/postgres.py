@@ -24,7 +24,7 @@ from typing import IO, Any
 import psycopg
 import pytest
 
-from tests.services.ports import free_ports
+from tests.servers.ports import free_ports
 
 USER = "ekorn"
 PASSWORD = "canary-Pg7-secret"

@@ -11,9 +11,9 @@ from typing import TypeVar
 
 from confluent_kafka.admin import AdminClient
 
-from tests.services.kafka.broker import Broker, new_cluster_id, own_folder, ports_of_brokers
-from tests.services.kafka.certificates import write_certificates
-from tests.services.kafka.jars import download
+from tests.servers.kafka.broker import Broker, new_cluster_id, own_folder, ports_of_brokers
+from tests.servers.kafka.certificates import write_certificates
+from tests.servers.kafka.jars import download
 
 T = TypeVar("T")
 

@@ -10,8 +10,8 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from tests.services.kafka.broker import Broker
-from tests.services.kafka.cluster import Cluster
+from tests.servers.kafka.broker import Broker
+from tests.servers.kafka.cluster import Cluster
 
 
 def new_topic(kafka: Broker | Cluster, partitions: int = 1, prefix: str = "t", **settings: str) -> str:

@@ -9,7 +9,7 @@ import time
 
 PROGRAM = """
 import os, signal
-from tests.services.postgres import running_server
+from tests.servers.postgres import running_server
 with running_server() as server:
     print(server.port, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ekorn.testing.local_run import on_local_engine
-from tests.dataset.example_programs import example
+from tests.batch.example_programs import example
 
 
 def test_the_components_are_those_that_a_search_finds(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,1 @@
+"""Real servers that tests start on this machine: one of each kind per test run, on loopback."""
