@@ -12,7 +12,10 @@ ROOMS = {  # room -> its modules, and the folder of its tests
     "slot": (["slot"], "slot"),
     "driver": (["driver"], "driver"),
     "file sink": (
-        [f"connectors/{name}.py" for name in ("file_sink", "file_writer", "part_files", "streaming_file_sink")],
+        [
+            *(f"connectors/files/{name}.py" for name in ("file_sink", "file_writer", "part_files")),
+            "legacy/streaming_file_sink.py",
+        ],
         "connectors",
     ),
 }

@@ -39,13 +39,13 @@ from ekorn.functions.results.accumulators import (
 from ekorn.functions.results.job_execution_result import JobExecutionResult
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.functions.watermark_strategy import (
-    AssignerWithPeriodicWatermarksWrapper,
     TimestampAssigner,
     Watermark,
     WatermarkGenerator,
     WatermarkOutput,
     WatermarkStrategy,
 )
+from ekorn.legacy.timestamp_extractors import AssignerWithPeriodicWatermarksWrapper
 from ekorn.program.running.completable_future import CompletableFuture
 from ekorn.program.running.job_client import JobClient
 from ekorn.types.factory import Types

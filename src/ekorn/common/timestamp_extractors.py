@@ -1,6 +1,6 @@
 """Timestamp assigners with watermarks, as in Flink 1.x."""
 
-from ekorn.functions.timestamp_extractors import (
+from ekorn.legacy.timestamp_extractors import (
     AscendingBy,
     AscendingTimestampExtractor,
     AssignerWithPeriodicWatermarks,

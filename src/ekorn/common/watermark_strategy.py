@@ -2,7 +2,6 @@
 
 from ekorn.functions.watermark_strategy import (
     AscendingTimestampsWatermarks,
-    AssignerWithPeriodicWatermarksWrapper,
     BoundedOutOfOrdernessWatermarks,
     NoWatermarksGenerator,
     TimestampAssigner,
@@ -12,6 +11,7 @@ from ekorn.functions.watermark_strategy import (
     WatermarkOutput,
     WatermarkStrategy,
 )
+from ekorn.legacy.timestamp_extractors import AssignerWithPeriodicWatermarksWrapper
 
 __all__ = [
     "AscendingTimestampsWatermarks",

@@ -2,12 +2,11 @@
 
 | modules | |
 |---|---|
-| `collection_source`, `number_seq`, `datagen` | sources that need no other system |
-| `file_source`, `stream_formats`, `text_lines`, `file_bytes`, `open_files` | from files to records |
-| `file_sink`, `streaming_file_sink`, `file_writer`, `compaction` | the file sink |
-| `bucket_assigners`, `rolling_policies` | which file a record goes to, and when the file ends |
-| `part_store`, `part_files`, `remote_parts`, `multipart_parts`, `bulk_parts` | its part files, by kind of storage |
-| `file_addresses` | the paths and URLs that programs give |
+| `collection_source`, `number_seq`, `datagen`, `row_generator` | sources that need no other system |
+| `socket_source`, `http_lookup`, `hybrid_source` | a socket, a web service, one source after another |
 | `delivery` | delivery guarantees |
+| `files/` | files: `file_source` and what it reads with, `file_sink` and its part files by kind of storage |
 | `formats/` | between records and bytes: CSV, JSON, Avro, Parquet, ORC |
+| `jdbc/`, `kafka/`, `lakes/` | databases, Kafka, tables of Delta Lake and Iceberg |
+| `data_frames/` | the rows of Spark's DataFrames |
 """

@@ -12,14 +12,10 @@ from ekorn.config.checkpointing import CheckpointingMode, ExternalizedCheckpoint
 from ekorn.config.execution_mode import RuntimeExecutionMode
 from ekorn.config.state_backend import (
     EmbeddedRocksDBStateBackend,
-    FsStateBackend,
     HashMapStateBackend,
-    MemoryStateBackend,
     PredefinedOptions,
-    RocksDBStateBackend,
     StateBackend,
 )
-from ekorn.config.time_characteristic import TimeCharacteristic
 from ekorn.functions.async_functions import AsyncBatchFunction, AsyncFunction, AsyncRetryPredicate, AsyncRetryStrategy
 from ekorn.functions.async_functions import AsyncFunction as RichAsyncFunction
 from ekorn.functions.dead_letters import DeadLetter, OnRecordError
@@ -53,7 +49,6 @@ from ekorn.functions.record_functions import FlatMapFunction as RichFlatMapFunct
 from ekorn.functions.record_functions import MapFunction as RichMapFunction
 from ekorn.functions.record_functions import ReduceFunction as RichReduceFunction
 from ekorn.functions.runtime_context import RuntimeContext
-from ekorn.functions.selection import OutputSelector
 from ekorn.functions.sink_contract import SinkFunction, TwoPhaseCommitSinkFunction
 from ekorn.functions.sink_contract import SinkFunction as RichSinkFunction
 from ekorn.functions.source_contract import ParallelSourceFunction, SourceFunction
@@ -61,19 +56,22 @@ from ekorn.functions.source_contract import ParallelSourceFunction as RichParall
 from ekorn.functions.source_contract import SourceFunction as RichSourceFunction
 from ekorn.functions.state.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
 from ekorn.functions.timer_service import TimeDomain, TimerService
-from ekorn.functions.timestamp_extractors import (
-    AscendingTimestampExtractor,
-    AssignerWithPeriodicWatermarks,
-    AssignerWithPunctuatedWatermarks,
-    BoundedOutOfOrdernessTimestampExtractor,
-    IngestionTimeExtractor,
-)
 from ekorn.functions.windows.assigner_contract import MergingWindowAssigner, WindowAssigner
 from ekorn.functions.windows.trigger_contract import Trigger, TriggerResult
 from ekorn.functions.windows.window_functions import AllWindowFunction as RichAllWindowFunction
 from ekorn.functions.windows.window_functions import ProcessWindowFunction, WindowFunction
 from ekorn.functions.windows.window_functions import WindowFunction as RichWindowFunction
 from ekorn.functions.windows.window_values import CountWindow, GlobalWindow, TimeWindow, Window
+from ekorn.legacy.selection import OutputSelector
+from ekorn.legacy.state_backends import FsStateBackend, MemoryStateBackend, RocksDBStateBackend
+from ekorn.legacy.time_characteristic import TimeCharacteristic
+from ekorn.legacy.timestamp_extractors import (
+    AscendingTimestampExtractor,
+    AssignerWithPeriodicWatermarks,
+    AssignerWithPunctuatedWatermarks,
+    BoundedOutOfOrdernessTimestampExtractor,
+    IngestionTimeExtractor,
+)
 from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
 from ekorn.program.running.closeable_iterator import CloseableIterator
 from ekorn.program.streams.async_data_stream import AsyncDataStream
@@ -83,7 +81,7 @@ from ekorn.program.streams.data_stream import DataStream
 from ekorn.program.streams.data_stream_sink import DataStreamSink
 from ekorn.program.streams.keyed_stream import KeyedStream
 from ekorn.program.streams.slot_sharing_group import MemorySize, SlotSharingGroup
-from ekorn.program.streams.split_stream import SplitStream
+from ekorn.program.streams.stream_kinds import SplitStream
 from ekorn.program.streams.windowed_stream import WindowedStream
 
 __all__ = [

@@ -35,7 +35,6 @@ from ekorn.functions.record_functions import FlatMapFunction as RichFlatMapFunct
 from ekorn.functions.record_functions import MapFunction as RichMapFunction
 from ekorn.functions.record_functions import ReduceFunction as RichReduceFunction
 from ekorn.functions.runtime_context import DistributedCache, RuntimeContext
-from ekorn.functions.selection import OutputSelector
 from ekorn.functions.sink_contract import SinkContext, SinkFunction, TwoPhaseCommitSinkFunction
 from ekorn.functions.sink_contract import SinkFunction as RichSinkFunction
 from ekorn.functions.source_contract import ParallelSourceFunction, SourceContext, SourceFunction
@@ -62,6 +61,7 @@ from ekorn.functions.windows.window_functions import (
 )
 from ekorn.functions.windows.window_functions import AllWindowFunction as RichAllWindowFunction
 from ekorn.functions.windows.window_functions import WindowFunction as RichWindowFunction
+from ekorn.legacy.selection import OutputSelector
 
 __all__ = [
     "AggregateFunction",

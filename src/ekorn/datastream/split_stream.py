@@ -1,6 +1,6 @@
 """`SplitStream`: a stream whose records are selected by name, as in Flink 1.x."""
 
-from ekorn.functions.selection import OutputSelector
-from ekorn.program.streams.split_stream import SplitStream
+from ekorn.legacy.selection import OutputSelector
+from ekorn.program.streams.stream_kinds import SplitStream
 
 __all__ = ["OutputSelector", "SplitStream"]

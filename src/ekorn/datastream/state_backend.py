@@ -2,13 +2,11 @@
 
 from ekorn.config.state_backend import (
     EmbeddedRocksDBStateBackend,
-    FsStateBackend,
     HashMapStateBackend,
-    MemoryStateBackend,
     PredefinedOptions,
-    RocksDBStateBackend,
     StateBackend,
 )
+from ekorn.legacy.state_backends import FsStateBackend, MemoryStateBackend, RocksDBStateBackend
 
 __all__ = [
     "EmbeddedRocksDBStateBackend",

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ekorn.config.time_characteristic import TimeCharacteristic
+from ekorn.legacy.time_characteristic import TimeCharacteristic
 
 __all__ = ["TimeCharacteristic"]

@@ -2,12 +2,12 @@
 
 | modules | |
 |---|---|
-| `record_functions`, `process_functions`, `async_functions`, `rolling_aggregates`, `selection` | over records |
-| `data_set_functions`, `data_set_aggregates` | over partitions, groups and pairs of a data set |
-| `window_functions`, `windows`, `*_assigners`, `*_triggers`, `evictors` | windows |
-| `watermark_strategy`, `timestamp_extractors`, `timer_service` | time |
-| `state_descriptors`, `state_handles`, `state_stores`, `state_ttl`, `checkpointed` | state |
+| `record_functions`, `process_functions`, `async_functions`, `rolling_aggregates` | over records |
+| `data_sets/` | over partitions, groups and pairs of a data set |
+| `windows/` | windows: assigners, triggers, evictors, functions |
+| `watermark_strategy`, `timer_service` | time |
+| `state/` | state: descriptors, handles, time to live, checkpointed functions |
 | `source_contract`, `sink_contract` | sources and sinks |
-| `runtime_context`, `accumulators`, `output_tag`, `record_fields` | what functions use while they run |
-| `job_status`, `job_execution_result` | what a program learns of its job |
+| `runtime_context`, `output_tag`, `dead_letters`, `record_fields`, `latest_values` | what functions use as they run |
+| `results/` | accumulators, and what a program learns of its job |
 """

@@ -257,11 +257,3 @@ class GloballyCommittedSink(Sink[T], ABC, Generic[T]):
     @abstractmethod
     def create_global_committer(self) -> GlobalCommitter[Any]:
         """Create the committer. Called in the one subtask that commits."""
-
-
-class SinkSpelling(ABC):
-    """An older spelling of a `Sink`, for `stream.add_sink`."""
-
-    @abstractmethod
-    def as_sink(self) -> Sink[Any]:
-        """Return the sink."""

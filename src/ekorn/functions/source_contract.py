@@ -195,14 +195,6 @@ class _NoConnection(SourceConnection):
         return self._source.create_reader(split, position)
 
 
-class SourceSpelling(ABC):
-    """An older spelling of a `Source`, for `env.add_source`."""
-
-    @abstractmethod
-    def as_source(self) -> Source:
-        """Return the source."""
-
-
 class SourceContext(ABC, Generic[T]):
     """Passed to `SourceFunction.run`, which emits records through it."""
 

@@ -20,7 +20,6 @@ from ekorn.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP, watermark_text
 
 __all__ = [
     "AscendingTimestampsWatermarks",
-    "AssignerWithPeriodicWatermarksWrapper",
     "BoundedOutOfOrdernessWatermarks",
     "NoWatermarksGenerator",
     "TimestampAssigner",
@@ -284,16 +283,6 @@ class WatermarkStrategy:
                 "which has no on_event and on_periodic_emit; return a WatermarkGenerator"
             )
         return generator
-
-
-class AssignerWithPeriodicWatermarksWrapper:
-    """Holds an assigner of Flink 1.x, with ``extract_timestamp`` and a polled ``get_current_watermark``."""
-
-    def __init__(self, assigner: Any) -> None:
-        missing = [name for name in ("extract_timestamp", "get_current_watermark") if not hasattr(assigner, name)]
-        if missing:
-            raise TypeError(f"{assigner!r} has no {' and no '.join(missing)}; an assigner with watermarks needs both")
-        self.assigner = assigner
 
 
 def _no_watermarks(context: Any = None) -> WatermarkGenerator:

@@ -13,9 +13,9 @@ from typing import Any, NewType
 import cloudpickle
 
 from ekorn.config.settings.metric_settings import StateLatencySettings
-from ekorn.config.time_characteristic import TimeCharacteristic
 from ekorn.functions.dead_letters import OnRecordError
 from ekorn.graph.specs import KeySpec, OperatorSpec, Partitioning, SourceFunctionSpec, SourceSpec
+from ekorn.legacy.time_characteristic import TimeCharacteristic
 from ekorn.types.type_information import TypeInformation
 
 VertexId = NewType("VertexId", int)

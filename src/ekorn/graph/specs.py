@@ -222,7 +222,7 @@ class AsyncSpec:
 
 @dataclass(frozen=True)
 class SplitSpec:
-    """Emits every record, and a copy on the tag of each selection (`functions/selection.py`) that selects it."""
+    """Emits every record, and a copy on the tag of each selection (`legacy/selection.py`) that selects it."""
 
     selector: UserFunction
 

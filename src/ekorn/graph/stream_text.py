@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ekorn.functions.dead_letters import DEAD_LETTERS
-from ekorn.functions.selection import names_in
 from ekorn.graph.plan import partitioning_text
 from ekorn.graph.specs import SplitSpec
 from ekorn.graph.stream_graph import Edge
+from ekorn.legacy.selection import names_in
 
 __all__ = ["edges_text", "output_text"]
 

@@ -9,7 +9,7 @@ from ekorn.functions.sink_contract import TwoPhaseCommitSinkFunction
 from ekorn.graph import specs
 from ekorn.graph.job_graph import Operator
 from ekorn.operators import broadcast_process as broadcast
-from ekorn.operators import co_streams, feedback, splitting, stateless
+from ekorn.operators import co_streams, feedback, stateless
 from ekorn.operators import interval_join as joins
 from ekorn.operators import process_operators as process
 from ekorn.operators import rolling_operators as rolling
@@ -77,7 +77,7 @@ def build(operator: Operator, environment: SubtaskEnvironment, driver_output: Dr
         case specs.AsyncSpec() as spec:
             return async_wait.AsyncWaitOperator(operator, spec, environment)
         case specs.SplitSpec() as spec:
-            return splitting.SplitOperator(operator, spec, environment)
+            return stateless.SplitOperator(operator, spec, environment)
         case specs.TimestampsSpec() as spec:
             return timestamps.TimestampsOperator(operator, spec.watermarks, environment)
         case specs.SinkFunctionSpec() as spec if isinstance(spec.function, TwoPhaseCommitSinkFunction):

@@ -8,5 +8,4 @@
 | `transactions` | exactly once: who commits after a crash, and what is aborted |
 | `wire`, `wire_login` | the requests on transactions that confluent-kafka does not offer |
 | `client_properties`, `client`, `failures` | the client: settings, start, and which of its errors fail the job |
-| `older_names` | `FlinkKafkaConsumer` and `FlinkKafkaProducer` |
 """

@@ -13,15 +13,15 @@ from ekorn.connectors.files.file_source import (
 )
 from ekorn.connectors.files.rolling_policies import RollingPolicy
 from ekorn.connectors.files.stream_formats import StreamFormat
-from ekorn.connectors.files.streaming_file_sink import StreamingFileSink
 from ekorn.connectors.jdbc.options import JdbcConnectionOptions, JdbcExecutionOptions
 from ekorn.connectors.jdbc.sink import JdbcSink
 from ekorn.connectors.kafka.deserialization import KafkaRecordDeserializationSchema
-from ekorn.connectors.kafka.older_names import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
 from ekorn.connectors.kafka.source import KafkaSource
 from ekorn.connectors.number_seq import NumberSequenceSource
 from ekorn.functions.sink_contract import Sink
 from ekorn.functions.source_contract import Source
+from ekorn.legacy.kafka import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
+from ekorn.legacy.streaming_file_sink import StreamingFileSink
 
 __all__ = [
     "BucketAssigner",

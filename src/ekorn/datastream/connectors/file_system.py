@@ -25,7 +25,7 @@ from ekorn.connectors.files.rolling_policies import (
     RollingPolicy,
 )
 from ekorn.connectors.files.stream_formats import BulkFormat, StreamFormat
-from ekorn.connectors.files.streaming_file_sink import StreamingFileSink
+from ekorn.legacy.streaming_file_sink import StreamingFileSink
 
 __all__ = [
     "BucketAssigner",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ekorn.connectors.delivery import DeliveryGuarantee
 from ekorn.connectors.kafka.deserialization import KafkaRecord, KafkaRecordDeserializationSchema
 from ekorn.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaTopicPartition
-from ekorn.connectors.kafka.older_names import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
 from ekorn.connectors.kafka.record_serialization import (
     KafkaRecordSerializationSchema,
     KafkaRecordSerializationSchemaBuilder,
@@ -13,6 +12,7 @@ from ekorn.connectors.kafka.record_serialization import (
 )
 from ekorn.connectors.kafka.sink import KafkaSink, KafkaSinkBuilder
 from ekorn.connectors.kafka.source import KafkaSource, KafkaSourceBuilder
+from ekorn.legacy.kafka import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
 
 __all__ = [
     "DeliveryGuarantee",

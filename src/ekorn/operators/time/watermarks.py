@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ekorn.clock import Clock
-from ekorn.config.time_characteristic import TimeCharacteristic
 from ekorn.functions.source_contract import Batch
 from ekorn.functions.watermark_strategy import (
     AscendingTimestampsWatermarks,
@@ -24,6 +23,7 @@ from ekorn.functions.watermark_strategy import (
     WatermarkStrategy,
 )
 from ekorn.functions.windows.window_arithmetic import aligned_start
+from ekorn.legacy.time_characteristic import TimeCharacteristic
 from ekorn.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 

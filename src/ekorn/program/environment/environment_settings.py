@@ -19,8 +19,8 @@ from ekorn.config.restart_strategy import FallbackRestartStrategyConfiguration, 
 from ekorn.config.settings.job_settings import buffer_timeout_ms, state_backend_name
 from ekorn.config.starting_configuration import with_current_keys
 from ekorn.config.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
-from ekorn.config.time_characteristic import TimeCharacteristic
 from ekorn.graph.stream_graph import PARALLELISM_DEFAULT, checked_max_parallelism, checked_parallelism
+from ekorn.legacy.time_characteristic import TimeCharacteristic
 from ekorn.program.streams.slot_sharing_group import SlotSharingGroup
 
 

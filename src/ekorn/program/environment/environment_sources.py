@@ -21,12 +21,13 @@ from ekorn.engine.beside_job import BesideJob, StartingJob
 from ekorn.errors import InvalidProgramError
 from ekorn.functions.dead_letters import DEAD_LETTERS
 from ekorn.functions.results.job_status import JobStatus
-from ekorn.functions.source_contract import Boundedness, ParallelSourceFunction, Source, SourceFunction, SourceSpelling
+from ekorn.functions.source_contract import Boundedness, ParallelSourceFunction, Source, SourceFunction
 from ekorn.functions.watermark_strategy import WatermarkStrategy
 from ekorn.graph.job_graph import JobGraph, Operator, Vertex
 from ekorn.graph.record_error_policies import may_skip
 from ekorn.graph.specs import OperatorSpec, SourceFunctionSpec, SourceSpec
 from ekorn.graph.stream_graph import Edge, StreamGraph
+from ekorn.legacy.spellings import SourceSpelling
 from ekorn.program.checks.argument_checks import check_function, check_instance, check_output_type
 from ekorn.program.streams.data_stream import DataStream
 from ekorn.types.factory import Types

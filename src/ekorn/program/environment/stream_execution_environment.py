@@ -17,7 +17,6 @@ from ekorn.config.option import ConfigOption
 from ekorn.config.settings.job_settings import JobSettings, job_settings
 from ekorn.config.settings.metric_settings import state_latency_settings
 from ekorn.config.starting_configuration import starting_configuration, with_current_keys
-from ekorn.config.time_characteristic import TimeCharacteristic
 from ekorn.config.value_text import parse_map
 from ekorn.driver.job_handle import JobHandle
 from ekorn.driver.submit import submit_from_program
@@ -29,6 +28,7 @@ from ekorn.graph.job_graph import CachedFile, ExecutionSettings, JobGraph, Opera
 from ekorn.graph.plan import execution_plan, explain
 from ekorn.graph.redrawing import Drawing
 from ekorn.graph.translation import GraphSettings, build_job_graph
+from ekorn.legacy.time_characteristic import TimeCharacteristic
 from ekorn.program.checks.attribute_suggestions import SuggestsMethods
 from ekorn.program.environment.cached_file_registry import CachedFileRegistry
 from ekorn.program.environment.data_frame_sources import DataFrameSources

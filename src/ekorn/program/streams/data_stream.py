@@ -5,19 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, overload
 
-from ekorn.config.time_characteristic import TimeCharacteristic
 from ekorn.errors import InvalidProgramError, warn
 from ekorn.functions.dead_letters import DEAD_LETTERS
 from ekorn.functions.output_tag import OutputTag
 from ekorn.functions.process_functions import KeyedProcessFunction, ProcessFunction
 from ekorn.functions.record_functions import FilterFunction, FlatMapFunction, Function, MapFunction
-from ekorn.functions.selection import OutputSelector
-from ekorn.functions.timestamp_extractors import (
-    AscendingBy,
-    AssignerWithPeriodicWatermarks,
-    AssignerWithPunctuatedWatermarks,
-    strategy_of,
-)
 from ekorn.functions.watermark_strategy import WatermarkStrategy
 from ekorn.functions.windows.assigner_contract import WindowAssigner
 from ekorn.functions.windows.count_assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
@@ -30,6 +22,14 @@ from ekorn.functions.windows.time_assigners import (
 )
 from ekorn.graph.plan import function_text
 from ekorn.graph.specs import FilterSpec, FlatMapSpec, MapSpec, ProcessSpec, ProjectSpec, TimestampsSpec
+from ekorn.legacy.selection import OutputSelector
+from ekorn.legacy.time_characteristic import TimeCharacteristic
+from ekorn.legacy.timestamp_extractors import (
+    AscendingBy,
+    AssignerWithPeriodicWatermarks,
+    AssignerWithPunctuatedWatermarks,
+    strategy_of,
+)
 from ekorn.program.checks.argument_checks import check_function, check_single_result
 from ekorn.program.checks.likely_mistakes import warn_if_nothing_is_returned
 from ekorn.program.checks.pickling_check import check_sendable
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ekorn.program.streams.broadcast_stream import BroadcastConnectedStream, BroadcastStream
     from ekorn.program.streams.connected_streams import ConnectedStreams
     from ekorn.program.streams.iterative_stream import IterativeStream, Step
-    from ekorn.program.streams.split_stream import SplitStream
+    from ekorn.program.streams.stream_kinds import SplitStream
     from ekorn.program.streams.window_joins import CoGroupedStreams, JoinedStreams
     from ekorn.program.streams.windowed_stream import AllWindowedStream
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, overload
 
 from ekorn.connectors.delivery import SupportsPreprocessing
-from ekorn.functions.sink_contract import GloballyCommittedSink, Sink, SinkFunction, SinkSpelling
+from ekorn.functions.sink_contract import GloballyCommittedSink, Sink, SinkFunction
 from ekorn.graph.specs import (
     CollectSpec,
     Global,
@@ -16,6 +16,7 @@ from ekorn.graph.specs import (
     WriterSpec,
 )
 from ekorn.graph.stream_graph import Edge, Node
+from ekorn.legacy.spellings import SinkSpelling
 from ekorn.program.checks.argument_checks import check_function, check_instance
 from ekorn.program.running.closeable_iterator import CloseableIterator
 from ekorn.program.streams.data_stream_sink import DataStreamSink, GloballyCommittedStreamSink

@@ -15,8 +15,7 @@ from ekorn.connectors.kafka.record_serialization import KafkaRecordSerialization
 from ekorn.connectors.kafka.sink import KafkaSink
 from ekorn.connectors.kafka.source import KafkaSource
 from ekorn.errors import ConfigurationError, warn
-from ekorn.functions.sink_contract import SinkSpelling
-from ekorn.functions.source_contract import SourceSpelling
+from ekorn.legacy.spellings import SinkSpelling, SourceSpelling
 from ekorn.types.type_information import TypeInformation
 
 __all__ = ["FlinkKafkaConsumer", "FlinkKafkaProducer", "Semantic"]

@@ -14,7 +14,6 @@ from typing import Any
 from ekorn.clock import Clock, SystemClock
 from ekorn.errors import preview
 from ekorn.functions.watermark_strategy import (
-    AssignerWithPeriodicWatermarksWrapper,
     TimestampAssigner,
     Watermark,
     WatermarkGenerator,
@@ -28,6 +27,7 @@ __all__ = [
     "AscendingBy",
     "AscendingTimestampExtractor",
     "AssignerWithPeriodicWatermarks",
+    "AssignerWithPeriodicWatermarksWrapper",
     "AssignerWithPunctuatedWatermarks",
     "BoundedOutOfOrdernessTimestampExtractor",
     "IngestionTimeExtractor",
@@ -156,6 +156,16 @@ class IngestionTimeExtractor(AssignerWithPeriodicWatermarks):
         """Return the watermark a millisecond ago."""
         self._highest = max(self._highest, self._clock.now_ms())
         return Watermark(self._highest - 1)
+
+
+class AssignerWithPeriodicWatermarksWrapper:
+    """Holds an assigner of Flink 1.x, with ``extract_timestamp`` and a polled ``get_current_watermark``."""
+
+    def __init__(self, assigner: Any) -> None:
+        missing = [name for name in ("extract_timestamp", "get_current_watermark") if not hasattr(assigner, name)]
+        if missing:
+            raise TypeError(f"{assigner!r} has no {' and no '.join(missing)}; an assigner with watermarks needs both")
+        self.assigner = assigner
 
 
 class _PeriodicGenerator(WatermarkGenerator):
