@@ -245,7 +245,7 @@ def test_a_missing_package_is_named_before_anything_runs(env, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     env.set_state_backend(EmbeddedRocksDBStateBackend())
     stream = env.from_collection([1]).key_by(lambda v: v).reduce(lambda a, b: a + b)
-    with pytest.raises(ConfigurationError, match=r"pip install ekorn\[rocksdb\]"):
+    with pytest.raises(ConfigurationError, match=r"pip install 'ekorn\[rocksdb\]'"):
         collect_locally(stream)
 
 

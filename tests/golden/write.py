@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 import in_flight_program
+import raw_program
 from golden_program import FILLED, draw, environment
 
 from ekorn.checkpoint.metadata import CheckpointMetadata
@@ -52,9 +53,21 @@ def write_in_flight(target: Path) -> None:
         with contextlib.suppress(DriverDied):
             start_scripted(in_flight_program.draw(unaligned(folder, 2)), script)
         newest, metadata = keep_newest(Path(folder), target)
-        assert metadata.format_version == 4, "blobs are in flight"
+        assert metadata.format_version == 2, "blobs are in flight"
         told = run_scripted(in_flight_program.draw(unaligned(folder, 2)), restore_path=str(newest)).records
     (target / "told.json").write_text(json.dumps(sorted(told), indent=1) + "\n")
+
+
+def write_raw(target: Path) -> None:
+    """Keep a checkpoint with raw state, and what the program tells when it goes on from there."""
+    with tempfile.TemporaryDirectory() as folder:
+        script = Script(crashes=[Crash("after-epoch", raw_program.FILLED)], driver_dies=True)
+        with contextlib.suppress(DriverDied):
+            start_scripted(raw_program.draw(raw_program.environment(folder, 2)), script)
+        newest, _ = keep_newest(Path(folder), target)
+        stream = raw_program.draw(raw_program.environment(folder, 2))
+        told = run_scripted(stream, restore_path=str(newest)).records
+    (target / "expected.json").write_text(json.dumps(sorted(told), indent=1) + "\n")
 
 
 def unaligned(folder: str | Path, parallelism: int) -> StreamExecutionEnvironment:
@@ -65,15 +78,19 @@ def unaligned(folder: str | Path, parallelism: int) -> StreamExecutionEnvironmen
 
 def main():
     for backend in BACKENDS:
-        target = HERE / "3" / backend  # a checkpoint without blobs in flight has this version
+        target = HERE / "1" / backend  # a checkpoint without blobs in flight has this version
         if target.exists():
             print(f"{target} exists; it stays as it is")
         else:
             write(target, backend)
-    if (HERE / "4" / "in-flight").exists():
+    if (HERE / "2" / "in-flight").exists():
         print("the unaligned checkpoint exists; it stays as it is")
     else:
-        write_in_flight(HERE / "4" / "in-flight")
+        write_in_flight(HERE / "2" / "in-flight")
+    if (HERE / "raw").exists():
+        print("the checkpoint with raw state exists; it stays as it is")
+    else:
+        write_raw(HERE / "raw")
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ def rewrite(savepoint: Path, change: Callable[[Document], object]) -> None:
     body = json.loads((savepoint / "_metadata").read_bytes().partition(b"\n")[2])
     change(body)
     data = json.dumps(body).encode()
-    header = f"EKORN-CHECKPOINT 2 {len(data)} {zlib.crc32(data):08x}\n"
+    header = f"EKORN-CHECKPOINT 1 {len(data)} {zlib.crc32(data):08x}\n"
     (savepoint / "_metadata").write_bytes(header.encode() + data)
 
 
@@ -53,10 +53,10 @@ def replace_state(file: Path, payload: bytes) -> Document:
 def hostile_keys(mark: Path) -> bytes:
     """Return keyed state with a key that leaves a mark: state that an attacker wrote is a program."""
     entries = pickle.dumps(([Trap(mark)], [1], []))
-    return b"EKOK\x02" + struct.pack(">IBQ", 4, 5, len(entries)) + b"namevalue" + entries
+    return b"EKOK\x01" + struct.pack(">IBQ", 4, 5, len(entries)) + b"namevalue" + entries
 
 
 def hostile_table(mark: Path) -> bytes:
-    """Return keyed state of version 1, whose table of names, kinds and entries leaves a mark."""
+    """Return keyed state without magic or version: a pickle that leaves a mark, behind its length."""
     table = pickle.dumps((Trap(mark), "value", [1], [1], []))
     return len(table).to_bytes(4, "little") + table

@@ -75,7 +75,7 @@ def test_a_newer_format_is_refused_as_such():
 
 def test_the_bytes_are_as_documented():
     payload = encode_operator_state({"s": ("union", [b"ab", b""])})
-    parts = ["54414d4f505354", "01", "00000001", "00000001", "01", "0000000000000002", "73"]
+    parts = ["454b4f4f505354", "01", "00000001", "00000001", "01", "0000000000000002", "73"]
     assert payload.hex() == "".join(parts) + "0000000000000002" + "0000000000000000" + "6162"
 
 
@@ -195,7 +195,7 @@ def payload(*states, count=None, magic=b"EKOOPST", version=1):
         (payload((b"\xff", 0)), "a state name that is not UTF-8"),
         (payload((b"a", 0), (b"a", 0)), "state 'a' twice"),
         (payload((b"a", 0)) + b"xyz", "3 bytes too many"),
-        (payload(magic=b"TAMOPSX"), "bytes that start with b'TAMOPSX'"),
+        (payload(magic=b"EKOOPSX"), "bytes that start with b'EKOOPSX'"),
         (payload(version=0), "format version 0"),
         (payload(version=2), "format version 2"),
         (payload(count=1), "12 bytes.*at least 25"),

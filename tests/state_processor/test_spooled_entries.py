@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ekorn.keygroups import state_key
-from ekorn.state.canonical_v1 import Chunk
+from ekorn.state.canonical_format import Chunk
 from ekorn.state.snapshots import StateInfo
 from ekorn.state_processor.reading.spooled_entries import StoredEntries, divided
 from tests.examples_by_profile import examples

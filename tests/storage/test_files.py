@@ -357,6 +357,6 @@ def test_the_header_is_as_documented():
     store = MemoryFiles()
     write_state(store, "a", b"hello", 0)
     assert (
-        store.read("a").hex() == "54414d5354415445" + "0001" + "0000" + "3610a686" + "0000000000000005" + "68656c6c6f"
+        store.read("a").hex() == "454b4f5354415445" + "0001" + "0000" + "3610a686" + "0000000000000005" + "68656c6c6f"
     )
     assert STATE_HEADER_BYTES == 24

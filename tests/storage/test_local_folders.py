@@ -59,7 +59,7 @@ def test_other_files_are_not_touched(tmp_path):
     (tmp_path / "mine.lock").write_text("")
     (tmp_path / "ekorn-state-without-lock").mkdir()
     LocalFolder(str(tmp_path)).close()
-    assert sorted(os.listdir(tmp_path)) == ["mine.lock", "ekorn-state-without-lock"]
+    assert sorted(os.listdir(tmp_path)) == ["ekorn-state-without-lock", "mine.lock"]
 
 
 def test_a_folder_that_is_left_to_the_user_stays(tmp_path):

@@ -113,12 +113,12 @@ def test_every_keyed_record_goes_to_one_new_subtask_in_order(runs, parallelism, 
 @pytest.mark.parametrize(
     ("damage", "found"),
     [
-        (lambda data: b"X" + data[1:], "XAMFLGT"),
+        (lambda data: b"X" + data[1:], "XKOFLGT"),
         (lambda data: data[:7] + b"\x02" + data[8:], "version 2"),
         (lambda data: data[:-1], "a blob of input 0"),
         (lambda data: data + b"!", "1 bytes too many"),
         (lambda data: data[:20], "20 bytes"),
-        (lambda data: data[:4], "TAMF"),
+        (lambda data: data[:4], "EKOF"),
         (lambda data: data[:15] + b"\x05" + data[16:], "input 5"),
     ],
 )

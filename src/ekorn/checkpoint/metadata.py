@@ -27,8 +27,8 @@ __all__ = [
 
 # The versions of docs/formats/metadata.md. A checkpoint without blobs in flight is written as version 3, which earlier
 # releases read.
-FORMAT_VERSION = 4
-_WITHOUT_IN_FLIGHT = 3
+FORMAT_VERSION = 2
+_WITHOUT_IN_FLIGHT = 1
 
 CheckpointKind = Literal["checkpoint", "savepoint"]
 

@@ -32,8 +32,7 @@ __all__ = ["decode_metadata", "encode_metadata", "is_signed"]
 
 # docs/formats/metadata.md
 MAGIC = "EKORN-CHECKPOINT"
-# 1 has only one format of keyed state, 2 only version 1 of the canonical format, 3 no blobs in flight.
-_READABLE = (1, 2, 3, 4)
+_READABLE = (1, 2)  # version 1 has no blobs in flight
 _LONGEST_HEADER_BYTES = 100
 # The last field of a signed document. An older release ignores the field, and reads the file.
 _SIGNATURE = ',\n "hmac_sha256": "{}"\n}}'

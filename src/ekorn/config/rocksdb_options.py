@@ -56,7 +56,7 @@ def require_rocksdict() -> None:
     if importlib.util.find_spec("rocksdict") is None:
         raise ConfigurationError(
             "state is, or was saved, in RocksDB, for which the package 'rocksdict' is needed and not installed: "
-            "pip install ekorn[rocksdb], here and wherever the slots run"
+            "pip install 'ekorn[rocksdb]', here and wherever the slots run"
         )
 
 

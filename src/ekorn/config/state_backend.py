@@ -66,7 +66,7 @@ class PredefinedOptions(Enum):
 class EmbeddedRocksDBStateBackend(StateBackend):
     """Keeps state in RocksDB, on the local disks of the slots. State may be far larger than memory and is slower.
 
-    Needs the package ``rocksdict``: ``pip install ekorn[rocksdb]``.
+    Needs the package ``rocksdict``: ``pip install 'ekorn[rocksdb]'``.
 
     Args:
         enable_incremental_checkpointing: Whether a checkpoint writes only what changed since the last one; None leaves

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ekorn.errors import CorruptFileError, preview
-from ekorn.state.canonical_v1 import Chunk, decode_v1
 from ekorn.state.evolution.pickled_classes import loads
 from ekorn.state.snapshots import StateFile, StateInfo
 from ekorn.state.state_files import state_view
@@ -21,7 +20,7 @@ from ekorn.storage.file_store import FileStore
 from ekorn.types.by_value import dumps, dumps_up_to
 
 _MAGIC = b"EKOK"
-_VERSION = 2
+_VERSION = 1
 _HEADER = struct.Struct(">4sB")  # magic, version
 _CHUNK = struct.Struct(">IBQ")  # bytes of the state's name, of its kind, of the pickled entries
 _CHUNK_ENTRIES = 50_000
@@ -47,6 +46,16 @@ class TableEntries:
     def removed(self, run: slice) -> tuple[list[Any], list[Any], list[Any]]:
         """Return some keys that are gone, in the form of a chunk's entries."""
         return [], [], self.gone[run]
+
+
+class Chunk(NamedTuple):
+    """A part of one table's entries in a file, as it was read."""
+
+    name: str
+    kind: str
+    keys: list[Any]
+    values: list[Any]
+    gone: list[Any]
 
 
 class EncodedChunk(NamedTuple):
@@ -124,13 +133,13 @@ def decode_file(store: FileStore, file: StateFile, operator: str = "") -> Iterat
         CorruptFileError: The file is missing or damaged, or its payload is not in this format.
     """
     where = (file.path or "inline state") + (f", keyed state of operator {operator}" if operator else "")
-    payload = state_view(store, file)
-    # A payload of version 1 begins with the length of a chunk and a pickle, so with 0x80 in the place of the version.
-    is_first = payload[:4] != _MAGIC or payload[4:5] == b"\x80"
-    return decode_v1(bytes(payload), where) if is_first else _decode_chunks(payload, where)
+    return _decode_chunks(state_view(store, file), where)
 
 
 def _decode_chunks(payload: bytes | memoryview, where: str) -> Iterator[Chunk]:
+    if payload[: len(_MAGIC)] != _MAGIC:
+        found = f"bytes that start with {bytes(payload[: len(_MAGIC)])!r}"
+        raise CorruptFileError(where, found, f"keyed state ({_MAGIC!r})")
     if payload[len(_MAGIC) : _HEADER.size] != bytes([_VERSION]):
         found = f"format version {payload[len(_MAGIC) : _HEADER.size].hex()} of keyed state"
         raise CorruptFileError(where, found, f"version {_VERSION}, which is the newest this release reads")

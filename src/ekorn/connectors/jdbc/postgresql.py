@@ -1,4 +1,4 @@
-"""PostgreSQL, through psycopg 3 (`pip install ekorn[jdbc]`)."""
+"""PostgreSQL, through psycopg 3 (`pip install 'ekorn[jdbc]'`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delta tables (`pip install ekorn[delta]`): on a file system that all slots reach under the same path, or on S3."""
+"""Delta tables (`pip install 'ekorn[delta]'`): on a file system that all slots reach under the same path, or on S3."""
 
 from __future__ import annotations
 

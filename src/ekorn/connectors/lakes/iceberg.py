@@ -1,4 +1,4 @@
-"""Iceberg tables (`pip install ekorn[iceberg]`): on a file system that all slots share, or where pyiceberg goes."""
+"""Iceberg tables (`pip install 'ekorn[iceberg]'`): on a file system that all slots share, or where pyiceberg goes."""
 
 from __future__ import annotations
 

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 from ekorn.errors import StateError
 from ekorn.keygroups import KeyGroupRange, key_group, user_key
-from ekorn.state.canonical_format import decode_file
-from ekorn.state.canonical_v1 import Chunk
+from ekorn.state.canonical_format import Chunk, decode_file
 from ekorn.state.codecs import PickledCodec
 from ekorn.state.declared import Described
 from ekorn.state.evolution.global_names import find_global

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ekorn.errors import InvalidKeyError
 from ekorn.keygroups import stable_hash, user_key
-from ekorn.state.canonical_v1 import Chunk
+from ekorn.state.canonical_format import Chunk
 from ekorn.state.evolution.pickled_classes import loads
 from ekorn.state.keyed_backend import RestoredTable, RestoredTables
 from ekorn.state.snapshots import StateInfo
