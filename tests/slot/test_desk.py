@@ -22,7 +22,7 @@ from ekorn.operators.epoch import Ack, EpochOrder, OutputPart
 from ekorn.slot.continuous.mailbox import Desk, Mailbox
 from ekorn.slot.event_reports import Reports
 from ekorn.slot.host import SlotHost
-from ekorn.slot.turn import Turn
+from ekorn.slot.user_code_lock import UserCodeLock
 from ekorn.slot_protocol.slot_events import EpochAcknowledged, OutputLeft
 from ekorn.slot_protocol.task_messages import Carries
 from ekorn.subtask.wire.frames import EPOCH, RECORDS, WATERMARK, Blob
@@ -116,7 +116,7 @@ class Bench:
         )
         self.host.deploy(deployed, [subtask])
         self.exchange = deployed.graph.inputs_of(LAST.vertex if subtask == LAST else MIDDLE.vertex)[0].id
-        mailbox = Mailbox(self.host, Turn(), self.clock, self.reports)
+        mailbox = Mailbox(self.host, UserCodeLock(), self.clock, self.reports)
         self.desk = Desk(mailbox, self.host, subtask, deployed)
         ours, theirs = socket.socketpair()
         self.ours, self.theirs = Link(ours), Link(theirs)
@@ -421,7 +421,7 @@ def test_a_source_without_a_backlog_is_asked_every_four_milliseconds(benches: li
 def test_a_source_that_is_held_reads_nothing_until_the_next_order(benches: list[Bench]) -> None:
     bench = bench_of(benches, SOURCE)
     bench.attach()
-    bench.desk.hold_source()
+    bench.desk.pause_source()
     waiting.append([7])
     assert [bench.desk.step(now) for now in (0.0, 1.0)] == [0.5, 0.5]
     assert reads == []
@@ -434,7 +434,7 @@ def test_a_source_that_is_held_reads_nothing_until_the_next_order(benches: list[
 def test_a_subtask_with_channels_is_neither_held_nor_ordered(benches: list[Bench]) -> None:
     bench = bench_of(benches, MIDDLE)
     bench.attach()
-    bench.desk.hold_source()
+    bench.desk.pause_source()
     bench.desk.give_order(EpochOrder(0))
     bench.give("a")
     assert [bench.desk.step(now) for now in (0.0, 1.0)] == [0.0, 0.5]

@@ -84,7 +84,7 @@ def test_a_subtask_whose_epoch_broke_off_cannot_go_on(host):
 
 
 def test_a_subtask_that_a_slot_does_not_have_cannot_go_on(host):
-    host.abandon()
+    host.drop_subtasks()
     with pytest.raises(SlotLostError, match="lost the state of subtasks that were to go on"):
         host.deploy(of_region(host, 1, only=[SUM]), [SOURCE, SUM])
 

@@ -210,7 +210,7 @@ def test_a_restarted_slot_reads_its_state_from_its_own_disk(tmp_path):
     assert host.local_copies.used == sum(len(files) for _, _, files in os.walk(tmp_path / "remote"))
     host.shutdown()
     assert local_paths(tmp_path) == []
-    killed.abandon()
+    killed.drop_subtasks()
     killed.shutdown()
 
 

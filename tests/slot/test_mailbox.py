@@ -26,7 +26,7 @@ from ekorn.slot.continuous.mailbox import Desk, Mailbox, buffer_timeout_s
 from ekorn.slot.event_reports import Reports
 from ekorn.slot.host import SlotHost
 from ekorn.slot.slot_server import SlotServer
-from ekorn.slot.turn import Turn
+from ekorn.slot.user_code_lock import UserCodeLock
 from ekorn.slot_protocol.deployment_codec import encode_deployment
 from ekorn.slot_protocol.messages import CloseSubtasks, Deploy, Discard, OrderEpoch, Subscribe
 from ekorn.slot_protocol.slot_config import SlotConfig
@@ -300,7 +300,7 @@ def test_an_order_is_taken_while_the_code_of_the_user_hangs(slot: Slot, tmp_path
 
 def test_a_late_loss_of_a_task_belongs_to_the_attempt_of_the_task() -> None:
     host = SlotHost(0, SystemClock(), lambda event: None)
-    mailbox = Mailbox(host, Turn(), SystemClock(), Reports())
+    mailbox = Mailbox(host, UserCodeLock(), SystemClock(), Reports())
     failures: queue.SimpleQueue[tuple[SubtaskId, int]] = queue.SimpleQueue()
     mailbox.failed = lambda subtask, attempt, error: failures.put((subtask, attempt))
     first = deployment(graph(summing), 0, continuous=True)
@@ -412,7 +412,7 @@ def test_blobs_that_wait_for_a_mark_go_to_disk_beyond_the_bound(tmp_path: Path) 
     receiver = SubtaskId(exchange.target, 0)
     host.deploy(of, [receiver])
     reports = Reports()
-    desk = Desk(Mailbox(host, Turn(), clock, reports), host, receiver, of)
+    desk = Desk(Mailbox(host, UserCodeLock(), clock, reports), host, receiver, of)
     ours, theirs = socket.socketpair()
     assert desk.attach(Link(ours), Carries.BOTH)
 

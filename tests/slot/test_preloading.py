@@ -21,8 +21,7 @@ from ekorn.links.link import Link, connect
 from ekorn.operators.epoch import EpochOrder
 from ekorn.slot.host import SlotHost
 from ekorn.slot.slot_server import SlotServer
-from ekorn.slot.state.preload_breaks import Breaks, free_memory_share
-from ekorn.slot.state.preloading import PreloadedState
+from ekorn.slot.state.preloading import PreloadedState, ReadThrottle, free_memory_share
 from ekorn.slot_protocol.deployment_codec import call_in_slots, do_not_call_in_slots, encode_classes, encode_deployment
 from ekorn.slot_protocol.messages import Deploy, Preload, Request
 from ekorn.slot_protocol.preload_plan import PreloadPlan, preload_plans
@@ -176,26 +175,26 @@ def test_each_slot_reads_the_key_groups_of_its_own_subtasks():
     }
 
 
-# ------------------------------------------------------------------------------------------------------------- breaks
+# ------------------------------------------------------------------------------------------------------------- throttle
 
 
 def test_breaks_are_as_long_as_the_work_between_them():
     clock = ManualClock()
-    breaks = Breaks(clock, lambda: 0.5)
+    throttle = ReadThrottle(clock, lambda: 0.5)
     for _ in range(2):
         clock.advance(30)
-        breaks.pause()
+        throttle.pause()
     assert clock.monotonic() == pytest.approx(0.12)
 
 
 @pytest.mark.parametrize(("free", "goes_on"), [(None, True), (0.1, True), (0.09, False)])
 def test_reading_ends_when_little_memory_is_free(free: float | None, goes_on: bool):
-    breaks = Breaks(ManualClock(), lambda: free)
+    throttle = ReadThrottle(ManualClock(), lambda: free)
     if goes_on:
-        breaks.pause()
+        throttle.pause()
         return
     with pytest.raises(MemoryError, match="only 9% of the memory is free"):
-        breaks.pause()
+        throttle.pause()
 
 
 def system(root: Path, **files: str) -> str:

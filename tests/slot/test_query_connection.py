@@ -17,7 +17,7 @@ from ekorn.graph.addresses import SubtaskId
 from ekorn.links.link import Link, connect
 from ekorn.links.listener import Listener
 from ekorn.slot.query_connection import QueryConnection
-from ekorn.slot.turn import Turn
+from ekorn.slot.user_code_lock import UserCodeLock
 from ekorn.slot_protocol.state_query import Found, StateQuery
 from ekorn.slot_protocol.task_messages import ACK
 from ekorn.types.by_value import dumps
@@ -33,13 +33,13 @@ class Host:
     """Answers each key with bytes of its number, and notes who looked up how many keys."""
 
     def __init__(self) -> None:
-        self.turn = Turn()
+        self.user_code = UserCodeLock()
         self.value_bytes = 0
         self.looked_up: list[tuple[str, int, int]] = []  # how, by which thread, and how many keys
 
     def look_up_all(self, queries: Sequence[StateQuery]) -> list[Found]:
         found: list[Found] = []
-        assert self.turn.at_pause(lambda: found.extend(self._look_up("all", queries)), 30)
+        assert self.user_code.at_pause(lambda: found.extend(self._look_up("all", queries)), 30)
         return found
 
     def look_up_now(self, queries: Sequence[StateQuery]) -> list[Found]:
@@ -69,7 +69,7 @@ class Served:
     def expected(self) -> None:
         """Start the thread, and wait until queries are expected."""
         self.thread.start()
-        while not self.host.turn.give_way():
+        while not self.host.user_code.give_way():
             threading.Event().wait(0.001)
 
     def ask(self, *queries: StateQuery) -> None:
@@ -85,7 +85,7 @@ class Served:
         """Make pauses until that many answers have come."""
         found: list[list[bytes]] = []
         while len(found) < answers:
-            self.host.turn.give_way()
+            self.host.user_code.give_way()
             while self.driver.wait(0.0) and len(found) < answers:
                 found.append(self.answer())
         return found
@@ -102,7 +102,7 @@ def served() -> Iterator[Served]:
 
 
 def test_user_code_answers_in_its_pauses_by_itself(served: Served) -> None:
-    with served.host.turn:
+    with served.host.user_code:
         served.expected()
         for number in range(50):
             served.ask(query(number), query(number + 1, number + 2))
@@ -114,34 +114,34 @@ def test_user_code_answers_in_its_pauses_by_itself(served: Served) -> None:
     assert len(mine) >= 25, "the connection's thread may have been on its way for some of them"
 
 
-def test_the_connections_thread_answers_while_nobody_has_the_turn(served: Served) -> None:
+def test_the_connections_thread_answers_while_user_code_is_not_running(served: Served) -> None:
     served.thread.start()
     served.ask(query(1), query(2))
     assert [served.answer(), served.answer()] == [[b"1"], [b"2"]]
     assert {how for how, _, _ in served.host.looked_up} == {"all"}
 
 
-def test_the_end_of_a_turn_leaves_no_query_behind(served: Served) -> None:
-    with served.host.turn:
+def test_the_release_of_the_lock_leaves_no_query_behind(served: Served) -> None:
+    with served.host.user_code:
         served.expected()
         for _ in range(3):
-            served.host.turn.give_way()
+            served.host.user_code.give_way()
         served.ask(query(7))
     assert served.answer() == [b"7"], "user code has paused before it came, and does not pause any more"
 
 
 def test_a_pause_never_waits_for_a_driver_that_takes_no_answers(served: Served) -> None:
     served.host.value_bytes = 3_000_000
-    with served.host.turn:
+    with served.host.user_code:
         served.expected()
         served.ask(*(query(number) for number in range(5)))
         for _ in range(1000):
-            served.host.turn.give_way()  # a driver that reads nothing would stop it for good
+            served.host.user_code.give_way()  # a driver that reads nothing would stop it for good
     assert [served.answer()[0][:1] for _ in range(5)] == [b"0", b"1", b"2", b"3", b"4"]
 
 
 def test_a_query_of_a_checkpoint_is_not_answered_in_a_pause_and_the_order_stays(served: Served) -> None:
-    with served.host.turn:
+    with served.host.user_code:
         served.expected()
         for _ in range(100):  # both threads take queries, in any order
             served.ask(query(1), query(2, checkpoint=CHECKPOINT), query(3))
@@ -150,7 +150,7 @@ def test_a_query_of_a_checkpoint_is_not_answered_in_a_pause_and_the_order_stays(
 
 
 def test_a_pause_looks_up_a_bounded_number_of_keys(served: Served) -> None:
-    with served.host.turn:
+    with served.host.user_code:
         served.expected()
         served.ask(*(query(*range(400)) for _ in range(10)))
         served.pause_until_answered(10)
@@ -158,11 +158,11 @@ def test_a_pause_looks_up_a_bounded_number_of_keys(served: Served) -> None:
 
 
 def test_a_driver_that_is_gone_is_no_error_of_user_code(served: Served) -> None:
-    with served.host.turn:
+    with served.host.user_code:
         served.expected()
         served.driver.close()
         for _ in range(1000):
-            served.host.turn.give_way()
+            served.host.user_code.give_way()
     served.thread.join(30)
     assert len(served.ended) == 1
 
@@ -180,7 +180,7 @@ class CountingLink(Link):
 def test_a_pause_that_comes_to_its_readers_after_the_end_leaves_the_connection_alone() -> None:
     answers: list[Callable[[], None]] = []
 
-    class RememberingTurn(Turn):
+    class RememberingTurn(UserCodeLock):
         """Keeps what it calls in pauses, as a pause does that began before the reader was taken off the list."""
 
         @contextmanager
@@ -192,7 +192,7 @@ def test_a_pause_that_comes_to_its_readers_after_the_end_leaves_the_connection_a
     ours, theirs = socket.socketpair()
     link = CountingLink(ours)
     served = Served(link, Link(theirs))
-    served.host.turn = RememberingTurn()
+    served.host.user_code = RememberingTurn()
     served.thread.start()
     served.driver.close()
     served.thread.join(30)
@@ -210,7 +210,7 @@ def test_the_connections_thread_does_everything_on_an_encrypted_connection() -> 
     driver = connect(listener.address, b"s" * 32)
     served = Served(admitted.get(timeout=30), driver)
     served.expected()
-    with served.host.turn:
+    with served.host.user_code:
         served.ask(*(query(number) for number in range(20)))
         assert served.pause_until_answered(20) == [[b"%d" % number] for number in range(20)]
     assert {how for how, _, _ in served.host.looked_up} == {"all"}

@@ -8,12 +8,12 @@ import pytest
 
 from ekorn.clock import ManualClock
 from ekorn.slot.continuous.rounds import Rounds
-from ekorn.slot.turn import Turn
+from ekorn.slot.user_code_lock import UserCodeLock
 
 NEVER = float("inf")
 
 
-class Turns(Turn):
+class Turns(UserCodeLock):
     """The turn, which others want when the test says so, and which counts the pauses for readers."""
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class Turns(Turn):
         self.pauses = 0
 
     @property
-    def is_wanted(self) -> bool:
+    def has_waiting_requests(self) -> bool:
         return self.wanted
 
     def give_way(self) -> bool:

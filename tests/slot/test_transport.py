@@ -11,7 +11,7 @@ import pytest
 
 from ekorn.links.link import Link
 from ekorn.slot.continuous.transport import Transport
-from ekorn.slot.turn import Turn
+from ekorn.slot.user_code_lock import UserCodeLock
 from ekorn.slot_protocol.task_messages import Carries
 from ekorn.subtask.wire.frames import Blob
 from tests.live_jobs import until
@@ -259,53 +259,53 @@ def test_a_task_that_calls_after_the_end_is_refused() -> None:
     theirs.close()
 
 
-# ---------------------------------------------------------------------------------------------------------- the turn
+# ---------------------------------------------------------------------------------------------------------- the lock
 
 
 def test_one_thread_at_a_time_has_the_turn() -> None:
-    turn = Turn()
-    with turn:
-        assert not turn.acquire(timeout_s=0.01)
-    assert turn.acquire(timeout_s=0.01)
-    assert not turn.acquire(timeout_s=0.01)
-    turn.release()
+    lock = UserCodeLock()
+    with lock:
+        assert not lock.acquire(timeout_s=0.01)
+    assert lock.acquire(timeout_s=0.01)
+    assert not lock.acquire(timeout_s=0.01)
+    lock.release()
 
 
 def test_a_request_comes_before_the_next_step_of_the_mailbox() -> None:
-    turn, order = Turn(), []
-    turn.acquire_after_requests()
+    lock, order = UserCodeLock(), []
+    lock.acquire_after_requests()
     asking = threading.Event()
 
     def request() -> None:
         asking.set()
-        with turn:
+        with lock:
             order.append("request")
 
     def step() -> None:
-        turn.acquire_after_requests()
+        lock.acquire_after_requests()
         order.append("step")
-        turn.release()
+        lock.release()
 
     requesting = threading.Thread(target=request, daemon=True)
     requesting.start()
     assert asking.wait(30)
-    until(lambda: not turn.acquire(timeout_s=0.01))
+    until(lambda: not lock.acquire(timeout_s=0.01))
     stepping = threading.Thread(target=step, daemon=True)
     stepping.start()
     stepping.join(0.1)
     assert order == []
-    turn.release()
+    lock.release()
     requesting.join(30)
     stepping.join(30)
     assert order == ["request", "step"]
 
 
 def test_a_request_that_gave_up_does_not_hold_up_the_mailbox() -> None:
-    turn = Turn()
-    turn.acquire_after_requests()
-    assert not turn.acquire(timeout_s=0.01)
-    turn.release()
-    stepping = threading.Thread(target=turn.acquire_after_requests, daemon=True)
+    lock = UserCodeLock()
+    lock.acquire_after_requests()
+    assert not lock.acquire(timeout_s=0.01)
+    lock.release()
+    stepping = threading.Thread(target=lock.acquire_after_requests, daemon=True)
     stepping.start()
     stepping.join(30)
     assert not stepping.is_alive()

@@ -15,7 +15,8 @@ from ekorn.state.snapshots import StateFile
 from ekorn.state.state_files import write_state
 from ekorn.storage.memory import MemoryFiles
 from ekorn.subtask.capture import CapturedSubtask
-from ekorn.subtask.continuous import ContinuousChannels, run_continuously
+from ekorn.subtask.continuous.channels import ContinuousChannels
+from ekorn.subtask.continuous.source import run_continuously
 from ekorn.subtask.subtask import Subtask
 from ekorn.subtask.wire.frames import EPOCH, NO_MARK, RECORDS, Blob, Frame, ReceivedBlob
 from ekorn.types.by_value import dumps
@@ -49,7 +50,7 @@ class Target:
         return write_state(self.files, path, payload, 0)
 
 
-class Surroundings:
+class RecordingServices:
     """Notes what a subtask asks its slot for."""
 
     def __init__(self) -> None:
@@ -60,7 +61,7 @@ class Surroundings:
         self.recorded: list[ReceivedBlob] = []
         self.written: list[CapturedSubtask] = []
         self.taken_blobs = 0
-        self.hold_error: Exception | None = None  # raised by `hold`
+        self.defer_error: Exception | None = None  # raised by `defer`
         self.capture_error: Exception | None = None  # raised by `capture`
 
     def send(self, item: Any) -> None:
@@ -70,9 +71,9 @@ class Surroundings:
     def taken(self, blob: ReceivedBlob) -> None:
         self.taken_blobs += 1
 
-    def hold(self, blob: ReceivedBlob) -> ReceivedBlob:
-        if self.hold_error is not None:
-            raise self.hold_error
+    def defer(self, blob: ReceivedBlob) -> ReceivedBlob:
+        if self.defer_error is not None:
+            raise self.defer_error
         self.held.append(blob)
         return blob
 
@@ -117,10 +118,10 @@ class Bench:
         graph = env.job_graph("bench")
         vertex = next(v for v in graph.vertices if v.name == "alarm")
         self.exchange = graph.inputs_of(vertex.id)[0].id
-        self.clock, self.around = ManualClock(1_000), Surroundings()
+        self.clock, self.services = ManualClock(1_000), RecordingServices()
         self.host = SlotHost(0, self.clock, lambda event: None)
         self.host.deploy(Deployment("a" * 32, graph, 0, continuous=True), [SubtaskId(vertex.id, 0)])
-        subtask = run_continuously(self.host.subtasks[SubtaskId(vertex.id, 0)], self.around)
+        subtask = run_continuously(self.host.subtasks[SubtaskId(vertex.id, 0)], self.services)
         assert isinstance(subtask, ContinuousChannels)
         self.subtask = subtask
         self._sequences = [0, 0]
@@ -134,7 +135,7 @@ class Bench:
     def run(self) -> list[Any]:
         while self.subtask.has_input:
             self.subtask.take()
-        return self.around.take_sent()
+        return self.services.take_sent()
 
 
 def records(*values: Any) -> Frame:

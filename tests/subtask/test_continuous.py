@@ -19,7 +19,7 @@ def test_a_record_leaves_at_once_and_a_timer_when_it_is_due() -> None:
     bench.clock.advance(101)
     bench.subtask.advance_clock()
     bench.subtask.flush()
-    assert bench.around.take_sent() == ["alarm"]
+    assert bench.services.take_sent() == ["alarm"]
     bench.host.shutdown()
 
 
@@ -29,15 +29,15 @@ def test_records_behind_a_mark_wait_until_the_mark_has_come_on_every_channel() -
     bench.give(0, records(2))
     bench.give(1, records(3))
     assert bench.run() == [1, 3]
-    assert len(bench.around.held) == 1 and not bench.around.acks
+    assert len(bench.services.held) == 1 and not bench.services.acks
     bench.clock.advance(30)
     bench.give(1, records(4), (EPOCH, order))
     bench.give(1, records(5))
     assert bench.run() == [4, (EPOCH, order), 2, 5]
-    (ack,) = bench.around.acks
+    (ack,) = bench.services.acks
     assert (ack.epoch, ack.records_in, ack.held_blobs) == (7, 3, 1)
     assert ack.aligned_ms == pytest.approx(30)
-    assert bench.around.taken_blobs == 5, "a blob that waited is taken from its queue once"
+    assert bench.services.taken_blobs == 5, "a blob that waited is taken from its queue once"
     bench.host.shutdown()
 
 
@@ -62,12 +62,12 @@ def test_a_lost_blob_is_noticed() -> None:
 
 def test_an_error_of_the_slot_is_not_blamed_on_an_operator() -> None:
     bench, order = Bench(), EpochOrder(0, checkpoint_id=1)
-    bench.around.hold_error = SpoolError(10, 0, "no space left on device")
+    bench.services.defer_error = SpoolError(10, 0, "no space left on device")
     bench.give(0, (EPOCH, order))
     bench.give(0, records(1))
     with pytest.raises(SpoolError, match="no space left"):
         bench.run()
-    bench.around.capture_error = SlotLostError(0, "it was not told where savepoint 1 goes")
+    bench.services.capture_error = SlotLostError(0, "it was not told where savepoint 1 goes")
     bench.give(1, (EPOCH, order))
     with pytest.raises(SlotLostError, match="not told where"):
         bench.run()
@@ -85,7 +85,7 @@ def test_nothing_happens_behind_the_mark_of_a_savepoint_that_the_job_stops_with(
     bench.subtask.advance_clock()
     bench.subtask.emit_periodic_watermarks()
     bench.subtask.flush()
-    assert bench.around.take_sent() == [], "the timer is in the savepoint: it fires in the job that continues from it"
+    assert bench.services.take_sent() == [], "the timer is in the savepoint: it fires in the job that continues from it"
     for sender in (0, 1):  # the savepoint could not be taken, and the job goes on
         bench.give(sender, (EPOCH, next_one))
     assert bench.run() == ["alarm", (EPOCH, next_one)]
@@ -95,4 +95,4 @@ def test_blobs_are_small_because_spark_bounds_what_is_on_its_way_by_their_number
     bench = Bench()
     bench.give(0, records(*(bytes(300_000) for _ in range(40))))
     assert len(bench.run()) == 40
-    assert max(bench.around.sizes) < 3 << 20
+    assert max(bench.services.sizes) < 3 << 20

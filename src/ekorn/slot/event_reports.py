@@ -1,7 +1,7 @@
 """The events of a slot on their way to the driver: queued by whoever has one, sent by one thread.
 
 Events never wait for the driver. Printed lines and collected records could come without end, so a subtask that puts
-out gets no turn while too many of them wait.
+out gets no step while too many of them wait.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from ekorn.slot.state.local_copies import LocalCopies
 from ekorn.slot.state.preloading import PreloadedState
 from ekorn.slot.state.snapshot_writer import SnapshotWriter
 from ekorn.slot.state.state_look_ups import ServedState, queryable_states, served_state
-from ekorn.slot.turn import Turn
+from ekorn.slot.user_code_lock import UserCodeLock
 from ekorn.slot_protocol.cached_files import CachedFiles
 from ekorn.slot_protocol.deployment import Deployment
 from ekorn.slot_protocol.preload_plan import PreloadPlan
@@ -78,7 +78,7 @@ class SlotHost:
         self._read_tables: ReadTables = read_tables
         self.running: SubtaskId | None = None  # with `thread`, for samples of stacks
         self.thread = 0
-        self.turn = Turn()  # one request at a time: user code is never called concurrently
+        self.user_code = UserCodeLock()  # user code is never called concurrently
 
     @property
     def attempt(self) -> int | None:
@@ -176,7 +176,7 @@ class SlotHost:
             reuses_restored=_restores_its_own(deployment),
             most_blob_bytes=deployment.most_blob_bytes if deployment.continuous else None,
             continuous=deployment.continuous,
-            give_way=self.turn.give_way,
+            give_way=self.user_code.give_way,
             read_tables=self._read_tables,
             scratch=self._scratch,
             feedback_queues=self._feedback_queues,
@@ -297,7 +297,7 @@ class SlotHost:
                 subtask.checkpoint_aborted(checkpoint_id)
 
     def queryable_states(self) -> tuple[QueryableState, ...]:
-        """Return the queryable states of the subtasks. Called in the turn."""
+        """Return the queryable states of the subtasks. Called with the lock on user code."""
         return queryable_states(self._subtasks)
 
     def look_up_all(self, queries: Sequence[StateQuery]) -> list[Found]:
@@ -317,12 +317,12 @@ class SlotHost:
         def answer_all() -> None:
             answers.extend(self._answer(query, answer) for query in queries)
 
-        if not queries or self.turn.at_pause(answer_all, min(query.timeout_s for query in queries)):
+        if not queries or self.user_code.at_pause(answer_all, min(query.timeout_s for query in queries)):
             return answers
         return [StateNotServed(q.name, f"user code has run for {q.timeout_s:g} s without a pause") for q in queries]
 
     def look_up_now(self, queries: Sequence[StateQuery]) -> list[Found]:
-        """Return the answers to queries of live state. Called in a pause, by whoever has the turn."""
+        """Return the answers to queries of live state. Called in a pause, by the holder of the lock on user code."""
         return [self._answer(query, self._live_values) for query in queries]
 
     def _answer(self, query: StateQuery, answer: Callable[[StateQuery, ServedState], Any]) -> Any:
@@ -364,7 +364,7 @@ class SlotHost:
                 subtask.close()
             except Exception as error:  # the other subtasks still have something to release
                 errors.append(error)
-        self.abandon()
+        self.drop_subtasks()
         if errors:
             raise errors[0]
 
@@ -377,14 +377,14 @@ class SlotHost:
             except Exception as error:  # Flink: only logged when the attempt has failed already
                 _log.warning("slot %d: a subtask could not be closed after a failure: %s", self.slot, error)
         if only is None:
-            self.abandon()
+            self.drop_subtasks()
             return
         for subtask_id in discarded:
             del self._subtasks[subtask_id]
             self._epochs_run.pop(subtask_id, None)
             self._dirty.discard(subtask_id)
 
-    def abandon(self) -> None:
+    def drop_subtasks(self) -> None:
         """Drop all subtasks without closing them, as if the process had been killed."""
         self._subtasks.clear()
         self._epochs_run.clear()

@@ -1,9 +1,9 @@
 """A slot's side of the connection for queries of state: takes all queries that have arrived, and answers them together.
 
 While user code runs, its own thread does that in its pauses, without waiting: it takes what has arrived, looks the keys
-up, and sends the answers. No other thread needs to run for a query, and none interrupts user code. The thread of the
-connection does the same while nobody has the turn. It also does what may take long: it reads the files of checkpoints,
-sends what the connection does not take at once, and refuses queries for which user code does not pause.
+up, and sends the answers. No other thread needs to run for a query, and none interrupts user code. While user code is
+not running, the thread of the connection does the same. That thread also does what may take long: it reads the files of
+checkpoints, sends what the connection does not take at once, and refuses queries for which user code does not pause.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Protocol
 
 from ekorn.errors import QueryError
 from ekorn.links.link import Link
-from ekorn.slot.turn import Turn
+from ekorn.slot.user_code_lock import UserCodeLock
 from ekorn.slot_protocol.state_query import Found, StateQuery
 from ekorn.slot_protocol.task_messages import ACK, FAILED
 from ekorn.types.by_value import dumps
@@ -32,14 +32,14 @@ class Queried(Protocol):
     """What has the state: the host of a slot."""
 
     @property
-    def turn(self) -> Turn:
-        """The turn to run user code."""
+    def user_code(self) -> UserCodeLock:
+        """The lock under which user code runs."""
 
     def look_up_all(self, queries: Sequence[StateQuery]) -> Sequence[Found]:
         """Wait for a pause of user code and return the answers. Thread-safe."""
 
     def look_up_now(self, queries: Sequence[StateQuery]) -> Sequence[Found]:
-        """Return the answers to queries of live state. Called in a pause, by whoever has the turn."""
+        """Return the answers to queries of live state. Called in a pause, by the holder of the lock on user code."""
 
 
 class QueryConnection:
@@ -53,7 +53,7 @@ class QueryConnection:
         self._rest: bytes | None = None  # of answers that the connection did not take at once
         self._error: Exception | None = None  # in a pause
         self._needs_thread = False  # something waits that is not done in a pause; told by whoever has answered
-        self._wake = threading.Event()  # the connection's thread: the turn is free, or something needs the thread
+        self._wake = threading.Event()  # the connection's thread: the lock is free, or something needs the thread
 
     def serve(self) -> None:
         """Answer queries until the connection ends: ACK and a pickled list of values, or FAILED and the error.
@@ -61,17 +61,17 @@ class QueryConnection:
         Raises:
             EOFError: The driver has closed the connection.
         """
-        turn = self._host.turn
+        user_code = self._host.user_code
         if not self._link.never_waits:
-            with turn.expecting_readers():
+            with user_code.expecting_readers():
                 while True:
                     self._arrived(self._link.receive_arrived())
                     while self._queries:
                         self._answer_next()
         try:
-            with turn.expecting_readers(self._answer_in_pause, self._wake.set):
+            with user_code.expecting_readers(self._answer_in_pause, self._wake.set):
                 while True:
-                    self._leave_to(turn)
+                    self._leave_to(user_code)
                     if self._needs_thread or self._queries or self._link.wait(_LOOK_S):
                         with self._answering:
                             self._answer_here()
@@ -80,10 +80,10 @@ class QueryConnection:
             with self._answering:
                 self._error = self._error or EOFError("the connection has ended")
 
-    def _leave_to(self, turn: Turn) -> None:
+    def _leave_to(self, user_code: UserCodeLock) -> None:
         """Wait while user code answers in its pauses, and nothing needs this thread."""
         pauses = 0
-        while not self._needs_thread and (now := turn.pauses_since(pauses)) is not None:
+        while not self._needs_thread and (now := user_code.pauses_since(pauses)) is not None:
             pauses = now
             self._wake.wait(_LEAVES_S)
             self._wake.clear()

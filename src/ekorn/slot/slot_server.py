@@ -25,7 +25,7 @@ from ekorn.slot.host import SlotHost
 from ekorn.slot.query_connection import QueryConnection
 from ekorn.slot.recent_log import RecentLog, RecentOutput
 from ekorn.slot.stack_sampling import sample_stacks
-from ekorn.slot.state.preload_breaks import Breaks
+from ekorn.slot.state.preloading import ReadThrottle
 from ekorn.slot.tables.table_host import TableHost
 from ekorn.slot.task_answers import AskedEpoch, AskingTask, KeptAnswers, TaskAnswer, with_traffic
 from ekorn.slot.waiting_blobs import WaitingBlobs
@@ -88,8 +88,8 @@ class SlotServer:
             config.slot, SystemClock(), self._reports.put, os.path.join(config.folder, f"slot-{config.slot}")
         )
         self._tables = TableHost(config.slot, self._host.existing_folder)
-        self._turn = self._host.turn
-        self._mailbox = Mailbox(self._host, self._turn, SystemClock(), self._reports)
+        self._user_code = self._host.user_code
+        self._mailbox = Mailbox(self._host, self._user_code, SystemClock(), self._reports)
         self._reports.on_room = self._mailbox.wake
         self._mailbox.failed = self._subtask_failed
         self._listener = Listener(
@@ -120,7 +120,7 @@ class SlotServer:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._config.address)
         self._mailbox.stop()
-        if self._turn.acquire(timeout_s=3.0):  # do not wait for a request that hangs in user code
+        if self._user_code.acquire(timeout_s=3.0):  # do not wait for a request that hangs in user code
             self._host.shutdown()
             self._tables.close()
 
@@ -147,7 +147,7 @@ class SlotServer:
                 link.send(dumps(Done()))
             case HoldSources(attempt):
                 if attempt == self._host.attempt:
-                    self._mailbox.hold_sources()
+                    self._mailbox.pause_sources()
                 link.send(dumps(Done()))
             case Subscribe():
                 link.send(dumps(Done()))
@@ -186,7 +186,7 @@ class SlotServer:
             link.send(FAILED, dumps(refusal))
 
     def _order_epoch(self, request: OrderEpoch) -> None:
-        """Pass an order on without the turn: the driver must not wait for user code that hangs in a step."""
+        """Pass an order on without the lock: the driver must not wait for user code that hangs in a step."""
         if request.attempt == self._host.attempt:
             self._mailbox.order(request.order)
 
@@ -197,7 +197,7 @@ class SlotServer:
     def _perform(
         self, request: Deploy | KeepFile | BeginSavepoint | Completed | Aborted | CloseSubtasks | Discard
     ) -> Done:
-        with self._turn:
+        with self._user_code:
             try:
                 match request:
                     case Deploy(data, subtasks):
@@ -217,7 +217,7 @@ class SlotServer:
                     case Completed(checkpoint_id):
                         self._host.checkpoint_completed(checkpoint_id)
                     case Aborted(checkpoint_id, failed):
-                        self._mailbox.abandon(checkpoint_id)
+                        self._mailbox.checkpoint_aborted(checkpoint_id)
                         self._host.checkpoint_aborted(checkpoint_id, failed)
                     case CloseSubtasks():
                         self._mailbox.end(in_order=True)
@@ -230,11 +230,11 @@ class SlotServer:
         return Done()
 
     def _preload(self, request: Preload) -> BaseException | None:
-        """Read state beside the subtasks that run, without the turn, on the thread of the connection."""
+        """Read state beside the subtasks that run, without the lock, on the thread of the connection."""
         try:
             if self._host.attempt is None:  # else running code uses the classes that a deployment has brought
                 decode_classes(request.classes)
-            self._host.preload(request.plan, Breaks(SystemClock()).pause)
+            self._host.preload(request.plan, ReadThrottle(SystemClock()).pause)
         except Exception as error:  # travels to the driver: the deployment reads the state then
             return _picklable(error)
         return None
@@ -261,9 +261,9 @@ class SlotServer:
             if refusal is not None:
                 link.send(FAILED, dumps(refusal))
             elif request.repeatable:
-                with self._turn:
+                with self._user_code:
                     answer = self._repeatable_answer(link, request, blobs)
-                for message in answer.messages:  # without the turn: a task that hangs does not hold up its repetition
+                for message in answer.messages:  # without the lock: a task that hangs does not hold up its repetition
                     link.send(message.read())
                     self._messages += 1
             else:
@@ -290,7 +290,7 @@ class SlotServer:
         def send(item: Emitted | Ack) -> None:
             self._send_to_task(task, link, item)
 
-        with self._turn:
+        with self._user_code:
             self._begin_epoch(request.order.number)
             try:
                 self._in_user_code = True

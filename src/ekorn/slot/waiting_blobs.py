@@ -10,7 +10,7 @@ from ekorn.subtask.wire.frames import Blob, Frame
 
 
 class WaitingBlob:
-    """A blob in a spool: its header is in memory, and its frames are read when their turn comes."""
+    """A blob in a spool: its header is in memory, and its frames are read when they are processed."""
 
     __slots__ = ("_stored", "channel", "exchange", "mark", "sender", "sequence", "size_bytes")
 

@@ -1,7 +1,7 @@
 """Looks up keys in a queryable state, for clients outside the job. Nothing of the state changes.
 
-A look-up runs where user code runs, between two of its steps (`slot/turn.py`): it sees whole values, of either backend
-and of the dictionaries in front of them, and needs no locks of its own. A value that has expired is not shown, unless
+A look-up runs between two steps of user code (`slot/user_code_lock.py`): it sees whole values, of either backend and of
+the dictionaries in front of them, and needs no locks of its own. A value that has expired is not shown, unless
 the state's configuration makes expired values visible. A look-up neither renews nor removes it.
 """
 

@@ -26,7 +26,9 @@ from ekorn.operators.epoch import Ack, EpochOrder, OutputPart
 from ekorn.slot.host import SlotHost
 from ekorn.slot_protocol.deployment import Deployment
 from ekorn.subtask.capture import CapturedSubtask
-from ekorn.subtask.continuous import ContinuousChannels, ContinuousSource, run_continuously
+from ekorn.subtask.continuous.channels import ContinuousChannels
+from ekorn.subtask.continuous.continuous_subtask import ContinuousSubtask
+from ekorn.subtask.continuous.source import ContinuousSource, run_continuously
 from ekorn.subtask.outbox import Emitted
 from ekorn.subtask.subtask import Subtask
 from ekorn.subtask.wire.frames import ReceivedBlob
@@ -52,7 +54,7 @@ class ContinuousLocalEngine(LocalEngine):
     def __init__(self, graph: JobGraph, clock: Clock | None = None, chance: Random | None = None) -> None:
         super().__init__(graph, clock)
         self._chance = chance
-        self._running: dict[SubtaskId, ContinuousChannels | ContinuousSource] = {}  # level by level
+        self._running: dict[SubtaskId, ContinuousSubtask] = {}  # level by level
         self._acks = EpochAcks()
         self._ordered = -1  # the newest epoch whose marks are on their way
         self.next_order: Callable[[], EpochOrder | None] | None = None
@@ -83,7 +85,7 @@ class ContinuousLocalEngine(LocalEngine):
                 for index in range(vertex.parallelism):
                     host, subtask_id = self.hosts[self._graph.slot_of(vertex, index)], SubtaskId(vertex.id, index)
                     self._running[subtask_id] = going_on.get(subtask_id) or run_continuously(
-                        host.subtasks[subtask_id], _Surroundings(self, host, subtask_id)
+                        host.subtasks[subtask_id], _InProcessServices(self, host, subtask_id)
                     )
         return None
 
@@ -92,7 +94,7 @@ class ContinuousLocalEngine(LocalEngine):
         self._acks.drop(subtasks)
         self._parts = [part for part in self._parts if SubtaskId(part.vertex, part.subtask) not in subtasks]
         for host in self.hosts:
-            with host.turn:
+            with host.user_code:
                 host.discard(subtasks)
 
     def run_others(self, order: EpochOrder, within_s: float) -> EpochResult | None:
@@ -113,10 +115,10 @@ class ContinuousLocalEngine(LocalEngine):
         not_read = {of: each for of, each in self._running.items() if isinstance(each, ContinuousSource)}
         for subtask_id, subtask in self._running.items():
 
-            def run(subtask: ContinuousChannels | ContinuousSource = subtask) -> None:
+            def run(subtask: ContinuousSubtask = subtask) -> None:
                 if isinstance(subtask, ContinuousSource):
                     _read(subtask, order)
-                    subtask.give(order)
+                    subtask.give_order(order)
                 else:
                     subtask.emit_periodic_watermarks()
                 while subtask.has_input:
@@ -144,14 +146,14 @@ class ContinuousLocalEngine(LocalEngine):
                 self._give_ahead(list(sources.values()))
             may_turn = [of for of, each in self._running.items() if each.has_input]
             may_turn += [of for of, each in sources.items() if turns_left[of] and not each.has_input]
-            may_attend = [of for of, each in channels.items() if of in not_told or each.attends]
+            may_attend = [of for of, each in channels.items() if of in not_told or each.has_urgent]
             chosen = self._chance.choice(may_turn + may_attend)
             subtask = self._running[chosen]
             if chosen in may_attend and (chosen not in may_turn or self._chance.random() < _ATTENDS):
                 if chosen in not_told:
                     not_told.discard(chosen)
                     channels[chosen].give_order(order)
-                failure = self._turn(chosen, channels[chosen].attend)
+                failure = self._turn(chosen, channels[chosen].handle_urgent)
             elif subtask.has_input:
                 failure = self._turn(chosen, subtask.take)
             else:
@@ -160,7 +162,7 @@ class ContinuousLocalEngine(LocalEngine):
                 failure = self._turn(chosen, partial(_read, source, order))
                 if chosen in not_read:
                     not_read.discard(chosen)
-                    source.give(order)
+                    source.give_order(order)
             if failure is not None:
                 _give_all([sources[of] for of in not_read if of != chosen], order)
                 return failure
@@ -173,7 +175,7 @@ class ContinuousLocalEngine(LocalEngine):
             self._ordered = ahead.number
             self.orders_ahead += 1
             for source in sources:
-                source.give(ahead)
+                source.give_order(ahead)
 
     def _ask_for_order(self) -> EpochOrder | None:
         return None if self.next_order is None else self.next_order()
@@ -185,7 +187,7 @@ class ContinuousLocalEngine(LocalEngine):
             return Failure(SlotLostError(0, "the job was cancelled"))
         host = self.hosts[slot]
         try:
-            with host.turn:
+            with host.user_code:
                 host.thread, host.running = threading.get_ident(), subtask_id
                 call()
         except Exception as error:
@@ -206,7 +208,7 @@ class ContinuousLocalEngine(LocalEngine):
 
     def notify_aborted(self, checkpoint_id: int, failed: frozenset[SubtaskId] = frozenset()) -> Failure | None:
         for subtask in self._running.values():
-            subtask.abandon(checkpoint_id)
+            subtask.checkpoint_aborted(checkpoint_id)
         return self._confined(super().notify_aborted(checkpoint_id, failed))
 
     def _confined(self, failure: Failure | None) -> Failure | None:
@@ -221,7 +223,6 @@ class ContinuousLocalEngine(LocalEngine):
             self._parts.append(pickle.loads(dumps(item)))
             return
         target = self._running[SubtaskId(self._targets[item.exchange], item.target)]
-        assert isinstance(target, ContinuousChannels), "a source has no input channels"
         target.give(item)
 
     def acknowledged(self, ack: Ack) -> None:
@@ -233,8 +234,8 @@ class ContinuousLocalEngine(LocalEngine):
         self._acks.add(own)
 
 
-class _Surroundings:
-    """The surroundings of a subtask: other subtasks of the same process."""
+class _InProcessServices:
+    """Passes what leaves a subtask to other subtasks of the same process."""
 
     def __init__(self, engine: ContinuousLocalEngine, host: SlotHost, subtask_id: SubtaskId) -> None:
         self._engine = engine
@@ -246,7 +247,7 @@ class _Surroundings:
     def taken(self, blob: ReceivedBlob) -> None:
         """Do nothing: no queue is bounded here."""
 
-    def hold(self, blob: ReceivedBlob) -> ReceivedBlob:
+    def defer(self, blob: ReceivedBlob) -> ReceivedBlob:
         self._engine.held_blobs += 1
         return blob
 
@@ -267,7 +268,7 @@ class _Surroundings:
 def _give_all(sources: Iterable[ContinuousSource], order: EpochOrder) -> None:
     """Give an order to the sources that have not had it, as slots get orders all at once: regions go on with it."""
     for source in sources:
-        source.give(order)
+        source.give_order(order)
 
 
 def _read(source: ContinuousSource, order: EpochOrder) -> None:

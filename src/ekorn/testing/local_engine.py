@@ -54,7 +54,7 @@ class LocalEngine:
         """Have as many slots as a graph needs."""
         self._graph = graph
         for host in self.hosts[graph.slot_count :]:
-            with host.turn:
+            with host.user_code:
                 host.shutdown()
         del self.hosts[graph.slot_count :]
         for number in range(len(self.hosts), graph.slot_count):
@@ -128,7 +128,7 @@ class LocalEngine:
             # Each slot has its own copy of the user's functions, as slot processes have.
             own_copy: Deployment = pickle.loads(cloudpickle.dumps(deployment))
             try:
-                with host.turn:
+                with host.user_code:
                     host.deploy(own_copy, subtasks)
             except Exception as error:
                 return Failure(error, number)
@@ -176,7 +176,7 @@ class LocalEngine:
                     host = self.hosts[self._graph.slot_of(vertex, index)]
                     blobs = inboxes.pop(subtask, [])
                     try:
-                        with host.turn:
+                        with host.user_code:
                             for item in host.run(subtask, self._attempt, order, blobs):
                                 if isinstance(item, Ack):
                                     acks.append(pickle.loads(dumps(item)))
@@ -230,7 +230,7 @@ class LocalEngine:
         first: Failure | None = None
         for host in self.hosts:
             try:
-                with host.turn:
+                with host.user_code:
                     call(host)
             except Exception as error:
                 first = first or Failure(error, host.slot)
@@ -238,5 +238,5 @@ class LocalEngine:
 
     def shutdown(self) -> None:
         for host in self.hosts:
-            with host.turn:
+            with host.user_code:
                 host.shutdown()

@@ -346,7 +346,7 @@ class _ScriptedHost(SlotHost):
                     operator.close()
                 elif isinstance(operator, AsyncWaitOperator):
                     operator.stop()
-        self.abandon()
+        self.drop_subtasks()
 
 
 def _gone(when: str) -> Failure:

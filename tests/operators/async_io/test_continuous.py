@@ -15,7 +15,7 @@ from ekorn.operators.epoch import EpochOrder
 from ekorn.slot.continuous.mailbox import Desk, Mailbox
 from ekorn.slot.event_reports import Reports
 from ekorn.slot.host import SlotHost
-from ekorn.slot.turn import Turn
+from ekorn.slot.user_code_lock import UserCodeLock
 from ekorn.slot_protocol.deployment import Deployment
 from ekorn.slot_protocol.task_messages import Carries
 from ekorn.subtask.wire.frames import END, RECORDS, Blob
@@ -43,7 +43,7 @@ def test_requests_in_flight_are_repeated_before_the_first_record_and_before_the_
     host = SlotHost(0, clock, lambda event: None)
     deployment = Deployment("0" * 32, run.graph, 1, restore=plan, continuous=True)
     host.deploy(deployment, [asking])
-    desk = Desk(Mailbox(host, Turn(), clock, Reports()), host, asking, deployment)
+    desk = Desk(Mailbox(host, UserCodeLock(), clock, Reports()), host, asking, deployment)
     ours, theirs = socket.socketpair()
     assert desk.attach(Link(ours), Carries.BOTH)
     (exchange,) = run.graph.inputs_of(run.graph.vertices[asking.vertex].id)

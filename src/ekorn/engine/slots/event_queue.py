@@ -1,7 +1,7 @@
 """What the slots report, on its way from their connections to the loop of the job.
 
 Printed lines and collected records may come faster than the loop takes them. The thread that listens to a slot then
-waits here, its connection fills up, and the subtasks of the slot that put out get no turn (`slot/event_reports.py`).
+waits here, its connection fills up, and the subtasks of the slot that put out get no step (`slot/event_reports.py`).
 """
 
 from __future__ import annotations

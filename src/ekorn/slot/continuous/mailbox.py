@@ -25,14 +25,14 @@ from ekorn.slot.continuous.transport import Transport
 from ekorn.slot.event_reports import Reports
 from ekorn.slot.host import SlotHost
 from ekorn.slot.spool import Spool
-from ekorn.slot.turn import Turn
+from ekorn.slot.user_code_lock import UserCodeLock
 from ekorn.slot.waiting_blobs import WaitingBlob
 from ekorn.slot_protocol.deployment import Deployment
 from ekorn.slot_protocol.slot_events import EpochAcknowledged, OutputLeft
 from ekorn.slot_protocol.task_messages import Attach, Carries
 from ekorn.subtask.capture import CapturedSubtask
-from ekorn.subtask.continuous import ContinuousChannels, ContinuousSource, run_continuously
-from ekorn.subtask.continuous_subtask import NEVER
+from ekorn.subtask.continuous.continuous_subtask import NEVER, ContinuousSubtask
+from ekorn.subtask.continuous.source import run_continuously
 from ekorn.subtask.outbox import Emitted
 from ekorn.subtask.subtask import Subtask
 from ekorn.subtask.wire.frames import Blob, Destination, ReceivedBlob
@@ -57,7 +57,7 @@ OnFailure = Callable[[SubtaskId, int, Exception], None]  # with the attempt of t
 class Mailbox:
     """The subtasks of one slot in one attempt, and the thread that runs them."""
 
-    def __init__(self, host: SlotHost, turn: Turn, clock: Clock, reports: Reports) -> None:
+    def __init__(self, host: SlotHost, turn: UserCodeLock, clock: Clock, reports: Reports) -> None:
         self._host = host
         self._turn = turn
         self._clock = clock
@@ -79,7 +79,10 @@ class Mailbox:
         return self._past_messages + sum(desk.messages for desk in list(self._desks.values()))
 
     def begin(self, deployment: Deployment) -> None:
-        """Run the subtasks of a deployment from now on, each as soon as its tasks have called. Called in the turn."""
+        """Run the subtasks of a deployment from now on, each as soon as its tasks have called.
+
+        Called with the lock on user code.
+        """
         desks: dict[SubtaskId, Desk] = {}  # in the order of the graph
         for of in self._host.subtasks:
             if of in self._desks:
@@ -92,7 +95,7 @@ class Mailbox:
             self._thread.start()
 
     def end(self, only: Collection[SubtaskId] | None = None, *, in_order: bool) -> None:
-        """Run no subtask any more, or some of them. Called in the turn.
+        """Run no subtask any more, or some of them. Called with the lock on user code.
 
         Args:
             only: The subtasks; None: all of them.
@@ -121,10 +124,10 @@ class Mailbox:
             raise SlotLostError(self._host.slot, why)
         desk.transport.receive_all(link, desk.give_blob)
 
-    def abandon(self, checkpoint_id: int) -> None:
-        """Record no more blobs for a checkpoint that was aborted. Called in the turn."""
+    def checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """Record no more blobs for a checkpoint that was aborted. Called with the lock on user code."""
         for desk in self._desks.values():
-            desk.abandon(checkpoint_id)
+            desk.checkpoint_aborted(checkpoint_id)
 
     def order(self, order: EpochOrder) -> None:
         """Let the sources put the mark of an epoch into the stream, and other subtasks let it overtake. Thread-safe."""
@@ -133,10 +136,10 @@ class Mailbox:
         self._rounds.order_given()
         self.wake()
 
-    def hold_sources(self) -> None:
+    def pause_sources(self) -> None:
         """Let the sources read nothing until the next order. Thread-safe."""
         for desk in self._desks.values():
-            desk.hold_source()
+            desk.pause_source()
 
     def wake(self) -> None:
         """Let the thread look for something to do. Thread-safe."""
@@ -202,7 +205,7 @@ class Desk:
         self._name = subtask.environment.name
         self._clock = subtask.environment.clock
         self.transport = Transport(mailbox.wake, self._lost)
-        self._running: ContinuousChannels | ContinuousSource = run_continuously(subtask, self)
+        self._running = run_continuously(subtask, self)
         self._is_attached = False  # all tasks that the subtask needs have called
         self._needs = _needed_tasks(subtask.environment)
         self._puts_out = subtask.driver_output.is_used
@@ -254,22 +257,16 @@ class Desk:
         self._mailbox.failed(self._id, self.attempt, DeploymentError(why))
 
     def give_blob(self, blob: Blob) -> None:
-        if not isinstance(self._running, ContinuousChannels):
-            raise DeploymentError(f"blob {blob.sequence} of {blob.channel} came to a source")
         self._running.give(blob)
 
     def give_order(self, order: EpochOrder) -> None:
-        if isinstance(self._running, ContinuousSource):
-            self._running.give(order)
-        else:
-            self._running.give_order(order)
+        self._running.give_order(order)
 
-    def abandon(self, checkpoint_id: int) -> None:
-        self._running.abandon(checkpoint_id)
+    def checkpoint_aborted(self, checkpoint_id: int) -> None:
+        self._running.checkpoint_aborted(checkpoint_id)
 
-    def hold_source(self) -> None:
-        if isinstance(self._running, ContinuousSource):
-            self._running.hold()
+    def pause_source(self) -> None:
+        self._running.pause_reading()
 
     # ----------------------------------------------------------------------------------------------------- a step
 
@@ -278,7 +275,7 @@ class Desk:
         running = self._running
         if not self._is_attached:
             return _LONGEST_SLEEP_S  # the call of the last task wakes the mailbox
-        overtakes_s = running.attend()
+        overtakes_s = running.handle_urgent()
         if self.transport.is_full or (self._puts_out and self._mailbox.reports.is_full):
             self._full_since, self.due_at = self._full_since or now, now + overtakes_s
             return min(_LONGEST_SLEEP_S, overtakes_s)  # room in the queue wakes the mailbox
@@ -303,7 +300,7 @@ class Desk:
                 self._all_left(now)
             else:
                 pause_s = min(pause_s, self._gathers_until - now)
-        if isinstance(running, ContinuousSource) and running.may_read:
+        if running.may_read:
             return min(pause_s, self._poll(running, now))
         return pause_s
 
@@ -337,10 +334,10 @@ class Desk:
             return pause_s
         return min(pause_s, self._next_clock - now)
 
-    def _poll(self, source: ContinuousSource, now: float) -> float:
+    def _poll(self, source: ContinuousSubtask, now: float) -> float:
         if now < self._next_poll:
             return self._next_poll - now
-        progress = source.poll(min(_POLL_RECORDS, source.turn.records), _POLL_MS, _POLL_BYTES)
+        progress = source.poll(min(_POLL_RECORDS, source.step_size.records), _POLL_MS, _POLL_BYTES)
         if progress.backlog:
             self._flush_if_due(now)
         else:
@@ -368,7 +365,7 @@ class Desk:
         if isinstance(blob, Blob):
             self.transport.taken(blob.size_bytes)
 
-    def hold(self, blob: ReceivedBlob) -> ReceivedBlob:
+    def defer(self, blob: ReceivedBlob) -> ReceivedBlob:
         if not isinstance(blob, Blob):
             return blob  # it waited for the last mark already
         point("ahead", self._host.slot)

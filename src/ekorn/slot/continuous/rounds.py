@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import Protocol
 
 from ekorn.clock import Clock
-from ekorn.slot.turn import Turn
+from ekorn.slot.user_code_lock import UserCodeLock
 
 __all__ = ["Rounds", "SteppedSubtask"]
 
@@ -31,7 +31,7 @@ class SteppedSubtask(Protocol):
 class Rounds:
     """The rounds of a mailbox, in each of which every subtask gets steps."""
 
-    def __init__(self, turn: Turn, clock: Clock) -> None:
+    def __init__(self, turn: UserCodeLock, clock: Clock) -> None:
         self._turn = turn
         self._clock = clock
         self._has_order = False  # one has come since the round began
@@ -58,7 +58,7 @@ class Rounds:
         pause_s = subtask.step(began)
         if pause_s > 0:
             return pause_s
-        while not (self._hurries or self._has_order or self._turn.is_wanted):
+        while not (self._hurries or self._has_order or self._turn.has_waiting_requests):
             now = self._clock.monotonic()
             if now >= began + _STAY_S or any(each.due_at <= now for each in all_subtasks):
                 break

@@ -1,4 +1,4 @@
-"""A subtask that reads channels, where jobs run continuously: it aligns the marks, or lets them overtake."""
+"""A subtask that reads channels: it aligns the marks of epochs, or lets them overtake."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from ekorn.graph.specs import Broadcast, Custom, Forward, GlobalCommitterSpec, R
 from ekorn.operators.epoch import Ack, EpochOrder
 from ekorn.state.snapshots import AlignmentStats
 from ekorn.subtask.capture import CapturedSubtask
-from ekorn.subtask.continuous_subtask import NEVER, ContinuousSubtask, Surroundings
+from ekorn.subtask.continuous.continuous_subtask import NEVER, ContinuousSubtask, SlotServices
 from ekorn.subtask.epoch_input import ChannelInput
 from ekorn.subtask.in_flight import BlobPart, InFlight
 from ekorn.subtask.subtask import Subtask
-from ekorn.subtask.turn_length import TurnLength
 from ekorn.subtask.wire.frames import RECORDS, ReceivedBlob
 
 __all__ = ["Alignment", "ContinuousChannels", "Recording", "cut"]
@@ -26,12 +25,12 @@ __all__ = ["Alignment", "ContinuousChannels", "Recording", "cut"]
 class ContinuousChannels(ContinuousSubtask):
     """A subtask that reads the blobs of other subtasks. Blobs of a channel that is ahead wait for the others' marks.
 
-    Where checkpoints are unaligned, the mark of an order need not be waited for. The subtask ends the epoch before it
-    has processed what was sent before the mark, records these blobs for its snapshot, and goes on processing them.
+    If checkpoints are unaligned, the subtask need not wait for the mark of an order. It ends the epoch before it has
+    processed what was sent before the mark, records these blobs for its snapshot, and goes on processing them.
     """
 
-    def __init__(self, subtask: Subtask, surroundings: Surroundings) -> None:
-        super().__init__(subtask, surroundings)
+    def __init__(self, subtask: Subtask, slot: SlotServices) -> None:
+        super().__init__(subtask, slot)
         assert isinstance(subtask.input, ChannelInput)
         graph = subtask.environment.graph
         self._input = subtask.input
@@ -42,21 +41,20 @@ class ContinuousChannels(ContinuousSubtask):
         # already, and count twice after a failure.
         self._aligns = not graph.settings.releases_at_once
         self._overtakes = graph.settings.unaligned
-        self._turn = TurnLength()
         self._sequences = dict.fromkeys(channels, 0)
         self._arrived: deque[ReceivedBlob] = deque()
         self._aligning_since: float | None = None
-        self._delayed_ms = self._aligned_s = 0.0  # of the last mark: until it came first, and until it had come
-        self._held_blobs = self._held_bytes = 0  # in the last alignment
-        self._waiting: deque[ReceivedBlob] = deque()  # of channels that are ahead, in the order of their arrival
-        # Blobs that are taken before new ones: from a snapshot, those that waited for the last mark, and those that a
-        # mark has overtaken.
+        self._delayed_ms = self._aligned_s = 0.0  # last mark: until its first arrival; from there to its last
+        self._deferred_blobs = self._deferred_bytes = 0  # in the current alignment
+        self._deferred: deque[ReceivedBlob] = deque()  # blobs of channels that are ahead, in the order of arrival
+        # Blobs that are taken before those that arrive: blobs of the restored snapshot, blobs that were deferred until
+        # the last mark, and blobs that a mark has overtaken.
         self._released: deque[ReceivedBlob] = deque(self._input.take_restored())
         self._orders: deque[EpochOrder] = deque()
-        self._overtaking: EpochOrder | None = None  # an order whose mark may overtake, from this moment on:
+        self._overtaking: EpochOrder | None = None  # the order whose mark is due to overtake at `_overtakes_at`
         self._overtakes_at = NEVER
         self._recording: Recording | None = None
-        self._overtaken: frozenset[ChannelId] = frozenset()  # channels on which the last mark had not come
+        self._overtaken: frozenset[ChannelId] = frozenset()  # channels on which the last mark had not come in time
 
     @property
     def has_input(self) -> bool:
@@ -67,23 +65,25 @@ class ContinuousChannels(ContinuousSubtask):
         return self.has_input and not self.is_full
 
     @property
-    def attends(self) -> bool:
-        """Whether a mark may overtake, or blobs are recorded."""
+    def has_urgent(self) -> bool:
+        """Whether `handle_urgent` may have something to do."""
         return bool(self._orders) or self._overtaking is not None or self.is_recording
 
     @property
     def is_recording(self) -> bool:
-        """Whether blobs of a snapshot are still on their way."""
+        """Whether blobs of a snapshot are still in flight."""
         return self._recording is not None
 
     def give(self, blob: ReceivedBlob) -> None:
-        """Let a blob wait for its turn. Thread-safe."""
         self._arrived.append(blob)
 
     def give_order(self, order: EpochOrder) -> None:
-        """Let the mark of an order overtake, if it does not come in time. Thread-safe."""
+        """Queue an order whose mark overtakes if it does not come in time. Thread-safe."""
         if order.overtakes_after_ms is not None:
             self._orders.append(order)
+
+    def pause_reading(self) -> None:
+        """Do nothing: there is no source."""
 
     def take(self) -> None:
         if self._recording is not None:
@@ -106,12 +106,12 @@ class ContinuousChannels(ContinuousSubtask):
             blob = self._released.popleft()
         else:
             blob = self._arrived.popleft()
-            self._surroundings.taken(blob)
+            self._slot.taken(blob)
         channel = blob.channel
         if self._aligns and self._alignment.is_ahead(channel):
-            self._held_blobs += 1
-            self._held_bytes += blob.size_bytes
-            self._waiting.append(self._surroundings.hold(blob))
+            self._deferred_blobs += 1
+            self._deferred_bytes += blob.size_bytes
+            self._deferred.append(self._slot.defer(blob))
             return
         with self.subtask.blame.operator():
             order = self._take_part(blob)
@@ -119,14 +119,14 @@ class ContinuousChannels(ContinuousSubtask):
             self._take_mark(channel, order)
 
     def _take_part(self, blob: ReceivedBlob) -> EpochOrder | None:
-        """Process a blob, or the part of it that takes a turn: nothing else of the slot waits for the rest."""
-        first, rest = cut(blob, self._turn.records)
+        """Process a blob, or as much of it as a step takes. The rest is taken in the next step."""
+        first, rest = cut(blob, self.step_size.records)
         if rest is not None:
             self._released.appendleft(rest)
         clock, before = self.subtask.environment.clock, self.subtask.intake.record_count
         started = clock.monotonic()
         order = self._input.take(first)
-        self._turn.measure(self.subtask.intake.record_count - before, clock.monotonic() - started)
+        self.step_size.measure(self.subtask.intake.record_count - before, clock.monotonic() - started)
         return order
 
     # ------------------------------------------------------------------------------------------------------ marks
@@ -143,7 +143,7 @@ class ContinuousChannels(ContinuousSubtask):
             self._delayed_ms = self._delay_ms(order)
 
     def _pass_mark(self, order: EpochOrder) -> None:
-        """End an epoch, aligned or not: what waited for its mark is processed next."""
+        """End an epoch, aligned or not. Deferred blobs are processed next."""
         self._begin_alignment(order)
         assert self._aligning_since is not None
         now = self.subtask.environment.clock.monotonic()
@@ -151,12 +151,12 @@ class ContinuousChannels(ContinuousSubtask):
         self._overtaken = self._alignment.end(order.number)
         self._input.warn_if_held()
         self._end_epoch(order)
-        self._held_blobs = self._held_bytes = 0
-        self._released.extendleft(reversed(self._waiting))  # each channel stays in its own order
-        self._waiting.clear()
-        self._surroundings.released()
+        self._deferred_blobs = self._deferred_bytes = 0
+        self._released.extendleft(reversed(self._deferred))  # each channel stays in its own order
+        self._deferred.clear()
+        self._slot.released()
 
-    def attend(self) -> float:
+    def handle_urgent(self) -> float:
         if not self._overtakes:
             return NEVER
         now = self.subtask.environment.clock.monotonic()
@@ -173,7 +173,7 @@ class ContinuousChannels(ContinuousSubtask):
         if self._recording is not None:
             self._record_arrivals(self._recording)
         if self._overtaking is None or now >= self._overtakes_at:
-            return NEVER  # an overdue mark waits for a blob of a channel in step, and no time brings it
+            return NEVER  # an overdue mark waits for a blob of a channel in step, not for a time
         return self._overtakes_at - now
 
     def _may_overtake(self, order: EpochOrder) -> bool:
@@ -182,7 +182,7 @@ class ContinuousChannels(ContinuousSubtask):
 
     def _keep(self, captured: CapturedSubtask) -> None:
         if not self._overtaken:
-            self._surroundings.write(captured)
+            self._slot.write(captured)
             return
         now = self.subtask.environment.clock.monotonic()
         self._recording = Recording(captured, self._alignment.ended, self._overtaken, now)
@@ -190,47 +190,48 @@ class ContinuousChannels(ContinuousSubtask):
             self._recording.add(blob)
 
     def _record_arrivals(self, recording: Recording) -> None:
-        """Take in what has arrived before its turn has come, so that a mark behind it arrives."""
+        """Record what has arrived, ahead of processing it, so that the marks behind it are seen."""
         while self._arrived:
             self._check_next(self._arrived[0])
             blob = self._arrived.popleft()
-            self._surroundings.taken(blob)
-            kept = self._surroundings.record(blob)
+            self._slot.taken(blob)
+            kept = self._slot.record(blob)
             self._released.append(kept)
             recording.add(kept)
         if recording.is_complete:
             self._recording = None
-            self._surroundings.write(recording.captured(self.subtask.environment.clock.monotonic()))
-            self._let_go()
+            self._slot.write(recording.captured(self.subtask.environment.clock.monotonic()))
+            self._release_recorded()
 
-    def _let_go(self) -> None:
-        """Tell the slot that what was recorded is processed next, unless other blobs wait for a mark."""
-        if not self._waiting:
-            self._surroundings.released()
+    def _release_recorded(self) -> None:
+        """Tell the slot that recorded blobs are processed next, unless deferred ones wait for a mark."""
+        if not self._deferred:
+            self._slot.released()
 
-    def abandon(self, checkpoint_id: int) -> None:
+    def checkpoint_aborted(self, checkpoint_id: int) -> None:
         if self._recording is not None and self._recording.checkpoint_id == checkpoint_id:
             self._recording = None
-            self._let_go()
+            self._release_recorded()
 
     def _emit_input_watermark(self) -> None:
-        """Do nothing: watermarks come with the blobs."""
+        """Do nothing: watermarks arrive in blobs."""
 
     def _fill(self, ack: Ack) -> None:
-        ack.aligned_ms, ack.held_blobs = self._aligned_s * 1000, self._held_blobs
+        ack.aligned_ms, ack.held_blobs = self._aligned_s * 1000, self._deferred_blobs
         if self._overtakes:
-            ack.kept_bytes = sum(blob.size_bytes for blob in (*self._waiting, *self._released))
+            ack.kept_bytes = sum(blob.size_bytes for blob in (*self._deferred, *self._released))
 
     def _alignment_stats(self, order: EpochOrder) -> AlignmentStats:
-        return AlignmentStats(self._delayed_ms, self._aligned_s * 1000, self._held_bytes)
+        return AlignmentStats(self._delayed_ms, self._aligned_s * 1000, self._deferred_bytes)
 
 
 def _is_in_step(exchange: Exchange, graph: JobGraph) -> bool:
     """Return whether no mark of a checkpoint overtakes on an exchange.
 
-    Users rely on the order of exchanges between two subtasks. A broadcast record would be in the state of some subtasks
-    and on its way to others. After rescaling only the partitioner could tell whose a record of a custom exchange is. A
-    commit of all writers would hold what some of them prepared for an earlier checkpoint.
+    Users rely on the order of records between two subtasks of a forward or rescale exchange. A broadcast record would
+    be in the state of some subtasks and in flight to others. After rescaling only the partitioner could tell which
+    subtask gets a record of a custom exchange. A global commit would contain what some writers prepared for an earlier
+    checkpoint.
     """
     # Flink: the same exchanges, those of custom partitioners since 2.3. There the other inputs of such an operator are
     # aligned too.
@@ -245,10 +246,10 @@ _NONE = -1  # before the first epoch
 class Alignment:
     """The newest mark that a subtask has taken on each of its channels, and the newest epoch that it has ended.
 
-    A channel whose newest mark is that of an epoch which has not ended is ahead: its blobs belong to a later epoch, and
-    wait until the mark has come on every channel. A channel that has ended carries marks all the same, so no channel is
-    ever left out. A subtask may also end an epoch before its mark has come on all channels: the mark has overtaken the
-    blobs of these channels, and means nothing when it comes at last.
+    A channel is ahead if its newest mark is that of an epoch which has not ended: its blobs belong to a later epoch,
+    and are deferred until the mark has come on every channel. A channel that has ended carries marks too, so no channel
+    is left out. A subtask may also end an epoch before its mark has come on all channels: the mark has overtaken the
+    blobs of the other channels, and is ignored when it comes there.
 
     Args:
         channels: All channels.
@@ -286,20 +287,20 @@ class Alignment:
         return all(self._marks[channel] >= epoch for channel in self._in_step)
 
     def end(self, epoch: int) -> frozenset[ChannelId]:
-        """Note that an epoch has ended; return the channels on which its mark has overtaken what is on its way."""
+        """Note that an epoch has ended; return the channels on which its mark has overtaken blobs in flight."""
         self.ended = epoch
         self._missing = sum(mark <= epoch for mark in self._marks.values())
         return frozenset(channel for channel, mark in self._marks.items() if mark < epoch)
 
 
 class Recording:
-    """The snapshot of a subtask while the blobs that its mark has overtaken are still coming in.
+    """The snapshot of a subtask while the blobs that its mark has overtaken still arrive.
 
     Args:
         captured: The state at the moment of the snapshot.
         epoch: The epoch of the mark.
         overtaken: The channels on which the mark has not come.
-        started: The moment, by the monotonic clock.
+        started: When the recording began, by the monotonic clock.
     """
 
     def __init__(self, captured: CapturedSubtask, epoch: int, overtaken: Collection[ChannelId], started: float) -> None:
@@ -311,7 +312,7 @@ class Recording:
         self._started = started
 
     def add(self, blob: ReceivedBlob) -> None:
-        """Take note of a blob in the order of its channel. Blobs behind the mark are left out."""
+        """Add a blob, in the order of its channel. Blobs behind the mark are left out."""
         if blob.channel in self._missing:
             # Frames that are decoded already are pickled now: the program may change their records when it has them.
             self._blobs.append(blob.pickle() if isinstance(blob, BlobPart) else blob)
@@ -332,9 +333,9 @@ class Recording:
 
 
 def cut(blob: ReceivedBlob, most_records: int) -> tuple[BlobPart, BlobPart | None]:
-    """Cut a blob behind at most so many records; return both parts, or the whole and None. The last part has the mark.
+    """Cut a blob behind at most `most_records`; return both parts, or the whole and None. The last part has the mark.
 
-    A run of records that fits into a turn of its own is not cut.
+    A run of records that fits into a step of its own is not cut.
     """
     frames, room = blob.frames(), most_records
     for number, frame in enumerate(frames):

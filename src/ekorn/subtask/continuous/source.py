@@ -1,63 +1,53 @@
-"""The life of a subtask where jobs run continuously: an epoch ends where its mark stands in the stream.
-
-The subtask takes one thing at a time, on one thread: a blob that arrived, a few records of its source, an order, the
-clock. Records leave as soon as nothing more waits to be taken; none waits for the end of an epoch. The mark of an epoch
-begins at the sources, which get the order from the driver, and travels in every channel. A subtask that has it on every
-channel has processed exactly what belongs to the epoch: it passes the mark on, captures its state if the epoch carries
-a checkpoint, and acknowledges. See docs/decisions/0033-continuous.md.
-
-Where checkpoints are unaligned, every subtask gets the order as well, and need not wait for the mark: the mark
-overtakes what is on its way (docs/decisions/0039-unaligned-checkpoints.md).
-"""
+"""A subtask that reads a source and emits the marks of epochs, and the choice of what runs a subtask."""
 
 from __future__ import annotations
 
 from collections import deque
 
+from ekorn.errors import DeploymentError
 from ekorn.operators.epoch import Ack, EpochOrder
 from ekorn.operators.sources.source_head import Budget, SourceProgress
 from ekorn.state.snapshots import AlignmentStats
-from ekorn.subtask.continuous_channels import ContinuousChannels
-from ekorn.subtask.continuous_subtask import NEVER, ContinuousSubtask, Surroundings
+from ekorn.subtask.continuous.channels import ContinuousChannels
+from ekorn.subtask.continuous.continuous_subtask import NEVER, ContinuousSubtask, SlotServices
 from ekorn.subtask.epoch_input import SourceInput
 from ekorn.subtask.subtask import Subtask
-from ekorn.subtask.turn_length import TurnLength
+from ekorn.subtask.wire.frames import ReceivedBlob
 
-__all__ = ["ContinuousChannels", "ContinuousSource", "ContinuousSubtask", "Surroundings", "run_continuously"]
+__all__ = ["ContinuousSource", "run_continuously"]
 
 
 class ContinuousSource(ContinuousSubtask):
-    """A subtask that reads a source, and puts the marks into the stream when the driver orders them."""
+    """A subtask that reads a source, and emits the mark of each epoch that the driver orders."""
 
-    def __init__(self, subtask: Subtask, surroundings: Surroundings) -> None:
-        super().__init__(subtask, surroundings)
+    def __init__(self, subtask: Subtask, slot: SlotServices) -> None:
+        super().__init__(subtask, slot)
         assert isinstance(subtask.input, SourceInput)
         self._input = subtask.input
         self._orders: deque[EpochOrder] = deque()
-        self.turn = TurnLength()
         self._group_watermarks: dict[str, int] = {}
         self._backlog = False
-        self._is_held = False  # nothing is read until the next order
+        self._is_paused = False  # nothing is read until the next order
 
     @property
     def has_input(self) -> bool:
         return bool(self._orders)
 
-    def give(self, order: EpochOrder) -> None:
-        """Let an order wait for its turn. Thread-safe."""
+    def give(self, blob: ReceivedBlob) -> None:
+        raise DeploymentError(f"blob {blob.sequence} of {blob.channel} came to a source")
+
+    def give_order(self, order: EpochOrder) -> None:
         self._orders.append(order)
 
-    def hold(self) -> None:
-        """Read nothing until the next order. Thread-safe."""
-        self._is_held = True
+    def pause_reading(self) -> None:
+        self._is_paused = True
 
     @property
     def may_read(self) -> bool:
-        """Whether the source may have more to read, and the operators behind it take it."""
-        return not self._input.ended and not self._is_held and not self.is_full
+        return not self._input.ended and not self._is_paused and not self.is_full
 
     def poll(self, max_records: int, max_ms: int, max_bytes: int = 1 << 62) -> SourceProgress:
-        """Read what is available, up to a limit. What was read leaves, unless there is more to read at once."""
+        """Read what the source has available, up to a limit. All output leaves, unless the source has a backlog."""
         started = self.subtask.environment.clock.monotonic()
         progress = SourceProgress()
         budget = Budget(max_records, max_ms, max_bytes, self._group_watermarks, wait_s=0.0)
@@ -70,11 +60,11 @@ class ContinuousSource(ContinuousSubtask):
             if not progress.backlog:
                 self._send(self.subtask.outbox.take_all())
         took_s = self.subtask.environment.clock.monotonic() - started
-        self.turn.measure(progress.records, took_s)
+        self.step_size.measure(progress.records, took_s)
         self._busy_s += took_s
         return progress
 
-    def attend(self) -> float:
+    def handle_urgent(self) -> float:
         if self._orders and self._orders[0].overtakes_after_ms is not None:
             self.take()
         return NEVER
@@ -82,7 +72,7 @@ class ContinuousSource(ContinuousSubtask):
     def _take(self) -> None:
         order = self._orders.popleft()
         self._group_watermarks = order.group_watermarks
-        self._is_held = order.holds_sources or order.suspends
+        self._is_paused = order.holds_sources or order.suspends
         if not self._input.ended:
             with self.subtask.blame.operator():
                 if order.checkpoint_id is not None or order.drain:
@@ -101,14 +91,14 @@ class ContinuousSource(ContinuousSubtask):
             ack.backlog = self._backlog
             ack.group_watermarks = self._input.group_watermarks()
 
-    def abandon(self, checkpoint_id: int) -> None:
+    def checkpoint_aborted(self, checkpoint_id: int) -> None:
         """Do nothing: the snapshot of a source is whole from the start."""
 
     def _alignment_stats(self, order: EpochOrder) -> AlignmentStats:
         return AlignmentStats(self._delay_ms(order))
 
 
-def run_continuously(subtask: Subtask, surroundings: Surroundings) -> ContinuousChannels | ContinuousSource:
+def run_continuously(subtask: Subtask, slot: SlotServices) -> ContinuousSubtask:
     """Return what runs an open subtask continuously."""
     kind = ContinuousSource if isinstance(subtask.input, SourceInput) else ContinuousChannels
-    return kind(subtask, surroundings)
+    return kind(subtask, slot)

@@ -1,41 +1,41 @@
-"""The mailbox gives its turn to whoever asks for it between two steps."""
+"""The mailbox hands the lock over to requests between two steps."""
 
 from __future__ import annotations
 
 import threading
 
-from ekorn.slot.turn import Turn
+from ekorn.slot.user_code_lock import UserCodeLock
 
 
 def test_a_request_gets_the_turn_although_the_mailbox_takes_it_again_and_again() -> None:
-    turn, served, steps = Turn(), threading.Event(), 0
+    lock, served, steps = UserCodeLock(), threading.Event(), 0
 
     def ask() -> None:
-        with turn:
+        with lock:
             served.set()
 
-    turn.acquire_after_requests()
+    lock.acquire_after_requests()
     asking = threading.Thread(target=ask)
     asking.start()
     while not served.is_set():
-        turn.release()
-        turn.acquire_after_requests()
+        lock.release()
+        lock.acquire_after_requests()
         steps += 1
         assert steps < 1_000_000, "the request was never served"
-    turn.release()
+    lock.release()
     asking.join()
 
 
 def test_whoever_waits_too_long_does_without() -> None:
-    turn = Turn()
-    with turn:
-        assert not turn.acquire(timeout_s=0.01)
-    assert turn.acquire(timeout_s=0.01)
-    turn.release()
+    lock = UserCodeLock()
+    with lock:
+        assert not lock.acquire(timeout_s=0.01)
+    assert lock.acquire(timeout_s=0.01)
+    lock.release()
 
 
 def test_a_reader_is_let_in_between_two_steps_while_a_request_keeps_waiting() -> None:
-    turn, read, requested = Turn(), threading.Event(), threading.Event()
+    lock, read, requested = UserCodeLock(), threading.Event(), threading.Event()
     seen: list[bool] = []
 
     def look() -> None:
@@ -43,22 +43,22 @@ def test_a_reader_is_let_in_between_two_steps_while_a_request_keeps_waiting() ->
             seen.append(requested.is_set())
             read.set()
 
-        assert turn.at_pause(see, timeout_s=30)
+        assert lock.at_pause(see, timeout_s=30)
 
     def ask() -> None:
-        with turn:
+        with lock:
             requested.set()
 
-    with turn:
+    with lock:
         threads = [threading.Thread(target=call) for call in (ask, look)]
         for thread in threads:
             thread.start()
         steps = 0
         while not read.is_set():
-            turn.give_way()
+            lock.give_way()
             steps += 1
             assert steps < 10_000_000, "the reader was never let in"
-        assert not requested.is_set(), "the request waits for the end of the turn"
+        assert not requested.is_set(), "the request waits for the release of the lock"
     for thread in threads:
         thread.join(30)
     assert requested.is_set()
@@ -66,7 +66,7 @@ def test_a_reader_is_let_in_between_two_steps_while_a_request_keeps_waiting() ->
 
 
 def test_a_reader_sees_no_half_of_a_step() -> None:
-    turn, state, ended, torn = Turn(), [0, 0], threading.Event(), []
+    lock, state, ended, torn = UserCodeLock(), [0, 0], threading.Event(), []
 
     def see() -> None:
         if state[0] != state[1]:
@@ -74,17 +74,17 @@ def test_a_reader_sees_no_half_of_a_step() -> None:
 
     def look() -> None:
         while not ended.is_set():
-            turn.at_pause(see, timeout_s=30)
+            lock.at_pause(see, timeout_s=30)
 
     readers = [threading.Thread(target=look) for _ in range(3)]
     for reader in readers:
         reader.start()
-    with turn:
+    with lock:
         for number in range(300):
             state[0] = number
             threading.Event().wait(0)  # lets other threads run in the middle of the step
             state[1] = number
-            turn.give_way()
+            lock.give_way()
     ended.set()
     for reader in readers:
         reader.join(30)
@@ -92,74 +92,74 @@ def test_a_reader_sees_no_half_of_a_step() -> None:
 
 
 def test_readers_that_come_again_and_again_do_not_stop_the_holder() -> None:
-    turn, ended = Turn(), threading.Event()
+    lock, ended = UserCodeLock(), threading.Event()
 
     def look() -> None:
         while not ended.is_set():
-            turn.at_pause(lambda: None, timeout_s=30)
+            lock.at_pause(lambda: None, timeout_s=30)
 
     readers = [threading.Thread(target=look) for _ in range(3)]
     for reader in readers:
         reader.start()
     for _ in range(200):
-        turn.acquire_after_requests()
-        turn.give_way()
-        turn.release()
+        lock.acquire_after_requests()
+        lock.give_way()
+        lock.release()
     ended.set()
     for reader in readers:
         reader.join(30)
 
 
 def test_a_reader_that_waits_too_long_does_without_and_holds_nobody_up() -> None:
-    turn, calls = Turn(), list[int]()
-    with turn:
-        assert not turn.at_pause(lambda: calls.append(1), timeout_s=0.01)
-        turn.give_way()
-    assert turn.at_pause(lambda: calls.append(2), timeout_s=0.01)
+    lock, calls = UserCodeLock(), list[int]()
+    with lock:
+        assert not lock.at_pause(lambda: calls.append(1), timeout_s=0.01)
+        lock.give_way()
+    assert lock.at_pause(lambda: calls.append(2), timeout_s=0.01)
     assert calls == [2], "a reader that has given up is not called later"
 
 
 def test_the_end_of_a_turn_calls_the_readers_that_wait() -> None:
-    turn, called = Turn(), threading.Event()
-    turn.acquire()
-    reader = threading.Thread(target=turn.at_pause, args=(called.set, 30))
+    lock, called = UserCodeLock(), threading.Event()
+    lock.acquire()
+    reader = threading.Thread(target=lock.at_pause, args=(called.set, 30))
     reader.start()
     assert not called.wait(0.05)
-    turn.release()
+    lock.release()
     assert called.wait(30)
     reader.join(30)
 
 
 def test_the_holder_learns_whether_readers_may_come_soon() -> None:
-    turn = Turn()
-    with turn:
-        assert not turn.give_way()
-        with turn.expecting_readers():
-            assert turn.give_way()
-        assert not turn.give_way()
+    lock = UserCodeLock()
+    with lock:
+        assert not lock.give_way()
+        with lock.expecting_readers():
+            assert lock.give_way()
+        assert not lock.give_way()
 
 
 def test_a_reader_is_called_in_every_pause_and_told_when_the_turn_is_free() -> None:
-    turn, told = Turn(), list[str]()
-    with turn.expecting_readers(lambda: told.append("pause"), lambda: told.append("free")):
-        turn.acquire_after_requests()
-        turn.give_way()
-        turn.release(resumes=True)
-        turn.acquire_after_requests()
-        turn.release()
-    turn.acquire_after_requests()
-    turn.give_way()
-    turn.release()
+    lock, told = UserCodeLock(), list[str]()
+    with lock.expecting_readers(lambda: told.append("pause"), lambda: told.append("free")):
+        lock.acquire_after_requests()
+        lock.give_way()
+        lock.release(resumes=True)
+        lock.acquire_after_requests()
+        lock.release()
+    lock.acquire_after_requests()
+    lock.give_way()
+    lock.release()
     assert told == ["pause", "pause", "pause", "free"]
 
 
 def test_a_reader_knows_whether_the_holder_of_the_turn_pauses() -> None:
-    turn = Turn()
-    with turn.expecting_readers():
-        assert turn.pauses_since(0) is None, "nobody has the turn"
-        with turn:
-            assert turn.pauses_since(0) is None, "there was no pause yet"
-            turn.give_way()
-            assert turn.pauses_since(0) == 1
-            assert turn.pauses_since(1) is None, "no pause since"
-        assert turn.pauses_since(0) is None
+    lock = UserCodeLock()
+    with lock.expecting_readers():
+        assert lock.pauses_since(0) is None, "nobody has the lock"
+        with lock:
+            assert lock.pauses_since(0) is None, "there was no pause yet"
+            lock.give_way()
+            assert lock.pauses_since(0) == 1
+            assert lock.pauses_since(1) is None, "no pause since"
+        assert lock.pauses_since(0) is None
