@@ -6,15 +6,11 @@ Spark may ask for twice wait until the next epoch. Neither may take more memory 
 
 from __future__ import annotations
 
-import os
-import tempfile
 import threading
-import weakref
 from collections.abc import Callable
 
 from ekorn.errors import SpoolError
-
-Part = bytes | bytearray | memoryview
+from ekorn.storage.spill_file import Part, SpillFile
 
 
 class SpoolMemory:
@@ -43,7 +39,7 @@ class StoredMessage:
 
     __slots__ = ("_data", "_offset", "_size_bytes")
 
-    def __init__(self, data: bytes | _SpoolFile, offset: int, size_bytes: int) -> None:
+    def __init__(self, data: bytes | SpillFile, offset: int, size_bytes: int) -> None:
         self._data = data
         self._offset = offset
         self._size_bytes = size_bytes
@@ -66,7 +62,7 @@ class Spool:
         self._memory = memory
         self._folder = folder
         self._reserved_bytes = 0
-        self._file: _SpoolFile | None = None
+        self._file: SpillFile | None = None
 
     @property
     def spilled_bytes(self) -> int:
@@ -86,8 +82,8 @@ class Spool:
             return StoredMessage(whole if isinstance(whole, bytes) else bytes(whole), 0, size_bytes)
         try:
             if self._file is None:
-                self._file = _SpoolFile(self._folder())
-            return StoredMessage(self._file, self._file.append(parts), size_bytes)
+                self._file = SpillFile(self._folder())
+            return StoredMessage(self._file, self._file.append(*parts), size_bytes)
         except OSError as error:
             raise SpoolError(size_bytes, self._memory.limit_bytes, str(error)) from error
 
@@ -96,32 +92,3 @@ class Spool:
         self._memory.give_back(self._reserved_bytes)
         self._reserved_bytes = 0
         self._file = None
-
-
-class _SpoolFile:
-    """A file without a name: its space is free again when it is closed, and also when the process is killed."""
-
-    def __init__(self, folder: str) -> None:
-        file = tempfile.TemporaryFile("w+b", buffering=0, dir=folder)  # noqa: SIM115 - closed below
-        self._descriptor = os.dup(file.fileno())
-        file.close()
-        self.size_bytes = 0
-        weakref.finalize(self, os.close, self._descriptor)
-
-    def append(self, parts: tuple[Part, ...]) -> int:
-        """Write a message at the end; return its offset. A message that failed half-way is overwritten by the next."""
-        offset = end = self.size_bytes
-        for part in parts:
-            rest = memoryview(part)
-            while rest:
-                written = os.pwrite(self._descriptor, rest, end)
-                end += written
-                rest = rest[written:]
-        self.size_bytes = end
-        return offset
-
-    def read(self, offset: int, size_bytes: int) -> bytes:
-        """Read a message. Thread-safe."""
-        data = os.pread(self._descriptor, size_bytes, offset)
-        assert len(data) == size_bytes, "the file has no name, so only this class writes it"
-        return data

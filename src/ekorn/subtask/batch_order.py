@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import os
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from ekorn.storage.spill_file import SpillFile
 from ekorn.types.by_value import dumps
 from ekorn.types.time_bounds import MIN_TIMESTAMP
 
@@ -127,7 +127,8 @@ class _Records:
         self._chunk = min(_CHUNK, in_memory)
         self._key = key
         self._held: list[Any] = []
-        self._paths: list[str] = []
+        self._file: SpillFile | None = None
+        self._runs: list[tuple[int, int]] = []  # where each spilled run begins and ends in the file
 
     def add(self, records: Iterable[Any]) -> None:
         self._held.extend(records)
@@ -137,8 +138,9 @@ class _Records:
     def read(self) -> Iterator[Any]:
         """Return all records. Can be called once."""
         self._sort()
-        pieces: list[Iterator[Any]] = [*(_read_run(path) for path in self._paths), iter(self._held)]
+        pieces: list[Iterator[Any]] = [*self._spilled(), iter(self._held)]
         self._held = []
+        self._file = None  # the disk space is free again when the spilled runs have been read
         return itertools.chain(*pieces) if self._key is None else heapq.merge(*pieces, key=self._key)
 
     def _sort(self) -> None:
@@ -147,20 +149,19 @@ class _Records:
 
     def _spill(self) -> None:
         self._sort()
-        path = os.path.join(self._scratch(), f"run-{len(self._paths)}")
-        with open(path, "wb") as file:
-            for start in range(0, len(self._held), self._chunk):
-                data = dumps(self._held[start : start + self._chunk])
-                file.write(len(data).to_bytes(8, "little") + data)
-        self._paths.append(path)
+        if self._file is None:
+            self._file = SpillFile(self._scratch())
+        begin = self._file.size_bytes
+        for start in range(0, len(self._held), self._chunk):
+            self._file.append_chunk(dumps(self._held[start : start + self._chunk]))
+        self._runs.append((begin, self._file.size_bytes))
         self._held.clear()
 
-
-def _read_run(path: str) -> Iterator[Any]:
-    with open(path, "rb") as file:
-        while header := file.read(8):
-            yield from pickle.loads(file.read(int.from_bytes(header, "little")))
-    os.unlink(path)
+    def _spilled(self) -> Iterator[Iterator[Any]]:
+        """Yield the spilled runs, each as an iterator of its records."""
+        if self._file is not None:
+            for begin, end in self._runs:
+                yield itertools.chain.from_iterable(map(pickle.loads, self._file.chunks(begin, end)))
 
 
 def _in_turn(streams: dict[int, Iterator[Any]], key: Callable[[Any], Any]) -> Iterator[tuple[int, Any]]:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pickle
-import struct
-import tempfile
 from collections.abc import Iterator
-from typing import IO, Any
+from contextlib import closing
+from typing import Any
 
 from ekorn.batch.plan.record_keys import Keys
 from ekorn.batch.tasks.worker_memory import used_memory_mb
+from ekorn.storage.spill_file import SpillFile
 from ekorn.types.by_value import dumps
 
 __all__ = ["ChunkFile", "HashedFiles"]
 
 _FILES = 64
 _PENDING = 2048  # records of a part, before they are written
-_SIZE = struct.Struct("<Q")  # a chunk of large records may be larger than 4 GiB
 
 
 class ChunkFile:
@@ -25,21 +25,18 @@ class ChunkFile:
 
     def __init__(self) -> None:
         folder = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
-        self._file: IO[bytes] = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - `chunks` closes it
+        self._file = SpillFile(folder, buffer_bytes=io.DEFAULT_BUFFER_SIZE)
 
     def write(self, chunk: list[Any]) -> int:
         """Append a list; return its size in bytes."""
         data = dumps(chunk)
-        self._file.write(_SIZE.pack(len(data)))
-        self._file.write(data)
+        self._file.append_chunk(data)
         return len(data)
 
     def chunks(self) -> Iterator[list[Any]]:
         """Yield the lists, once."""
-        with self._file as file:
-            file.seek(0)
-            while head := file.read(_SIZE.size):
-                yield pickle.loads(file.read(*_SIZE.unpack(head)))
+        with closing(self._file) as file:
+            yield from map(pickle.loads, file.chunks())
 
 
 class HashedFiles:

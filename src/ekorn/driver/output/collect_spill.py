@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-import weakref
 from dataclasses import dataclass
 
 from ekorn.operators.sinks.collected_run import CollectedRun
+from ekorn.storage.spill_file import SpillFile
 
 __all__ = ["CollectSpill", "SpilledRun"]
 
@@ -18,7 +16,7 @@ class CollectSpill:
     """Writes runs of collected records to files without a name, which are gone when no run in them is left."""
 
     def __init__(self) -> None:
-        self._file: _SpillFile | None = None
+        self._file: SpillFile | None = None
 
     def store(self, run: CollectedRun) -> SpilledRun:
         """Write a run.
@@ -27,7 +25,7 @@ class CollectSpill:
             OSError: The disk is full, or cannot be written to.
         """
         if self._file is None or self._file.size_bytes >= _FILE_BYTES:
-            self._file = _SpillFile()
+            self._file = SpillFile()
         return SpilledRun(self._file, self._file.append(run.pickled), run.size_bytes, run.count)
 
 
@@ -35,7 +33,7 @@ class CollectSpill:
 class SpilledRun:
     """A run of collected records on disk."""
 
-    file: _SpillFile
+    file: SpillFile
     offset: int
     size_bytes: int
     count: int
@@ -43,30 +41,3 @@ class SpilledRun:
     def read(self) -> CollectedRun:
         """Return the run. Thread-safe."""
         return CollectedRun(self.file.read(self.offset, self.size_bytes), self.count)
-
-
-class _SpillFile:
-    """An open temporary file that is closed, and so deleted, with the last reference to this object."""
-
-    def __init__(self) -> None:
-        file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed below
-        weakref.finalize(self, file.close)
-        self._fd = file.fileno()
-        self.size_bytes = 0
-
-    def append(self, data: bytes) -> int:
-        """Write bytes at the end; return their offset."""
-        offset, view = self.size_bytes, memoryview(data)
-        while view:
-            written = os.pwrite(self._fd, view, self.size_bytes)
-            self.size_bytes += written
-            view = view[written:]
-        return offset
-
-    def read(self, offset: int, size_bytes: int) -> bytes:
-        data = os.pread(self._fd, size_bytes, offset)
-        while len(data) < size_bytes:
-            more = os.pread(self._fd, size_bytes - len(data), offset + len(data))
-            assert more, "a file without a name is changed by nobody else"
-            data += more
-        return data

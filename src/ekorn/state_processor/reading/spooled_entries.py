@@ -7,8 +7,6 @@ the depth grows, by one for every 32 times as many entries.
 
 from __future__ import annotations
 
-import struct
-import tempfile
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from ekorn.state.evolution.pickled_classes import loads
 from ekorn.state.keyed_backend import RestoredTable, RestoredTables
 from ekorn.state.snapshots import StateInfo
 from ekorn.state_processor.stand_ins import stand_ins_importable
+from ekorn.storage.spill_file import SpillFile
 from ekorn.types.by_value import dumps
 
 __all__ = ["StoredEntries", "divided"]
@@ -31,7 +30,6 @@ _DEEPEST = 6  # entries of one key cannot be divided: they end here, in a piece 
 _NO_HASH = _FILES  # the file of keys whose hash only their class knows, which cannot be imported
 _BUFFER_BYTES = 1 << 15  # of one file
 _GATHERED_BYTES = 1 << 18  # of small blocks that are divided together
-_LENGTH = struct.Struct("<Q")
 
 
 @dataclass(frozen=True)
@@ -116,15 +114,15 @@ class _BlockFile:
     """Blocks in a file without a name, which are read in the order in which they were added."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile(buffering=_BUFFER_BYTES)  # noqa: SIM115 - `close` closes it
-        self.size_bytes = 0
+        self._file = SpillFile(buffer_bytes=_BUFFER_BYTES)
+
+    @property
+    def size_bytes(self) -> int:
+        return self._file.size_bytes
 
     def add(self, block: _Block) -> None:
         with stand_ins_importable():  # keys of missing classes are pickled again under their names
-            data = dumps((block.savepoint, *block.chunk))
-        self._file.write(_LENGTH.pack(len(data)))
-        self._file.write(data)
-        self.size_bytes += _LENGTH.size + len(data)
+            self._file.append_chunk(dumps((block.savepoint, *block.chunk)))
 
     def blocks(self) -> Iterator[_Block]:
         """Yield the blocks, small ones of one state together."""
@@ -144,11 +142,9 @@ class _BlockFile:
             yield gathered
 
     def _stored(self) -> Iterator[tuple[int, _Block]]:
-        self._file.seek(0)
-        while head := self._file.read(_LENGTH.size):
-            (size_bytes,) = _LENGTH.unpack(head)
-            savepoint, *chunk = loads(self._file.read(size_bytes), "entries on local disk")
-            yield size_bytes, _Block(savepoint, Chunk(*chunk))
+        for data in self._file.chunks():
+            savepoint, *chunk = loads(data, "entries on local disk")
+            yield len(data), _Block(savepoint, Chunk(*chunk))
 
     def close(self) -> None:
         self._file.close()
