@@ -59,7 +59,7 @@ class Rescale:
 
     def __call__(self, handle):
         self.handle = handle
-        self.future = handle.request_rescale(self.parallelism, **self.more)
+        self.future = handle.requests.request_rescale(self.parallelism, **self.more)
 
     @property
     def path(self):

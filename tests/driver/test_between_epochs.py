@@ -201,15 +201,15 @@ def test_a_slot_that_is_lost_ends_a_wait():
 
 
 def unread_bytes(world: World, size_bytes: int) -> None:
-    world.handle.discard_collected()
-    world.handle.deliver(CollectedRun(b"x" * size_bytes, 1))
+    world.handle.results.collected.clear()
+    world.handle.results.collected.put(CollectedRun(b"x" * size_bytes, 1))
 
 
 @pytest.mark.parametrize(("size_bytes", "waits"), [(99, 0), (100, 1)])
 def test_the_next_epoch_waits_until_enough_of_the_collected_records_is_read(size_bytes, waits):
     world = World()
     unread_bytes(world, size_bytes)
-    world.engine.on_wait = world.handle.discard_collected
+    world.engine.on_wait = world.handle.results.collected.clear
     world.between.wait_for_reader()
     assert len(world.engine.waits_ms) == waits
 

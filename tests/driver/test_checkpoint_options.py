@@ -262,7 +262,7 @@ def test_mode(tmp_path, mode):
     stream.add_sink(ledger).uid("ledger")
 
     def look(handle):
-        collected.append(handle.collected_count)
+        collected.append(handle.results.collected.count)
         committed.append(len(Ledger.committed(mode.name)))
 
     run = run_scripted(stream, Script(deeds={3: look}))

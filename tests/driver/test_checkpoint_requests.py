@@ -15,7 +15,7 @@ def test_request_is_answered_although_a_slot_cannot_be_told_of_the_checkpoint(tm
 
     def ask(handle):
         nonlocal asked
-        asked = handle.request_checkpoint()
+        asked = handle.requests.request_checkpoint()
 
     def look(handle):
         nonlocal answered_soon

@@ -44,7 +44,7 @@ class Watched(LocalEngine):
         return self.submitted.result(30)
 
     def run_epoch(self, order: EpochOrder) -> EpochResult:
-        self.started_with.append(self.handle.collected_bytes)
+        self.started_with.append(self.handle.results.collected.size_bytes)
         return super().run_epoch(order)
 
     def wait(self, timeout_s: float) -> None:
@@ -75,7 +75,7 @@ def endless(tmp_path: Path | None, **keys):
 
 
 def wait_for_the_wait(engine: Watched) -> None:
-    until(lambda: engine.handle.collected_bytes >= LIMIT)
+    until(lambda: engine.handle.results.collected.size_bytes >= LIMIT)
     waits = engine.waits
     until(lambda: engine.waits >= waits + 2)
 
@@ -90,7 +90,7 @@ def test_a_job_that_is_ahead_of_its_reader_waits(tmp_path, watched, checkpoints)
         assert engine.handle.progress().restarts == engine.handle.progress().checkpoints_failed == 0
     assert max(engine.started_with) < LIMIT
     assert engine.handle.status() is JobStatus.CANCELED
-    assert engine.handle.collected_bytes == 0
+    assert engine.handle.results.collected.size_bytes == 0
 
 
 def test_a_job_that_waits_for_its_reader_ends_when_the_iterator_is_closed(watched):
@@ -105,7 +105,7 @@ def test_a_savepoint_is_taken_while_the_job_waits_for_its_reader(tmp_path, watch
         wait_for_the_wait(watched[0])
         handle = watched[0].handle
         assert os.path.isdir(handle.request_savepoint(str(tmp_path / "one")).result(30).removeprefix("file:"))
-        assert handle.collected_bytes >= LIMIT
+        assert handle.results.collected.size_bytes >= LIMIT
         assert os.path.isdir(
             handle.request_savepoint(str(tmp_path / "two"), then="stop").result(30).removeprefix("file:")
         )
@@ -125,7 +125,7 @@ def handle() -> JobHandle:
 def test_what_exceeds_the_memory_for_collected_records_waits_on_disk_in_order(monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     job = handle()
-    collected = CollectedRecords(job, most_bytes=100_000)
+    collected = CollectedRecords(job.results.collected, most_bytes=100_000)
     texts = [f"{n:0100d}" for n in range(20_000)]
     tracemalloc.start()
     for epoch in range(10):
@@ -135,11 +135,11 @@ def test_what_exceeds_the_memory_for_collected_records_waits_on_disk_in_order(mo
     tracemalloc.stop()
     assert open_files(tmp_path)
     assert in_memory < 200_000
-    assert job.collected_count == 20_000
-    assert job.collected_bytes > 2_000_000
+    assert job.results.collected.count == 20_000
+    assert job.results.collected.size_bytes > 2_000_000
     job.end(JobStatus.FINISHED, None, None)
-    assert list(job.collected()) == texts
-    assert job.collected_bytes == job.collected_count == 0
+    assert list(job.results.records()) == texts
+    assert job.results.collected.size_bytes == job.results.collected.count == 0
     del collected
     gc.collect()
     assert not open_files(tmp_path)
@@ -147,14 +147,14 @@ def test_what_exceeds_the_memory_for_collected_records_waits_on_disk_in_order(mo
 
 def test_what_a_failure_takes_back_leaves_memory_and_disk():
     job = handle()
-    collected = CollectedRecords(job, most_bytes=5_000)
+    collected = CollectedRecords(job.results.collected, most_bytes=5_000)
     for epoch, subtask in enumerate([FIRST, SECOND, FIRST, SECOND]):
         collected.hold(epoch, subtask, list(collected_runs([f"{epoch}"] * 3_000)))
     collected.drop(frozenset({SECOND}))
     collected.release(3)
     collected.drop()
     job.end(JobStatus.FINISHED, None, None)
-    assert list(job.collected()) == ["0"] * 3_000 + ["2"] * 3_000
+    assert list(job.results.records()) == ["0"] * 3_000 + ["2"] * 3_000
 
 
 def run_of(size_bytes: int, count: int = 1) -> CollectedRun:
@@ -197,15 +197,15 @@ def test_what_waits_is_counted_and_comes_in_order_also_after_the_end():
 def test_as_many_bytes_as_the_memory_has_stay_there(monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     job = handle()
-    collected = CollectedRecords(job, most_bytes=30)
+    collected = CollectedRecords(job.results.collected, most_bytes=30)
     collected.hold(1, FIRST, [run_of(10), run_of(20)])
     assert not open_files(tmp_path)
     collected.hold(2, FIRST, [run_of(1)])
     assert len(open_files(tmp_path)) == 1
     collected.release(1)
-    assert (job.collected_count, job.collected_bytes) == (2, 30)
+    assert (job.results.collected.count, job.results.collected.size_bytes) == (2, 30)
     collected.release(2)
-    assert (job.collected_count, job.collected_bytes) == (3, 31)
+    assert (job.results.collected.count, job.results.collected.size_bytes) == (3, 31)
 
 
 def test_large_records_are_cut_into_small_runs():
@@ -218,6 +218,6 @@ def test_a_disk_that_cannot_take_collected_records_is_named(tmp_path, monkeypatc
     import tempfile
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
-    collected = CollectedRecords(handle(), most_bytes=10)
+    collected = CollectedRecords(CollectQueue(), most_bytes=10)
     with pytest.raises(CollectSpillError, match=r"missing.*ekorn\.collect\.buffer-size, now 10 bytes"):
         collected.hold(0, FIRST, list(collected_runs(["x" * 100])))

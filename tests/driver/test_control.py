@@ -228,7 +228,7 @@ def cancel():
     asked.set()
     time.sleep(0.5)  # the answer is sent after the end of the program
 
-handle.on_cancel(cancel)
+handle.requests.wake_with(on_cancel=cancel, on_request=lambda: None)
 print(ControlDesk(handle).path, flush=True)
 asked.wait()
 handle.end(JobStatus.CANCELED, None, None)

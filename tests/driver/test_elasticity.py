@@ -75,11 +75,11 @@ def running(directory, maximum=128, **keys):
         yield made[0], handle
     finally:
         handle.cancel()
-        handle.wait_for_end(30)
+        handle.results.wait_for_end(30)
 
 
 def rescales(handle):
-    return [(each.before, each.wanted, each.refusal) for each in handle.statistics.rescales]
+    return [(each.before, each.wanted, each.refusal) for each in handle.view.statistics.rescales]
 
 
 @pytest.mark.parametrize(("maximum", "most"), [(128, 4), (3, 3)])
@@ -92,7 +92,7 @@ def test_job_follows_the_places_within_its_max_parallelism(tmp_path, maximum, mo
         until(lambda: rescales(handle) == [(2, most, None)])
         engine.places = 1
         until(lambda: rescales(handle) == [(2, most, None), (most, 1, None)])
-        assert handle.statistics.rescales[0].cause == "reactive mode: the cluster has 4 places"
+        assert handle.view.statistics.rescales[0].cause == "reactive mode: the cluster has 4 places"
 
 
 class LosesPlaces(MapFunction):
@@ -156,7 +156,7 @@ def asked_by(load, places=None, maximum=128, **keys):
         acks = [Ack(busiest.id, index, epoch, busy_ms=1_000 * load) for index in range(busiest.parallelism)]
         job.statistics.metrics.add(acks)
         elasticity.attend(has_backlog=False)
-    return [request.parallelism for request in handle.take_rescales()][:1]
+    return [request.parallelism for request in handle.requests.take_rescales()][:1]
 
 
 AUTOSCALER = {
@@ -192,7 +192,7 @@ def test_idle_job_is_scaled_down_to_the_lowest_parallelism(tmp_path):
     keys = {"job.autoscaler.enabled": "true", "job.autoscaler.stabilization.interval": "0 s"}
     with running(tmp_path, **keys, **{"job.autoscaler.metrics.window": "2 s"}) as (_, handle):
         until(lambda: rescales(handle) == [(2, 1, None)])
-        assert handle.statistics.rescales[0].cause.startswith("autoscaler: it was busy ")
+        assert handle.view.statistics.rescales[0].cause.startswith("autoscaler: it was busy ")
 
 
 # ----------------------------------------------------------------------------------------------------- the settings

@@ -32,7 +32,7 @@ def test_what_cannot_be_ended_does_not_keep_the_others_from_it(caplog):
     handle.at_end(lambda status, has_savepoint: calls.append(status))
     ended(handle)
     assert calls == [JobStatus.FINISHED]
-    assert handle.wait_for_end(0)
+    assert handle.results.wait_for_end(0)
     assert "the storage is away" in caplog.text
 
 

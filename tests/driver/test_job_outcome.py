@@ -27,7 +27,7 @@ def bounded(tmp_path, per_second=2000):
 
 def test_the_outcome_is_noted_while_the_checkpoints_exist(noted, tmp_path):
     handle = bounded(tmp_path)
-    assert handle.wait_for_end(60)
+    assert handle.results.wait_for_end(60)
     ((outcome, left),) = noted
     assert (outcome.job_id, outcome.status) == (str(handle.job_id), JobStatus.FINISHED)
     assert left == [str(handle.job_id)] and os.listdir(tmp_path / "checkpoints") == []
@@ -40,7 +40,7 @@ def test_the_outcome_has_the_savepoint_that_the_job_stopped_with_and_no_earlier_
     until(lambda: handle.progress().checkpoints_completed > 0)
     path = handle.request_savepoint(str(tmp_path / "saved"), then=then).result(60)
     held.let_go()
-    assert handle.wait_for_end(60) and handle.status() is JobStatus.FINISHED
+    assert handle.results.wait_for_end(60) and handle.status() is JobStatus.FINISHED
     ((outcome, _),) = noted
     assert outcome.savepoint == (path if then == "stop" else None)
 
@@ -52,7 +52,7 @@ def test_checkpoints_stay_if_the_outcome_cannot_be_noted(tmp_path):
     note_outcomes_with(fail)
     try:
         handle = bounded(tmp_path)
-        assert handle.wait_for_end(60) and handle.status() is JobStatus.FINISHED
+        assert handle.results.wait_for_end(60) and handle.status() is JobStatus.FINISHED
     finally:
         note_outcomes_with(None)
     assert os.listdir(tmp_path / "checkpoints") == [str(handle.job_id)]
@@ -65,5 +65,5 @@ def test_a_driver_that_was_replaced_notes_nothing(noted, tmp_path):
     until(lambda: handle.progress().checkpoints_completed > 0)
     owner = tmp_path / "checkpoints" / str(handle.job_id) / "owner"
     (owner / "claim-000002").write_text("{}")  # of the driver of another leader
-    assert handle.wait_for_end(60)
+    assert handle.results.wait_for_end(60)
     assert handle.status() is JobStatus.FAILED and noted == []

@@ -31,7 +31,12 @@ class Output:
     def __init__(self, *, takes_back: bool) -> None:
         self.handle = JobHandle(JobID.generate(), "job")
         self.output = JobOutput(
-            GRAPH, self.handle, JobMetrics(GRAPH), takes_back=takes_back, collect_buffer_bytes=1 << 20
+            GRAPH,
+            self.handle.view,
+            self.handle.results,
+            JobMetrics(GRAPH),
+            takes_back=takes_back,
+            collect_buffer_bytes=1 << 20,
         )
 
     def show(self, epoch: int, read: int, **of_sum: Any) -> None:

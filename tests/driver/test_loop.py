@@ -239,7 +239,7 @@ def test_handle_of_an_ended_job_keeps_neither_its_engine_nor_its_loop(tmp_path):
     del loop
     gc.collect()
     assert [reference() for reference in kept] == [None, None]
-    assert (handle.thread_stacks(0), handle.slot_log(0)) == ([], None)
+    assert (handle.view.thread_stacks(0), handle.view.slot_log(0)) == ([], None)
 
 
 def test_state_declared_otherwise_than_restored_is_not_retried(tmp_path):
@@ -295,15 +295,15 @@ class Endless(SourceFunction):
 def when(handle, condition):
     """Wait until the handle's progress or accumulators meet a condition."""
     met = threading.Event()
-    update, set_accumulators = handle.update, handle.set_accumulators
+    update, set_accumulators = handle.view.update, handle.results.set_accumulators
 
     def look(then, *args):
         then(*args)
         if condition(handle):
             met.set()
 
-    handle.update = lambda progress: look(update, progress)
-    handle.set_accumulators = lambda merged: look(set_accumulators, merged)
+    handle.view.update = lambda progress: look(update, progress)
+    handle.results.set_accumulators = lambda merged: look(set_accumulators, merged)
     if condition(handle):
         met.set()
     assert met.wait(WAIT_S)
@@ -647,7 +647,7 @@ def test_a_checkpoint_that_cannot_be_written_is_borne_as_often_as_configured(tmp
             run.handle.wait(0)
         assert isinstance(caught.value.cause, CheckpointError)
     else:
-        assert list(run.handle.collected()) == EXPECTED
+        assert list(run.handle.results.records()) == EXPECTED
 
 
 def test_state_too_large_for_the_driver_s_memory_says_what_to_set():

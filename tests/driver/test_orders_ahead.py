@@ -84,6 +84,6 @@ def test_a_checkpoint_whose_epoch_was_not_answered_commits_nothing(concurrent: i
     JobLoop(graph, settings, handle, make_engine, clock=clock, chance=Random(0)).run()
     assert handle.status() is JobStatus.FINISHED
     assert handle.progress().restarts == 1
-    assert list(handle.collected()) == RECORDS
+    assert list(handle.results.records()) == RECORDS
     assert made[0].ahead and all(order.checkpoint_id is not None for order in made[0].ahead)
     assert made[0].most_at_once == concurrent

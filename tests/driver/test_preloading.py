@@ -103,7 +103,7 @@ def run_preloading(stream, script, **more):
     for thread in threading.enumerate():
         if thread.name == "ekorn-rescale":
             thread.join(30)
-    assert Counter(handle.collected()) == EXPECTED
+    assert Counter(handle.results.records()) == EXPECTED
     return engine
 
 

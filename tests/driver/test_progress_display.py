@@ -17,7 +17,7 @@ from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.driver.display.job_lines import JobFacts, end_line, progress_line, start_line
 from ekorn.driver.display.job_progress import JobProgress
 from ekorn.driver.display.progress_display import ProgressDisplay, TerminalLines, is_watched
-from ekorn.driver.job_handle import JobHandle
+from ekorn.driver.job_view import JobView
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.testing.local_run import on_local_engine
 
@@ -33,19 +33,20 @@ class Terminal(io.StringIO):
 def shown(stream, *, prints: bool = False, in_foreground: bool = True) -> str:
     """Return what is written about a job that reads 1,000 records in each of two seconds."""
     clock = ManualClock(NOON)
-    handle = JobHandle(JobID.generate(), "orders", is_in_foreground=in_foreground)
+    view = JobView(JobID.generate(), "orders")
+    view.is_in_foreground = in_foreground
     reads = iter([1000, 2000])
 
     def has_ended(timeout_s: float) -> bool:
         clock.advance(1000)
         read = next(reads, None)
         if read is None:
-            handle.update(JobProgress(JobStatus.FINISHED, records_read=2000, checkpoints_completed=1))
+            view.update(JobProgress(JobStatus.FINISHED, records_read=2000, checkpoints_completed=1))
             return True
-        handle.update(JobProgress(JobStatus.RUNNING, records_read=read, last_checkpoint_id=1))
+        view.update(JobProgress(JobStatus.RUNNING, records_read=read, last_checkpoint_id=1))
         return False
 
-    display = ProgressDisplay(handle, FACTS, clock, stream=stream, prints=prints)
+    display = ProgressDisplay(view, FACTS, clock, stream=stream, prints=prints)
     display.run(has_ended)
     return stream.getvalue()
 
@@ -74,7 +75,7 @@ def test_a_terminal_that_is_gone_does_not_matter():
     gone = Terminal()
     gone.close()
     clock = ManualClock(NOON)
-    ProgressDisplay(JobHandle(JobID.generate(), "orders"), FACTS, clock, stream=gone).run(lambda timeout_s: True)
+    ProgressDisplay(JobView(JobID.generate(), "orders"), FACTS, clock, stream=gone).run(lambda timeout_s: True)
 
 
 def test_only_terminals_and_notebooks_are_watched():
@@ -133,7 +134,8 @@ def test_beside_a_program_that_does_not_wait_no_line_is_written_over():
 def followed(reads, **settings) -> list[str]:
     """Return the lines of progress and the last one, of a job that has read so many records after each second."""
     clock, stream = ManualClock(NOON), Terminal()
-    handle = JobHandle(JobID.generate(), "orders", is_in_foreground=True)
+    view = JobView(JobID.generate(), "orders")
+    view.is_in_foreground = True
     rest = iter(reads)
 
     def has_ended(timeout_s: float) -> bool:
@@ -141,11 +143,11 @@ def followed(reads, **settings) -> list[str]:
         clock.advance(1000)
         read = next(rest, None)
         status = JobStatus.RUNNING if read is not None else settings.get("ends", JobStatus.FINISHED)
-        handle.update(JobProgress(status, records_read=reads[-1] if read is None else read))
+        view.update(JobProgress(status, records_read=reads[-1] if read is None else read))
         return read is None
 
     options = {key: value for key, value in settings.items() if key != "ends"}
-    ProgressDisplay(handle, FACTS, clock, stream=stream, **options).run(has_ended)
+    ProgressDisplay(view, FACTS, clock, stream=stream, **options).run(has_ended)
     return [line.strip() for line in stream.getvalue().removeprefix(FIRST).split("\r") if line.strip()]
 
 

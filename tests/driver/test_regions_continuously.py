@@ -126,7 +126,7 @@ def pipelines(env: StreamExecutionEnvironment, *, apart: bool = True) -> list[Da
 
 def restarted(run: Run) -> set[str]:
     """Return the pipelines of which a subtask was restarted; check that all of their subtasks were."""
-    statistics = run.handle.statistics
+    statistics = run.handle.view.statistics
     assert statistics is not None
     lives, graph = statistics.lives.all(), statistics.graph
     hit = {region for subtask, region in regions(graph).items() if lives[subtask].attempt > 0}
@@ -335,6 +335,6 @@ def test_the_slices_of_a_job_without_exchanges_fail_one_by_one() -> None:
     assert sorted(run.records) == list(range(9))
     seen = Counter(value for _, value in SEEN)
     assert all(seen[n] == 1 for n in range(9) if n % 3 != 1)
-    statistics = run.handle.statistics
+    statistics = run.handle.view.statistics
     assert statistics is not None
     assert {of for of, life in statistics.lives.all().items() if life.attempt} == {SubtaskId(0, 1)}

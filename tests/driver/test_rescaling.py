@@ -41,8 +41,8 @@ def counted(env, splits=3, count=COUNT):
 
 
 def statistics(run):
-    assert run.handle.statistics is not None
-    return run.handle.statistics
+    assert run.handle.view.statistics is not None
+    return run.handle.view.statistics
 
 
 def parallelisms(run):
@@ -359,7 +359,7 @@ def run_preparing(stream, script, *, held=False):
     for thread in threading.enumerate():
         if thread.name == "ekorn-rescale":
             thread.join(30)
-    assert Counter(handle.collected()) == EXPECTED
+    assert Counter(handle.results.records()) == EXPECTED
     return engine
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -306,7 +307,7 @@ def test_a_thousand_changes_of_status_are_remembered(clock: ManualClock) -> None
 
 
 def statistics_of(run: Any) -> JobStatistics:
-    found: JobStatistics = run.handle.statistics
+    found: JobStatistics = run.handle.view.statistics
     return found
 
 
@@ -359,6 +360,7 @@ def test_a_checkpoint_whose_snapshot_fails_is_told_with_the_reason(tmp_path: Pat
 
 def test_the_stacks_of_a_job_without_slots_are_none() -> None:
     handle = JobHandle(JobID.generate(), "job")
-    assert handle.thread_stacks(0) == []
-    handle.on_stacks(lambda slot: [ThreadStack(f"thread of {slot}", 1, "")])
-    assert [stack.name for stack in handle.thread_stacks(7)] == ["thread of 7"]
+    assert handle.view.thread_stacks(0) == []
+    slots: Any = SimpleNamespace(thread_stacks=lambda slot: [ThreadStack(f"thread of {slot}", 1, "")])
+    handle.view.inspect(slots)
+    assert [stack.name for stack in handle.view.thread_stacks(7)] == ["thread of 7"]

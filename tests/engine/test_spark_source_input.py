@@ -156,7 +156,7 @@ class Program:
         deadline = time.monotonic() + WAIT_S
         while sum(self.written().values()) < count:
             assert time.monotonic() < deadline, self.handle
-            self.handle.wait_for_end(0.05)
+            self.handle.results.wait_for_end(0.05)
 
 
 def each_once(count):
@@ -207,13 +207,13 @@ def test_the_source_forgets_what_a_checkpoint_covers_and_nothing_else(tmp_path):
     deadline = time.monotonic() + WAIT_S
     while stream.committed < 100:
         assert time.monotonic() < deadline
-        program.handle.wait_for_end(0.05)
+        program.handle.results.wait_for_end(0.05)
     batches = next(tmp_path.rglob("batches"))
     assert list(batches.iterdir()) == []
     stream.count = 120
     program.wait_until_written(120)
     program.handle.cancel()
-    program.handle.wait_for_end(WAIT_S)
+    program.handle.results.wait_for_end(WAIT_S)
     assert program.written() == each_once(120)
 
 

@@ -299,8 +299,8 @@ def test_latencies_and_timed_accesses_are_reported_with_flinks_names_and_variabl
     handle = start_locally(env, "kinds")
     try:
         until(lambda: handle.progress().epochs > 2 and handle.progress().records_read > 20)
-        assert handle.statistics is not None
-        job = KnownJob(handle, handle.statistics)
+        assert handle.view.statistics is not None
+        job = KnownJob.of(handle)
         source, operator = (vertex.operators[0].id for vertex in job.vertices)
         latencies = job_latencies(job)
         at = f"latency.source_id.{source}.operator_id.{operator}.operator_subtask_index.0.latency"
@@ -311,4 +311,4 @@ def test_latencies_and_timed_accesses_are_reported_with_flinks_names_and_variabl
         assert "flink_taskmanager_job_task_operator_state_name_v_valueStateGetLatency_count{" in text
     finally:
         handle.cancel()
-        handle.wait_for_end(30)
+        handle.results.wait_for_end(30)

@@ -73,9 +73,11 @@ def test_a_completable_future_is_a_future():
 def handle():
     """The handle of a running job that ends when it is cancelled."""
     running = JobHandle(JobID("1" * 32), "job")
-    running.update(JobProgress(status=JobStatus.RUNNING, epochs=7))
-    running.set_accumulators({"n": IntCounter(1)})
-    running.on_cancel(lambda: running.end(JobStatus.CANCELED, None, JobCancelledError("job")))
+    running.view.update(JobProgress(status=JobStatus.RUNNING, epochs=7))
+    running.results.set_accumulators({"n": IntCounter(1)})
+    running.requests.wake_with(
+        on_cancel=lambda: running.end(JobStatus.CANCELED, None, JobCancelledError("job")), on_request=lambda: None
+    )
     return running
 
 
@@ -86,7 +88,7 @@ def test_a_client_tells_what_the_handle_of_the_job_knows(handle):
     assert client.get_accumulators().result() == {"n": 1}
     assert client.get_progress() == JobProgress(status=JobStatus.RUNNING, epochs=7)
     assert client.cancel().result(60) is None
-    assert handle.cancel_requested
+    assert handle.requests.cancel_requested
 
 
 def test_a_client_gives_the_result_of_the_job(handle):

@@ -188,7 +188,7 @@ def test_the_last_watermark_is_shown_as_the_end_of_input():
 
 def test_a_client_shows_its_job():
     handle = JobHandle(JobID("1" * 32), "<orders>")
-    handle.update(JobProgress(status=JobStatus.RUNNING, last_failure="a < b"))
+    handle.view.update(JobProgress(status=JobStatus.RUNNING, last_failure="a < b"))
     client = JobClient(handle)
     assert repr(client) == f"JobClient('<orders>', {'1' * 32}, RUNNING)"
     assert texts(in_notebook(client)) == ["<orders>", "1" * 32, "RUNNING", "'a < b'"]

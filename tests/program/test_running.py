@@ -19,12 +19,15 @@ from ekorn.operators.sinks.collected_run import collected_runs
 def started(settings, records=(), error=None, endless=False):
     """Return the handle of a job that emits some records and then ends, fails, or runs until it is cancelled."""
     handle = JobHandle(settings.job_id, settings.job_name)
-    handle.update(JobProgress(status=JobStatus.RUNNING))
-    handle.set_accumulators({"n": IntCounter(2)})
+    handle.view.update(JobProgress(status=JobStatus.RUNNING))
+    handle.results.set_accumulators({"n": IntCounter(2)})
     for run in collected_runs(list(records)):
-        handle.deliver(run)
+        handle.results.collected.put(run)
     if endless:
-        handle.on_cancel(lambda: handle.end(JobStatus.CANCELED, None, JobCancelledError(settings.job_name)))
+        handle.requests.wake_with(
+            on_cancel=lambda: handle.end(JobStatus.CANCELED, None, JobCancelledError(settings.job_name)),
+            on_request=lambda: None,
+        )
     elif error is not None:
         handle.end(JobStatus.FAILED, None, error)
     else:
@@ -110,7 +113,7 @@ def test_the_client_of_a_running_job(env, submitted):
     result = client.get_job_execution_result()
     assert not result.done()
     assert client.cancel().result(60) is None
-    assert handle.cancel_requested
+    assert handle.requests.cancel_requested
     with pytest.raises(JobCancelledError):
         result.result(60)
 
@@ -132,14 +135,14 @@ def test_collected_records_come_as_an_iterator(env, submitted):
     ((graph, settings, handle),) = submitted.jobs
     assert settings.job_name == "collecting"
     assert isinstance(graph.vertices[0].operators[-1].spec, CollectSpec)
-    assert not handle.cancel_requested
+    assert not handle.requests.cancel_requested
 
 
 def test_leaving_the_iterator_stops_the_job(env, submitted):
     submitted.next_job = {"records": iter(range(1000)), "endless": True}
     with env.from_collection([1]).execute_and_collect() as found:
         assert next(found) == 0
-    assert submitted.jobs[0][2].cancel_requested
+    assert submitted.jobs[0][2].requests.cancel_requested
     assert list(found) == []
     found.close()
 
@@ -147,7 +150,7 @@ def test_leaving_the_iterator_stops_the_job(env, submitted):
 def test_a_limit_gives_a_list_and_stops_the_job(env, submitted):
     submitted.next_job = {"records": iter(range(1000)), "endless": True}
     assert env.from_collection([1]).execute_and_collect(limit=3) == [0, 1, 2]
-    assert submitted.jobs[0][2].cancel_requested
+    assert submitted.jobs[0][2].requests.cancel_requested
 
 
 def test_a_limit_above_what_there_is(env, submitted):

@@ -69,12 +69,12 @@ def test_a_job_that_does_not_run_is_not_asked(deployed, status):
     engine, job = deployed
     no_checkpoints: Any = SimpleNamespace(newest=None)
     queries = StateQueries(job, engine, no_checkpoints, no_checkpoints)
-    progress = replace(job.handle.progress(), attempt=RUNNING_ATTEMPT)
-    job.handle.update(replace(progress, status=status))
+    progress = replace(job.view.progress(), attempt=RUNNING_ATTEMPT)
+    job.view.update(replace(progress, status=status))
     for question in (lambda: queries.look_up("value", [1]), lambda: queries.key_type("value")):
         with pytest.raises(StateNotServed, match=status.name):
             question()
-    job.handle.update(replace(progress, status=JobStatus.RUNNING))
+    job.view.update(replace(progress, status=JobStatus.RUNNING))
     assert queries.look_up("value", [1]).values == [None]
     assert queries.key_type("value") == Types.LONG()
 
@@ -82,9 +82,9 @@ def test_a_job_that_does_not_run_is_not_asked(deployed, status):
 def test_a_checkpoint_that_is_older_than_the_operator_of_a_state_has_no_values_of_it(deployed):
     """An earlier driver of the job took it, before the program was changed."""
     engine, job = deployed
-    older: Any = SimpleNamespace(newest=CheckpointMetadata(7, str(job.handle.job_id), job.name, 0, ()))
+    older: Any = SimpleNamespace(newest=CheckpointMetadata(7, str(job.view.job_id), job.name, 0, ()))
     queries = StateQueries(job, engine, older, older)
-    job.handle.update(replace(job.handle.progress(), attempt=RUNNING_ATTEMPT, status=JobStatus.RUNNING))
+    job.view.update(replace(job.view.progress(), attempt=RUNNING_ATTEMPT, status=JobStatus.RUNNING))
     with pytest.raises(StateNotServed, match="checkpoint 7 is older than its operator"):
         queries.look_up("value", [1], "checkpoint")
 
@@ -93,7 +93,7 @@ def test_a_query_of_a_graph_that_was_rescaled_meanwhile_is_refused_and_may_be_as
     """The job has another graph than the engine's states name, or the engine than the query was made for."""
     engine, job = deployed
     (state,) = [state for state in engine.queryable_states() if state.name == "value"]
-    job.handle.update(replace(job.handle.progress(), attempt=RUNNING_ATTEMPT, status=JobStatus.RUNNING))
+    job.view.update(replace(job.view.progress(), attempt=RUNNING_ATTEMPT, status=JobStatus.RUNNING))
     for moved in (state.vertex + 9, 0):  # gone, or the number of another vertex
         named = QueryableState(state.name, moved, state.operator, state.operator_id, state.kind)
         stale: Any = SimpleNamespace(queryable_states=lambda found=named: (found,))

@@ -116,7 +116,7 @@ def test_readers_beside_a_job_see_only_values_that_were_written(parallelism, bac
     for reader in readers:
         reader.join(150)
     handle.cancel()
-    handle.wait_for_end(60)
+    handle.results.wait_for_end(60)
     for reader in readers:
         assert not reader.unexpected, repr(reader.unexpected)
         for counts in reader.counts.values():

@@ -98,7 +98,7 @@ def run(web: DriverWeb) -> Iterator[Callable[..., JobHandle]]:
     yield start
     for handle in started:
         handle.cancel()
-        handle.wait_for_end(30)
+        handle.results.wait_for_end(30)
 
 
 def has_begun(progress: JobProgress) -> bool:
@@ -147,4 +147,4 @@ def serve(web: DriverWeb, tmp_path: Path) -> Iterator[Callable[..., JobHandle]]:
     yield start
     for handle in started:
         handle.cancel()
-        handle.wait_for_end(30)
+        handle.results.wait_for_end(30)

@@ -49,6 +49,6 @@ def test_the_records_in_flight_of_the_last_checkpoint_are_a_metric_of_the_job() 
     statistics.checkpoints.begin(7, frozenset({SubtaskId(0, 0)}))
     statistics.checkpoints.acknowledge(7, SubtaskSnapshot(0, 0, alignment=OVERTAKEN))
     statistics.checkpoints.complete(7, None)
-    handle: Any = SimpleNamespace(progress=lambda: SimpleNamespace(restarts=0))
-    job: Any = SimpleNamespace(statistics=statistics, handle=handle, status=JobStatus.RUNNING)
+    view: Any = SimpleNamespace(progress=lambda: SimpleNamespace(restarts=0))
+    job: Any = SimpleNamespace(statistics=statistics, view=view, status=JobStatus.RUNNING)
     assert job_metrics(job)["lastCheckpointPersistedData"] == 7_000

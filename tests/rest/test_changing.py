@@ -57,7 +57,7 @@ def test_a_job_ends_with_a_savepoint(caller, run, tmp_path, *, path, body, direc
     assert status == 202
     location = outcome(caller, f"/jobs/{handle.job_id}/savepoints", answer)["location"]
     assert os.path.isfile(os.path.join(location, "_metadata"))
-    assert handle.wait_for_end(30) and handle.status() is end
+    assert handle.results.wait_for_end(30) and handle.status() is end
     assert caller.ask("POST", f"/jobs/{handle.job_id}/{path}", {directory: str(tmp_path)})[0] == 409
 
 
@@ -82,7 +82,7 @@ def test_a_savepoint_that_cannot_be_taken_is_an_outcome(caller, run, tmp_path):
 def test_a_job_is_cancelled(caller, run):
     handle = run()
     assert caller.ask("PATCH", f"/jobs/{handle.job_id}?mode=cancel") == (202, {})
-    assert handle.wait_for_end(30) and handle.status() is JobStatus.CANCELED
+    assert handle.results.wait_for_end(30) and handle.status() is JobStatus.CANCELED
     assert caller.ask("PATCH", f"/jobs/{handle.job_id}") == (202, {}), "it is cancelled, as was asked for"
 
 
@@ -218,7 +218,7 @@ def test_a_job_without_checkpoints_says_why_it_takes_none(caller, run):
     _, answer = caller.ask("POST", at)
     assert "takes no checkpoints" in outcome(caller, at, answer)["failureCause"]["stack-trace"]
     handle.cancel()
-    assert handle.wait_for_end(30)
+    assert handle.results.wait_for_end(30)
     assert caller.ask("POST", at)[0] == 409
     with pytest.raises(CheckpointError, match="the job is over"):
-        handle.request_checkpoint().result(60)
+        handle.requests.request_checkpoint().result(60)

@@ -141,7 +141,7 @@ def servers(tmp_path_factory):
         server.close()
     for handle in handles:
         handle.cancel()
-        handle.wait_for_end(30)
+        handle.results.wait_for_end(30)
 
 
 ENDING = {"/jobs/:jobid", "/jobs/:jobid/stop", "/jobs/:jobid/savepoints", "/applications/:applicationid/cancel"}

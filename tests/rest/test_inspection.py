@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from ekorn.driver.job_requests import JobRequests
+from ekorn.driver.job_results import JobResults
 from ekorn.reporters.samples import samples_of
 from ekorn.rest import process_answers
 from ekorn.rest.known_jobs import KnownJob
@@ -97,7 +99,7 @@ def test_there_is_no_graph_when_it_is_switched_off_or_the_job_is_over(caller, ru
     path = f"/jobs/{handle.job_id}/vertices/{vertex}/flamegraph"
     assert caller.get(path) == {"endTimestamp": -2}
     handle.cancel()
-    handle.wait_for_end(30)
+    handle.results.wait_for_end(30)
     assert caller.get(path) == {"endTimestamp": -1}
 
 
@@ -155,14 +157,15 @@ def test_slots_that_are_processes_show_their_logs_and_their_stacks(caller, web, 
             assert memory.variables["tm_id"] == slot["id"] and memory.value > 1 << 20
         finally:
             handle.cancel()
-            handle.wait_for_end(30)
+            handle.results.wait_for_end(30)
 
 
 def test_a_process_of_this_machine_is_not_taken_for_a_slot_of_another_one():
     progress = SimpleNamespace(slot_pids=(os.getppid(),))  # the number of a slot elsewhere, and of a process here
-    handle: Any = SimpleNamespace(job_id="job", progress=lambda: progress)
+    view: Any = SimpleNamespace(job_id="job", progress=lambda: progress)
     statistics: Any = SimpleNamespace(graph=SimpleNamespace(slot_count=1))
-    job = KnownJob(handle, statistics)
+    requests, results = JobRequests(), JobResults(view)
+    job = KnownJob(view, requests, results, statistics)
     jobs: Any = SimpleNamespace(running=lambda: [job])
     assert list(process_answers.metrics_of_slots(job)) == []
     assert process_answers.slot_metrics(jobs, "job-slot-0")["Status.JVM.Memory.Heap.Used"] == 0
@@ -194,4 +197,4 @@ def test_what_user_code_prints_in_a_slot_is_shown_beside_the_log(caller, web):
             assert b"printed" not in caller.get(f"{at}/log")
         finally:
             handle.cancel()
-            handle.wait_for_end(30)
+            handle.results.wait_for_end(30)

@@ -36,7 +36,7 @@ def test_the_result_of_a_job_is_told_when_it_has_ended(caller, run):
     at = path.format(jobid=handle.job_id)
     assert caller.get(at) == {"status": {"id": "IN_PROGRESS"}}
     handle.cancel()
-    handle.wait_for_end(30)
+    handle.results.wait_for_end(30)
     result = caller.get(at)["job-execution-result"]
     assert (result["id"], result["application-status"]) == (str(handle.job_id), "CANCELED")
 
@@ -44,7 +44,7 @@ def test_the_result_of_a_job_is_told_when_it_has_ended(caller, run):
         raise LookupError("no such shop")
 
     failed = run(function=failing)
-    failed.wait_for_end(30)
+    failed.results.wait_for_end(30)
     answer = caller.get(path.format(jobid=failed.job_id))
     assert not misfits(READING[path], answer)
     result = answer["job-execution-result"]
@@ -80,7 +80,7 @@ def test_failures_are_chosen_by_labels_which_none_has(caller, run):
         raise LookupError("no such shop")
 
     handle = run(function=failing)
-    handle.wait_for_end(30)
+    handle.results.wait_for_end(30)
     at = f"/jobs/{handle.job_id}/exceptions"
     assert len(caller.get(at)["exceptionHistory"]["entries"]) == 1
     assert caller.get(f"{at}?failureLabelFilter=team:shop")["exceptionHistory"]["entries"] == []
@@ -103,7 +103,7 @@ def test_the_job_is_shown_as_it_runs(caller, run):
     assert details["plan"]["nodes"][1]["inputs"][0]["ship_strategy"] == "HASH"
     assert details["stream-graph"] is None
     handle.cancel()
-    handle.wait_for_end(30)
+    handle.results.wait_for_end(30)
     assert caller.get("/jobs")["jobs"][0]["status"] == "CANCELED"
     ended = caller.get(f"/jobs/{handle.job_id}")
     assert ended["end-time"] >= ended["start-time"] and ended["status-counts"]["CANCELED"] == 2
@@ -176,7 +176,7 @@ def test_the_figures_of_the_last_hours_are_told_after_a_moment(caller, run, tmp_
 def test_errors_of_several_slots_are_shown_together(caller, run):
     handle = run()
     others = (Failure(KeyError("second"), 1),)
-    handle.statistics.fail(Failure(ValueError("first"), 0, others=others))
+    handle.view.statistics.fail(Failure(ValueError("first"), 0, others=others))
     (entry,) = caller.get(f"/jobs/{handle.job_id}/exceptions")["exceptionHistory"]["entries"]
     (other,) = entry["concurrentExceptions"]
     assert (entry["exceptionName"], other["exceptionName"]) == ("builtins.ValueError", "builtins.KeyError")
@@ -190,7 +190,7 @@ def test_a_failure_is_shown_with_the_users_frames(caller, run):
         return n
 
     handle = run(function=failing)
-    assert handle.wait_for_end(30) and handle.status() is JobStatus.FAILED
+    assert handle.results.wait_for_end(30) and handle.status() is JobStatus.FAILED
     (entry,) = caller.get(f"/jobs/{handle.job_id}/exceptions")["exceptionHistory"]["entries"]
     assert entry["exceptionName"] == "LookupError"
     assert "no such shop" in entry["stacktrace"] and "in failing" in entry["stacktrace"]

@@ -76,7 +76,7 @@ def test_a_job_that_serves_no_state_says_why(caller, serve):
 def test_an_ended_job_serves_no_state_and_keeps_nothing_alive(caller, serve):
     handle = serve()
     handle.cancel()
-    assert handle.wait_for_end(30) and handle.state_reader is None
+    assert handle.results.wait_for_end(30) and handle.view.state_reader is None
     status, answer = caller.ask("GET", f"/jobs/{handle.job_id}/state/count?key=1")
     assert status == 409 and "is CANCELED" in answer["errors"][0]
     assert caller.get(f"/jobs/{handle.job_id}/state")["states"] == []

@@ -414,7 +414,7 @@ def several_checkpoints(folder: Path) -> Found:
     client = env.execute_async()
     more_checkpoints(client, 1)
     handle: Any = client._handle  # no public method of a client tells how many checkpoints are in flight
-    until(lambda: handle.statistics.checkpoints.in_progress > 1)
+    until(lambda: handle.view.statistics.checkpoints.in_progress > 1)
     os.kill(client.get_progress().slot_pids[1], signal.SIGKILL)
     until(lambda: client.get_progress().restarts > 0)
     (folder / "slow").unlink()

@@ -55,7 +55,7 @@ def watch(client: JobClient, read: Tracks, taken: Tracks) -> dict[str, float]:
 
 def _per_second(client: JobClient) -> dict[str, float]:
     """Return how many milliseconds of a second each subtask is busy, back-pressured and idle, as REST does."""
-    statistics = client._handle.statistics  # type: ignore[attr-defined]
+    statistics = client._handle.view.statistics  # type: ignore[attr-defined]
     found: dict[str, float] = {}
     for label, subtask in SUBTASKS.items():
         metrics = statistics.metrics.of_subtask(subtask)

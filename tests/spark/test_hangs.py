@@ -74,7 +74,7 @@ def run_with(fault: Callable[[], list[int]], folder: Path) -> list[str]:
         for pid in hit:
             revive(pid)
     assert tally.verify(RECORDS, folder) == []
-    statistics = handles[0].statistics
+    statistics = handles[0].view.statistics
     return [each.trace for each in statistics.failures.failures]
 
 

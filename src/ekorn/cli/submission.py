@@ -84,11 +84,11 @@ def _wait_for_jobs() -> None:
 
     def suspend(number: int, frame: FrameType | None) -> None:
         for job in WEB.jobs.running():
-            job.handle.suspend()
+            job.requests.suspend()
 
     signal.signal(signal.SIGTERM, suspend)
     for job in WEB.jobs.running():
-        while not job.handle.wait_for_end(3600.0):
+        while not job.results.wait_for_end(3600.0):
             pass
 
 

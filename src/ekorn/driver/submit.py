@@ -115,14 +115,16 @@ def submit(
     if settings.progress == "auto" and may_be_shown and is_watched(sys.stderr):
         # Records that the job prints would be written into the line.
         prints = any(isinstance(each.spec, PrintSpec) for vertex in graph.vertices for each in vertex.operators)
-        ProgressDisplay(handle, loop.facts, clock, prints=prints, began=began).start(handle.wait_for_end)
+        display = ProgressDisplay(handle.view, loop.facts, clock, prints=prints, began=began)
+        handle.results.after_end(display.start(handle.results.wait_for_end))
     threading.Thread(target=loop.run, name=f"ekorn-{settings.job_name}", daemon=True).start()
     return handle
 
 
 def _open_desk(handle: JobHandle) -> None:
     try:
-        handle.before_end(ControlDesk(handle).close)
+        desk = ControlDesk(handle)
+        handle.at_end(lambda status, has_savepoint: desk.close())
     except (EkornError, OSError) as error:  # the job runs all the same; only other processes cannot reach it
         _log.warning("job %s cannot be reached by `ekorn list` and the like: %s", handle.job_name, error)
 

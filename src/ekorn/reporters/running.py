@@ -52,10 +52,10 @@ class JobReporters:
 
     def start(self, handle: JobHandle) -> None:
         """Report the metrics of a submitted job until it ends."""
-        if not self._reporters or handle.statistics is None:
+        if not self._reporters or handle.view.statistics is None:
             self.close()
             return
-        self._job = KnownJob(handle, handle.statistics)
+        self._job = KnownJob.of(handle)
         for settings, reporter in self._reporters:
             thread = threading.Thread(
                 target=self._run, args=(settings, reporter), name=f"ekorn-reporter-{settings.name}", daemon=True

@@ -35,7 +35,7 @@ def samples_of(jobs: Iterable[KnownJob]) -> Iterator[Sample]:
     """Return every metric of jobs, of this driver and of the slots that is a finite number."""
     yield from _numbers(DRIVER, {"host": HOST}, driver_metrics())
     for job in jobs:
-        of_job = {"host": HOST, "job_id": job.job_id, "job_name": job.handle.job_name}
+        of_job = {"host": HOST, "job_id": job.job_id, "job_name": job.view.job_name}
         for slot_id, values in metrics_of_slots(job):
             yield from _numbers(SLOT, {"host": HOST, "tm_id": slot_id}, values)
         yield from _numbers(JOB, of_job, job_metrics(job))

@@ -41,7 +41,7 @@ def add_changing_routes(routes: Routes, known: KnownJobs, operations: Operations
         job = known.find(request.parameters["jobid"])
         if job.status in (JobStatus.FINISHED, JobStatus.FAILED):
             raise HttpError(409, f"job {job.job_id} is over ({job.status.name})")
-        job.handle.cancel()
+        job.requests.cancel()
         return Response({}, 202)
 
     def rescale(request: Request) -> Response:
@@ -67,7 +67,7 @@ def add_changing_routes(routes: Routes, known: KnownJobs, operations: Operations
         answer = operations.begin(
             checkpoint_scope(job.job_id),
             fields.text("triggerId"),
-            job.handle.request_checkpoint,
+            job.requests.request_checkpoint,
             lambda checkpoint_id: {"checkpointId": checkpoint_id},
             failure_field="failureCause",
         )
@@ -126,7 +126,7 @@ def _begin_savepoint(
     answer = operations.begin(
         job.job_id,
         fields.text("triggerId"),
-        lambda: job.handle.request_savepoint(directory, native=native, then=then),
+        lambda: job.requests.request_savepoint(directory, native=native, then=then),
         lambda path: {"location": path},
     )
     return Response(answer, 202)
@@ -137,7 +137,7 @@ def _begin_rescale(operations: Operations, job: KnownJob, request: Request, para
     answer = operations.begin(
         job.job_id,
         None,
-        lambda: job.handle.request_rescale(parallelism, directory, most_slots=slots),
+        lambda: job.requests.request_rescale(parallelism, directory, most_slots=slots),
         lambda path: {"location": path},
     )
     return Response(answer, 202)

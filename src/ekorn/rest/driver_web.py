@@ -97,7 +97,7 @@ class DriverWeb:
     def show(self, handle: JobHandle, settings: JobSettings) -> None:
         """Show a submitted job from now on, if it asks for it."""
         is_shown = settings.web.address is not None or settings.web.socket is not None
-        if is_shown and handle.statistics is not None:
+        if is_shown and handle.view.statistics is not None:
             self.jobs.add(handle)
 
     def open_socket(self, path: str) -> None:

@@ -120,7 +120,7 @@ def _sampled(job: KnownJob) -> _Sampled:
 
     def of(slot: int) -> list[StackSample]:
         try:
-            return job.handle.sample_stacks(slot, plan)
+            return job.view.sample_stacks(slot, plan)
         except SlotLostError:
             return []
 

@@ -76,7 +76,7 @@ def job_overview(job: KnownJob) -> dict[str, Any]:
     found = counts(statistics.lives.all().values())
     return {
         "jid": job.job_id,
-        "name": job.handle.job_name,
+        "name": job.view.job_name,
         "start-time": statistics.started_ms,
         **_end(job),
         "state": job.status.name,
@@ -96,7 +96,7 @@ def job_details(job: KnownJob) -> dict[str, Any]:
     first_of = {change.status: change.at_ms for change in reversed(statistics.time_line)}
     return {
         "jid": job.job_id,
-        "name": job.handle.job_name,
+        "name": job.view.job_name,
         "isStoppable": False,
         "state": job.status.name,
         "job-type": _type(job),
@@ -144,7 +144,7 @@ def _type(job: KnownJob) -> str:
 
 def plan(job: KnownJob) -> dict[str, Any]:
     """Return the plan of a job: a node for each vertex."""
-    return drawn_plan(job.statistics.graph, job.job_id, job.handle.job_name)
+    return drawn_plan(job.statistics.graph, job.job_id, job.view.job_name)
 
 
 def drawn_plan(graph: JobGraph, job_id: str, job_name: str) -> dict[str, Any]:
@@ -188,7 +188,7 @@ def job_config(job: KnownJob) -> dict[str, Any]:
     settings, graph = job.statistics.settings, job.statistics.graph
     return {
         "jid": job.job_id,
-        "name": job.handle.job_name,
+        "name": job.view.job_name,
         "execution-config": {
             "restart-strategy": settings.restart.get_description(),
             "job-parallelism": max(vertex.parallelism for vertex in graph.vertices),
@@ -253,7 +253,7 @@ def execution_result(job: KnownJob) -> dict[str, Any]:
     ended = _end(job)
     result: dict[str, Any] = {
         "id": job.job_id,
-        "name": job.handle.job_name,
+        "name": job.view.job_name,
         "application-status": _APPLICATION_STATUS.get(job.status, "UNKNOWN"),
         "accumulator-results": {},
         "net-runtime": ended["duration"],
@@ -304,7 +304,7 @@ def accumulators(job: KnownJob) -> dict[str, Any]:
     """Answer `/jobs/:jobid/accumulators`: the merged values, as text."""
     return {
         "job-accumulators": [],
-        "user-task-accumulators": accumulator_rows(job.handle.merged_accumulators()),
+        "user-task-accumulators": accumulator_rows(job.results.merged_accumulators()),
         "serialized-user-task-accumulators": {},
     }
 

@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ekorn.driver.job_handle import JobHandle
+from ekorn.driver.job_requests import JobRequests
+from ekorn.driver.job_results import JobResults
+from ekorn.driver.job_view import JobView
 from ekorn.driver.statistics.job_statistics import JobStatistics
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.graph.addresses import SubtaskId
@@ -22,19 +25,27 @@ _MOST_ENDED = 20
 class KnownJob:
     """A job, and what is remembered about it."""
 
-    handle: JobHandle
+    view: JobView
+    requests: JobRequests
+    results: JobResults
     statistics: JobStatistics
+
+    @staticmethod
+    def of(handle: JobHandle) -> KnownJob:
+        """Return a job whose loop is assembled."""
+        assert handle.view.statistics is not None
+        return KnownJob(handle.view, handle.requests, handle.results, handle.view.statistics)
 
     @property
     def job_id(self) -> str:
         """The id of the job: 32 hex digits."""
-        return str(self.handle.job_id)
+        return str(self.view.job_id)
 
     @property
     def status(self) -> JobStatus:
         """The status; CANCELLING from the request to cancel on."""
-        status = self.handle.status()
-        if self.handle.cancel_requested and not status.is_terminal_state():
+        status = self.view.status()
+        if self.requests.cancel_requested and not status.is_terminal_state():
             return JobStatus.CANCELLING
         return status
 
@@ -90,9 +101,8 @@ class KnownJobs:
 
     def add(self, handle: JobHandle) -> None:
         """Add a submitted job. The oldest ended jobs are forgotten."""
-        assert handle.statistics is not None
         with self._lock:
-            self._jobs[str(handle.job_id)] = KnownJob(handle, handle.statistics)
+            self._jobs[str(handle.job_id)] = KnownJob.of(handle)
             ended = [job for job, each in self._jobs.items() if each.status.is_terminal_state()]
             for job in ended[: max(0, len(ended) - self._most_ended)]:
                 del self._jobs[job]

@@ -57,7 +57,7 @@ def text(value: Any) -> str:
 
 def job_metrics(job: KnownJob) -> dict[str, Any]:
     """Return the metrics of a job itself, under Flink's names."""
-    statistics, progress = job.statistics, job.handle.progress()
+    statistics, progress = job.statistics, job.view.progress()
     checkpoints = statistics.checkpoints
     last = checkpoints.last_completed
     restored = checkpoints.last_restored

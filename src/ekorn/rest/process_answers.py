@@ -130,7 +130,7 @@ def _count(job: KnownJob) -> int:
 
 def _pid(job: KnownJob, slot: int) -> int:
     """Return the process of a slot; the driver's own if its subtasks run there."""
-    pids = job.handle.progress().slot_pids
+    pids = job.view.progress().slot_pids
     return pids[slot] if slot < len(pids) else os.getpid()
 
 
@@ -186,7 +186,7 @@ def slot_threads(jobs: KnownJobs, slot_id: str) -> dict[str, Any]:
     """
     job, slot = find_slot(jobs, slot_id)
     try:
-        return threads(job.handle.thread_stacks(slot))
+        return threads(job.view.thread_stacks(slot))
     except SlotLostError as error:
         not_found(str(error))
 
@@ -233,7 +233,7 @@ def slot_output(jobs: KnownJobs, slot_id: str, request: Request) -> Response:
 def _slot_logs(jobs: KnownJobs, slot_id: str) -> SlotLogs | None:
     job, slot = find_slot(jobs, slot_id)
     try:
-        return job.handle.slot_log(slot)
+        return job.view.slot_log(slot)
     except SlotLostError as error:
         not_found(str(error))
 

@@ -22,7 +22,7 @@ MakeKey = Callable[[Any, TypeInformation | None], Any]
 
 def states(job: KnownJob) -> dict[str, Any]:
     """Answer `/jobs/:jobid/state`: the queryable states, and how their keys are written."""
-    reader = job.handle.state_reader
+    reader = job.view.state_reader
     found = () if reader is None else reader.states()
     return {
         "enabled": job.statistics.settings.queryable.enabled,
@@ -95,12 +95,12 @@ def _consistency(given: Any) -> Consistency:
 
 
 def _reader(job: KnownJob, name: str) -> StateReader:
-    reader = job.handle.state_reader
+    reader = job.view.state_reader
     if reader is not None:
         return reader
     if job.status.is_terminal_state():
-        raise StateNotServed(name, f"job {job.handle.job_name!r} is {job.status.name}")
-    raise StateNotServed(name, f"job {job.handle.job_name!r} does not run with queryable-state.enable: true")
+        raise StateNotServed(name, f"job {job.view.job_name!r} is {job.status.name}")
+    raise StateNotServed(name, f"job {job.view.job_name!r} does not run with queryable-state.enable: true")
 
 
 def _status(error: QueryError) -> int:

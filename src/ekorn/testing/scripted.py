@@ -389,7 +389,7 @@ def run_scripted(
     """
     run = start_scripted(program, script, **settings)
     run.handle.wait(0)
-    return replace(run, records=list(run.handle.collected()))
+    return replace(run, records=list(run.handle.results.records()))
 
 
 def start_scripted(

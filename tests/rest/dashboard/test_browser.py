@@ -84,7 +84,7 @@ def test_failures_are_shown_with_the_record_and_the_frames_of_the_user(page, run
 
 def test_plots_survive_a_reload_of_the_page(page, run, tmp_path):
     handle = run(tmp_path)
-    until(lambda: len(handle.statistics.history.points()) > 2)
+    until(lambda: len(handle.view.statistics.history.points()) > 2)
     page.goto(page.url.partition("#")[0] + f"#/jobs/{handle.job_id}/metrics")
     names = ["Records read by sources", "Latency", "State size", "Checkpoint duration"]
 
@@ -183,7 +183,7 @@ def test_what_user_code_prints_in_a_slot_is_read_among_the_logs(page, web):
             page.locator("pre", has_text=re.compile(r"price of \d+\nprice of \d+\n")).wait_for()
         finally:
             handle.cancel()
-            handle.wait_for_end(30)
+            handle.results.wait_for_end(30)
 
 
 OVERFLOW_OF_LONG_PATH = """() => {

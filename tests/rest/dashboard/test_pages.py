@@ -54,7 +54,7 @@ def test_what_a_module_imports_is_there(name):
 def test_the_time_line_tells_the_states_of_a_job_in_order(caller, run):
     handle = run()
     handle.cancel()
-    handle.wait_for_end(30)
+    handle.results.wait_for_end(30)
     changes = caller.get(f"/jobs/{handle.job_id}/time-line")["changes"]
     assert [change["status"] for change in changes][:2] == ["CREATED", "RUNNING"]
     assert changes[-1]["status"] == "CANCELED"

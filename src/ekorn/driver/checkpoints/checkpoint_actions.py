@@ -123,8 +123,8 @@ class CheckpointActions:
         assert self._written is not None
         written = self._written
         cut = self.cuts.take_completed(checkpoint_id, self.savepoints.in_flight)
-        progress = self.job.handle.progress()
-        self.job.handle.update(
+        progress = self.job.view.progress()
+        self.job.view.update(
             replace(
                 progress,
                 checkpoints_completed=progress.checkpoints_completed + 1,
@@ -148,10 +148,10 @@ class CheckpointActions:
 
     def _complete_savepoint(self, checkpoint_id: int, request: SavepointRequest) -> None:
         cut = self.cuts.take_savepoint(checkpoint_id)
-        handle, path = self.job.handle, request.path
-        progress = handle.progress()
+        view, path = self.job.view, request.path
+        progress = view.progress()
         completed = progress.savepoints_completed + 1
-        handle.update(replace(progress, savepoints_completed=completed, last_savepoint_path=path))
+        view.update(replace(progress, savepoints_completed=completed, last_savepoint_path=path))
         self.job.statistics.checkpoints.complete(checkpoint_id, path)
         request.answer()
         _log.info("savepoint %d of job %s is complete: %s", checkpoint_id, self.job.name, path)
@@ -159,7 +159,7 @@ class CheckpointActions:
             self.output.commit(cut)
             raise_failure(self.engine.notify_completed(checkpoint_id))
         elif request.then == "cancel":
-            handle.cancel()
+            self.job.requests.cancel()
         else:
             # Flink: a savepoint after which the job keeps running commits nothing. A restart may not be able to go
             # back to it, since its owner may dispose of it.
@@ -174,7 +174,7 @@ class CheckpointActions:
         _log.log(level, "%s %d of job %s was aborted: %s", what, checkpoint_id, self.job.name, why)
         self.cuts.drop(checkpoint_id)
         if not is_savepoint:
-            progress = self.job.handle.progress()
-            self.job.handle.update(replace(progress, checkpoints_failed=progress.checkpoints_failed + 1))
+            progress = self.job.view.progress()
+            self.job.view.update(replace(progress, checkpoints_failed=progress.checkpoints_failed + 1))
         if not failing:
             raise_failure(self.engine.notify_aborted(checkpoint_id))

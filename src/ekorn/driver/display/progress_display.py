@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol, TextIO
 
 from ekorn.clock import Clock
 from ekorn.driver.display.job_lines import JobFacts, end_line, progress_line, start_line
-from ekorn.driver.job_handle import JobHandle
+from ekorn.driver.job_view import JobView
 from ekorn.functions.results.job_status import JobStatus
 
 __all__ = ["NotebookOutput", "ProgressDisplay", "TerminalLines", "is_notebook", "is_watched"]
@@ -57,7 +57,7 @@ class ProgressDisplay:
     """Writes the lines of one job.
 
     Args:
-        handle: The job.
+        view: The job.
         facts: What is known about it at its start.
         clock: The clock of the driver.
         stream: Where to write; None for standard error.
@@ -68,7 +68,7 @@ class ProgressDisplay:
 
     def __init__(
         self,
-        handle: JobHandle,
+        view: JobView,
         facts: JobFacts,
         clock: Clock,
         *,
@@ -77,7 +77,7 @@ class ProgressDisplay:
         interval_s: float = _INTERVAL_S,
         began: float | None = None,
     ) -> None:
-        self._handle = handle
+        self._view = view
         self._facts = facts
         self._clock = clock
         stream = stream or sys.stderr
@@ -88,13 +88,13 @@ class ProgressDisplay:
         self._interval_s = interval_s
         self._began = clock.monotonic() if began is None else began
 
-    def start(self, has_ended: Callable[[float], bool]) -> None:
-        """Write the first line, and the others on a thread. Who waits for the job's end waits for its last line too."""
+    def start(self, has_ended: Callable[[float], bool]) -> Callable[[], None]:
+        """Write the first line, and the others on a thread; return what waits for the last line, for a moment."""
         self._lines.begin(start_line(self._facts))  # by the calling thread: a notebook shows it below the calling cell
         thread = threading.Thread(target=self._follow, args=(has_ended,), name="ekorn-progress", daemon=True)
         thread.start()
-        self._handle.after_end(lambda: thread.join(_LAST_LINE_S))
         atexit.register(thread.join, _LAST_LINE_S)
+        return lambda: thread.join(_LAST_LINE_S)
 
     def run(self, has_ended: Callable[[float], bool]) -> None:
         """Write the lines until `has_ended(timeout_s)` returns True."""
@@ -105,12 +105,12 @@ class ProgressDisplay:
         # The rate is that of the last seconds: one epoch may be longer than the time between two lines.
         samples = deque([_Sample(self._clock.monotonic(), 0)], maxlen=_SAMPLES)
         while not has_ended(self._interval_s):
-            progress, now, before = self._handle.progress(), self._clock.monotonic(), samples[0]
+            progress, now, before = self._view.progress(), self._clock.monotonic(), samples[0]
             rate = (progress.records_read - before.records_read) / max(0.001, now - before.at)
             samples.append(_Sample(now, progress.records_read))
-            if self._rewrites and (self._has_place_of_its_own or self._handle.is_in_foreground):
+            if self._rewrites and (self._has_place_of_its_own or self._view.is_in_foreground):
                 self._lines.update(progress_line(progress, rate, self._clock.now_ms()))
-        ended = self._handle.progress()
+        ended = self._view.progress()
         if ended.status is JobStatus.SUSPENDED and not self._has_place_of_its_own:
             self._lines.end(None)  # whoever suspended the job says so, and how to resume it
             return

@@ -69,7 +69,7 @@ class AttemptRunner:
             AttemptFailed: A subtask, a slot or too many checkpoints failed.
             Cancelled: The job was cancelled.
         """
-        check_cancelled(self.job.handle)
+        check_cancelled(self.job.requests)
         region = self.epochs.take_failed_region()
         if attempt > 0 and self.elasticity.shrink_for_restart():
             region = None
@@ -124,7 +124,7 @@ class AttemptRunner:
         if region is None or not isinstance(self.engine, SetsAside):
             if region is not None:
                 self.checkpoints.tell_aborted(region)
-            if self.job.handle.wait_for_cancel(delay_ms / 1000):
+            if self.job.requests.wait_for_cancel(delay_ms / 1000):
                 raise Cancelled
             return
         self.engine.set_aside(region)
@@ -190,9 +190,9 @@ class AttemptRunner:
         )
 
     def _publish_running(self, attempt: int) -> None:
-        handle = self.job.handle
-        handle.update(
-            replace(handle.progress(), status=JobStatus.RUNNING, attempt=attempt, slot_pids=self.engine.slot_pids)
+        view = self.job.view
+        view.update(
+            replace(view.progress(), status=JobStatus.RUNNING, attempt=attempt, slot_pids=self.engine.slot_pids)
         )
 
     def _pacing(self) -> PacingSettings:

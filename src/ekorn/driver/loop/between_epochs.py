@@ -34,12 +34,12 @@ class BetweenEpochs:
 
     def attend(self) -> None:
         """Handle everything that has happened meanwhile: a cancellation, requests, snapshots, timeouts."""
-        check_cancelled(self._job.handle)
-        for request in self._job.handle.take_requests():
+        check_cancelled(self._job.requests)
+        for request in self._job.requests.take_savepoints():
             self._accept(request)
-        for rescale in self._job.handle.take_rescales():
+        for rescale in self._job.requests.take_rescales():
             self._rescaling.accept(rescale, stopping=self.stop is not None)
-        for wanted in self._job.handle.take_checkpoint_requests():
+        for wanted in self._job.requests.take_checkpoints():
             self._accept_checkpoint(wanted)
         self._checkpoints.attend()
         self._rescaling.attend()
@@ -78,9 +78,9 @@ class BetweenEpochs:
 
     def wait_for_reader(self) -> None:
         """Wait while the program has read too few of the collected records, unless a request needs the next epoch."""
-        handle, most_bytes = self._job.handle, self._job.settings.collect_buffer_bytes
+        collected, most_bytes = self._job.results.collected, self._job.settings.collect_buffer_bytes
         self.wait_until(
-            lambda: handle.collected_bytes < most_bytes or self._attempt_is_to_end or self._checkpoints.is_requested
+            lambda: collected.size_bytes < most_bytes or self._attempt_is_to_end or self._checkpoints.is_requested
         )
 
     @property
@@ -126,7 +126,7 @@ class BetweenEpochs:
         steady = self._job.steady
         until_ms = steady.now_ms() + wait_ms
         while (left_ms := until_ms - steady.now_ms()) > 0:
-            check_cancelled(self._job.handle)
+            check_cancelled(self._job.requests)
             self._checkpoints.attend()
             raise_failure(self._engine.lost())
             self._engine.wait(min(left_ms / 1000, _POLL_S))
@@ -134,7 +134,7 @@ class BetweenEpochs:
     @property
     def reader_is_behind(self) -> bool:
         """Whether so many collected records wait for the program that a source need not read more now."""
-        return 2 * self._job.handle.collected_bytes >= self._job.settings.collect_buffer_bytes
+        return 2 * self._job.results.collected.size_bytes >= self._job.settings.collect_buffer_bytes
 
     def idle(self, wait_ms: int, acks: list[Ack]) -> None:
         """Wait before the next epoch, but not past a timer, a checkpoint that is due, or a report of a slot."""

@@ -185,7 +185,7 @@ class EpochRunner:
         point("driver-epoch")
         result = self._engine.run_others(order, within_ms / 1000)
         if result is None:
-            check_cancelled(self._job.handle)
+            check_cancelled(self._job.requests)
             return
         self._end(order, result, started)
 
@@ -208,7 +208,7 @@ class EpochRunner:
         return self._end(order, self._engine.run_epoch(order), started)
 
     def _end(self, order: EpochOrder, result: EpochResult, started: float) -> Epoch:
-        check_cancelled(self._job.handle)
+        check_cancelled(self._job.requests)
         if result.failure is not None:
             if self.fail(result.failure) is not None and result.acks:
                 # The other regions' part of the epoch stands, without its checkpoint.

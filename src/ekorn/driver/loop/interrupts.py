@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ekorn.driver.job_handle import JobHandle
+from ekorn.driver.job_requests import JobRequests
 from ekorn.engine.protocol import Failure
 
 __all__ = ["AttemptFailed", "Cancelled", "check_cancelled", "raise_failure"]
@@ -20,9 +20,9 @@ class AttemptFailed(Exception):
         self.failure = failure
 
 
-def check_cancelled(handle: JobHandle) -> None:
+def check_cancelled(requests: JobRequests) -> None:
     """Raise `Cancelled` if a cancellation of the job was requested."""
-    if handle.cancel_requested:
+    if requests.cancel_requested:
         raise Cancelled
 
 

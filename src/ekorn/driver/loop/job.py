@@ -1,4 +1,4 @@
-"""The job that the driver runs: its graph, settings, handle and clocks, as every part of the loop needs them."""
+"""The job that the driver runs: graph, settings, clocks and the parts of its handle, for all parts of the loop."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from ekorn.clock import Clock, SteadyClock
 from ekorn.config.settings.job_settings import JobSettings
 from ekorn.driver.job_handle import JobHandle
+from ekorn.driver.job_requests import JobRequests
+from ekorn.driver.job_results import JobResults
+from ekorn.driver.job_view import JobView
 from ekorn.driver.statistics.job_statistics import JobStatistics
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph
@@ -21,7 +24,9 @@ class Job:
     Attributes:
         graph: The job graph, with the maximum parallelism that restored state demands. A rescale replaces it.
         settings: The settings of the job.
-        handle: Where the job's progress is published and its requests come in.
+        view: Where the job's progress is published.
+        requests: Where requests come in.
+        results: Where the collected records go.
         clock: The time of day, which timers use.
         steady: The time for intervals and timeouts, which does not depend on the time of day.
         subtasks: Every subtask of the graph.
@@ -30,7 +35,9 @@ class Job:
 
     graph: JobGraph
     settings: JobSettings
-    handle: JobHandle
+    view: JobView
+    requests: JobRequests
+    results: JobResults
     clock: Clock
     steady: SteadyClock
     subtasks: frozenset[SubtaskId]
@@ -40,7 +47,17 @@ class Job:
     def of(graph: JobGraph, settings: JobSettings, handle: JobHandle, clock: Clock, steady: SteadyClock) -> Job:
         """Return the job of a graph."""
         statistics = JobStatistics(graph, settings, clock)
-        return Job(graph, settings, handle, clock, steady, _subtasks_of(graph), statistics)
+        return Job(
+            graph,
+            settings,
+            handle.view,
+            handle.requests,
+            handle.results,
+            clock,
+            steady,
+            _subtasks_of(graph),
+            statistics,
+        )
 
     def change_graph(self, graph: JobGraph) -> None:
         """Go on with the graph of another parallelism. No attempt runs."""

@@ -107,7 +107,7 @@ class JobLoop:
                 if settings.queryable.enabled:
                     queries = StateQueries(self._job, self._engine, retained, directory)
                     answer_queries(settings.queryable, settings.links, handle, queries)
-                    handle.state_reader = queries
+                    handle.view.state_reader = queries
             except BaseException:
                 self._engine.shutdown()
                 raise
@@ -126,12 +126,9 @@ class JobLoop:
         )
         self._job.statistics.facts = self.facts
         _log.info("%s", start_line(self.facts))
-        handle.savepoint_directory = self._settings.savepoint_directory
-        handle.on_cancel(self._interrupt)
-        handle.on_request(self._engine.wake)
-        handle.on_stacks(self._engine.thread_stacks)
-        handle.on_samples(self._engine.sample_stacks)
-        handle.on_slot_log(self._engine.recent_log)
+        handle.requests.savepoint_directory = self._settings.savepoint_directory
+        handle.requests.wake_with(on_cancel=self._interrupt, on_request=self._engine.wake)
+        handle.view.inspect(self._engine)
 
     def _assemble(
         self, directory: CheckpointDirectory, recovery: JobRecovery, retained: RetainedCheckpoints
@@ -139,11 +136,12 @@ class JobLoop:
         """Put the parts of the loop together. They live as long as the job."""
         job, engine = self._job, self._engine
         metrics = job.statistics.metrics
-        self._handle.publish_metrics(metrics.values)
-        self._handle.statistics = job.statistics
+        job.view.publish_metrics(metrics.values)
+        job.view.statistics = job.statistics
         output = JobOutput(
             job.graph,
-            self._handle,
+            job.view,
+            job.results,
             metrics,
             takes_back=_takes_back(job),
             collect_buffer_bytes=self._settings.collect_buffer_bytes,
@@ -185,7 +183,7 @@ class JobLoop:
             self._run_attempts()
             status = JobStatus.FINISHED
         except Cancelled:
-            status = JobStatus.SUSPENDED if self._handle.suspend_requested else JobStatus.CANCELED
+            status = JobStatus.SUSPENDED if self._handle.requests.suspend_requested else JobStatus.CANCELED
             error = JobCancelledError(self._settings.job_name)
         except AttemptFailed as failed:
             error = self._job_error(failed.failure.error)
@@ -198,10 +196,10 @@ class JobLoop:
             result, runtime_ms = None, self._steady.now_ms() - self._started_ms
             if error is None:
                 try:
-                    result = JobExecutionResult(self._settings.job_id, runtime_ms, self._handle.accumulators())
+                    result = JobExecutionResult(self._settings.job_id, runtime_ms, self._handle.results.accumulators())
                 except Exception as unreadable:  # raised by an accumulator of the user
                     status, error = JobStatus.FAILED, self._job_error(unreadable)
-            ended = replace(self._handle.progress(), status=status)
+            ended = replace(self._job.view.progress(), status=status)
             _log.info("%s", end_line(self._settings.job_name, ended, runtime_ms / 1000))
             self._job.statistics.end(status)
             self._handle.end(status, result, error)
@@ -236,7 +234,7 @@ class JobLoop:
 
         The restart strategy is not asked: the job itself did not fail.
         """
-        check_cancelled(self._handle)
+        check_cancelled(self._job.requests)
         what, _, _ = str(failure.error).partition("\n")
         if not self._rescaling.is_unsettled or not may_be_retried(failure.error):
             self._rescaling.fail(what)
@@ -258,7 +256,7 @@ class JobLoop:
             AttemptFailed: The restart strategy refuses another attempt, or no attempt could succeed.
             Cancelled: The job was cancelled meanwhile.
         """
-        check_cancelled(self._handle)
+        check_cancelled(self._job.requests)
         error = failure.error
         what, _, traceback = str(error).partition("\n")
         self._end_attempt(failure, what)
@@ -271,9 +269,9 @@ class JobLoop:
         more = self._repeats.advice_after(error) or (traceback and f"\n{traceback}")  # the log has the traceback once
         _log.warning("job %s restarts in %d ms: %s%s", self._settings.job_name, decision.delay_ms, what, more)
         for other in failure.others:
-            _log.warning("job %s, slot %s failed at the same time: %s", self._handle.job_name, other.slot, other.error)
-        progress = self._handle.progress()
-        self._handle.update(
+            _log.warning("job %s, slot %s failed at the same time: %s", self._job.name, other.slot, other.error)
+        progress = self._job.view.progress()
+        self._job.view.update(
             replace(
                 progress,
                 status=JobStatus.RESTARTING,
@@ -289,7 +287,7 @@ class JobLoop:
             self._settings.job_name,
             error,
             log_path=self._engine.keep_log(),
-            restarts=self._handle.progress().restarts,
+            restarts=self._job.view.progress().restarts,
             refusal=self._refusal,
         )
 

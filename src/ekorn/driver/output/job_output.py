@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ekorn.driver.checkpoints.cuts import Cut
-from ekorn.driver.job_handle import JobHandle
-from ekorn.driver.output.collect_queue import WaitingRun
+from ekorn.driver.job_results import JobResults
+from ekorn.driver.job_view import JobView
+from ekorn.driver.output.collect_queue import CollectQueue, WaitingRun
 from ekorn.driver.output.collect_spill import CollectSpill
 from ekorn.driver.statistics.job_metrics import JobMetrics
 from ekorn.errors import AccumulatorError, CollectSpillError, EkornError
@@ -28,20 +29,29 @@ class JobOutput:
 
     Args:
         graph: The job.
-        handle: Where the output is published.
+        view: Where progress is published.
+        results: Where collected records and accumulators go.
         metrics: Where metrics are gathered.
         takes_back: Whether a failure takes back what was collected since the last checkpoint, or since the start.
         collect_buffer_bytes: How many bytes of collected records stay in memory.
     """
 
     def __init__(
-        self, graph: JobGraph, handle: JobHandle, metrics: JobMetrics, *, takes_back: bool, collect_buffer_bytes: int
+        self,
+        graph: JobGraph,
+        view: JobView,
+        results: JobResults,
+        metrics: JobMetrics,
+        *,
+        takes_back: bool,
+        collect_buffer_bytes: int,
     ) -> None:
         self._graph = graph
-        self._handle = handle
+        self._view = view
+        self._results = results
         self._metrics = metrics
         self._takes_back = takes_back
-        self._collected = CollectedRecords(handle, collect_buffer_bytes)
+        self._collected = CollectedRecords(results.collected, collect_buffer_bytes)
         self._committed_read: Mapping[SubtaskId, int] = {}
         self._read: Counter[SubtaskId] = Counter()
 
@@ -73,11 +83,11 @@ class JobOutput:
             self._collected.hold(epoch, SubtaskId(ack.vertex, ack.subtask), ack.collected)
         if not self._takes_back:
             self.release(epoch)
-        self._handle.set_accumulators(merge_accumulators([a.accumulators for a in acks]))
+        self._results.set_accumulators(merge_accumulators([a.accumulators for a in acks]))
         self._metrics.add(acks)
         watermarks = [a.watermark for a in acks if not self._graph.vertices[a.vertex].is_source]
-        progress = self._handle.progress()
-        self._handle.update(
+        progress = self._view.progress()
+        self._view.update(
             replace(
                 progress,
                 epochs=progress.epochs + 1,
@@ -137,16 +147,16 @@ class _Held(NamedTuple):
 class CollectedRecords:
     """The records of completed epochs, in order, until they are released.
 
-    Records wait here for a checkpoint, and in the handle for the program. Together they take up to `most_bytes` of
+    Records wait here for a checkpoint, and in the queue for the program. Together they take up to `most_bytes` of
     memory. What exceeds that waits on disk: an epoch may collect any amount, and a checkpoint may be long in coming.
 
     Args:
-        handle: Where released records go.
+        queue: Where released records go.
         most_bytes: The memory for records.
     """
 
-    def __init__(self, handle: JobHandle, most_bytes: int) -> None:
-        self._handle = handle
+    def __init__(self, queue: CollectQueue, most_bytes: int) -> None:
+        self._queue = queue
         self._most_bytes = most_bytes
         self._held: list[_Held] = []
         self._held_bytes = 0
@@ -160,7 +170,7 @@ class CollectedRecords:
         """
         for run in runs:
             waiting: WaitingRun = run
-            if self._handle.collected_bytes + self._held_bytes + run.size_bytes > self._most_bytes:
+            if self._queue.size_bytes + self._held_bytes + run.size_bytes > self._most_bytes:
                 try:
                     waiting = self._spill.store(run)
                 except OSError as error:
@@ -172,7 +182,7 @@ class CollectedRecords:
         """Hand over to the program what was collected up to an epoch."""
         for held in self._held:
             if held.epoch <= epoch:
-                self._handle.deliver(held.run)
+                self._queue.put(held.run)
         self._keep([held for held in self._held if held.epoch > epoch])
 
     def drop(self, region: frozenset[SubtaskId] | None = None) -> None:

@@ -115,7 +115,7 @@ class StateQueries:
 
     def states(self) -> tuple[QueryableState, ...]:
         """Return the queryable states of the job; none unless it runs."""
-        runs = self._job.handle.status() is JobStatus.RUNNING
+        runs = self._job.view.status() is JobStatus.RUNNING
         return self._engine.queryable_states() if runs else ()
 
     def key_type(self, name: str) -> TypeInformation | None:
@@ -132,7 +132,7 @@ class StateQueries:
         return None if key is None else key.type_info
 
     def _running_attempt(self, name: str) -> int:
-        progress = self._job.handle.progress()
+        progress = self._job.view.progress()
         if progress.status is not JobStatus.RUNNING:
             raise StateNotServed(name, f"job {self._job.name!r} is {progress.status.name}")
         return progress.attempt

@@ -121,7 +121,7 @@ def answer_queries(settings: QueryableSettings, links: LinkSettings, handle: Job
                 if settings.token_file is None:
                     _remove_token(server)
 
-    handle.queries_at = QueryAddress(server.host, server.port, server.token)
+    handle.view.queries_at = QueryAddress(server.host, server.port, server.token)
     handle.at_end(end)
 
 

@@ -122,7 +122,7 @@ class Elasticity:
 
     def _ask(self, parallelism: int, cause: str) -> None:
         _log.info("job %s is to go from %d to %d: %s", self._job.name, self._parallelism, parallelism, cause)
-        self._asked = self._job.handle.request_rescale(parallelism, cause=cause)
+        self._asked = self._job.requests.request_rescale(parallelism, cause=cause)
 
     def _utilization(self) -> float:
         """Return the share of its time that the job is busy, from 0 to 1.

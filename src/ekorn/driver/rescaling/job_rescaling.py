@@ -346,8 +346,8 @@ class Rescaling:
         self._output.change_graph(graph)
 
     def _enter_restarting(self) -> None:
-        handle = self._job.handle
-        handle.update(replace(handle.progress(), status=JobStatus.RESTARTING))
+        view = self._job.view
+        view.update(replace(view.progress(), status=JobStatus.RESTARTING))
         self._job.statistics.enter(JobStatus.RESTARTING)
 
 

@@ -82,7 +82,7 @@ class RescaleSwitch:
             why = "" if failed is None or failed.why is None else f": {failed.why}"
             self._rescaling.refuse(f"checkpoint {wanted} could not be completed{why}")
             return None
-        return self._job.handle.progress().last_checkpoint_path
+        return self._job.view.progress().last_checkpoint_path
 
     def _savepoint(self, budget: EpochBudget) -> str | None:
         """Take a savepoint: the job takes no checkpoints, or the request names a directory."""

@@ -25,7 +25,7 @@ class CloseableIterator:
 
     def __init__(self, handle: JobHandle) -> None:
         self._handle = handle
-        self._records = iter(handle.collected())
+        self._records = iter(handle.results.records())
         self._ended = False
 
     @property
@@ -60,11 +60,11 @@ class CloseableIterator:
             self._handle.cancel()
             with contextlib.suppress(JobCancelledError, JobExecutionError):
                 self._handle.wait()  # until the job has released everything
-            self._handle.discard_collected()
+            self._handle.results.collected.clear()
 
     def __repr__(self) -> str:
         handle = self._handle
-        waiting = f"{handle.collected_count} records wait to be read"
+        waiting = f"{handle.results.collected.count} records wait to be read"
         return f"CloseableIterator({handle.job_name!r}, {handle.status().name}, {waiting})"
 
     def __enter__(self) -> CloseableIterator:

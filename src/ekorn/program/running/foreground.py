@@ -61,7 +61,7 @@ def wait_in_foreground(handle: JobHandle) -> JobExecutionResult:
         JobCancelledError: The job was cancelled.
         JobInterrupted: Ctrl-C or SIGTERM ended it. In an interactive session it is a `SessionInterrupted`.
     """
-    handle.is_in_foreground = True
+    handle.view.is_in_foreground = True
     try:
         with _sigterm_raises():
             return handle.wait()
@@ -84,7 +84,7 @@ def _raise_interrupted(line: str, code: int) -> NoReturn:
 
 def _end(handle: JobHandle, signal_name: str) -> str:
     """End a job and keep its checkpoints; return the line about it."""
-    handle.suspend()
+    handle.requests.suspend()
     with contextlib.suppress(JobCancelledError):  # it is what ends the job; any other error of it is raised
         try:
             handle.wait(_PATIENCE_S)
@@ -114,8 +114,8 @@ def _end_running(reference: weakref.ref[JobHandle]) -> None:
         "call client.get_job_execution_result().result()",
         file=sys.stderr,
     )
-    handle.suspend()
-    handle.wait_for_end(_PATIENCE_S)
+    handle.requests.suspend()
+    handle.results.wait_for_end(_PATIENCE_S)
 
 
 def _script() -> str:
