@@ -6,10 +6,12 @@ import datetime
 import decimal
 import enum
 import fractions
+import itertools
 import subprocess
 import sys
 import uuid
 
+import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +26,7 @@ from ekorn.keygroups import (
     key_group_range,
     key_groups_of,
     key_groups_of_texts,
+    mixed,
     stable_hash,
     state_key,
     subtask_of,
@@ -32,31 +35,31 @@ from ekorn.keygroups import (
 
 # Literals: a change here moves the state of every job ever checkpointed.
 VECTORS = [
-    ("a", 3904355907, 105),
+    ("a", 3904355907, 111),
     ("", 0, 0),
-    ("hello", 907060870, 34),
-    ("你好", 1352841281, 111),
-    ("\ud800", 499426600, 20),
+    ("hello", 907060870, 122),
+    ("你好", 1352841281, 13),
+    ("\ud800", 499426600, 112),
     (0, 0, 0),
-    (1, 1, 95),
-    (-1, 3758096386, 63),
-    (42, 42, 57),
-    (2**70, 512, 102),
-    (1.5, 268435457, 95),
-    (float("inf"), 314159, 26),
-    (float("nan"), 2146959360, 112),
-    (True, 1, 95),
-    (b"a", 3904355907, 105),
-    (("a", 1), 1425797127, 29),
-    ((("a",), None), 1003568847, 53),
-    (frozenset({1, 2}), 2061932395, 1),
-    (decimal.Decimal("1.50"), 268435457, 95),
-    (uuid.UUID(int=5), 5, 95),
-    (datetime.date(2024, 2, 29), 4171806830, 101),
-    (datetime.datetime(2024, 2, 29, 1, 2, 3), 1238496210, 57),
-    (datetime.time(1, 2), 1618667660, 61),
-    (datetime.timedelta(seconds=1), 1000000, 122),
-    (Row("a", 1), 1425797127, 29),
+    (1, 1, 97),
+    (-1, 2305843009213693949, 43),
+    (42, 42, 9),
+    (2**70, 512, 38),
+    (1.5, 1152921504606846977, 28),
+    (float("inf"), 314159, 66),
+    (float("nan"), 9221120237041090560, 101),
+    (True, 1, 97),
+    (b"a", 3904355907, 111),
+    (("a", 1), 2061332492, 108),
+    ((("a",), None), 3719496779, 15),
+    (frozenset({1, 2}), 3148263339, 71),
+    (decimal.Decimal("1.50"), 1152921504606846977, 28),
+    (uuid.UUID(int=5), 5, 102),
+    (datetime.date(2024, 2, 29), 4171806830, 64),
+    (datetime.datetime(2024, 2, 29, 1, 2, 3), 1238496210, 25),
+    (datetime.time(1, 2), 1618667660, 109),
+    (datetime.timedelta(seconds=1), 1000000, 74),
+    (Row("a", 1), 2061332492, 108),
 ]
 
 
@@ -143,7 +146,7 @@ def test_keys_of_one_s_own_are_found_by_what_they_are():
     assert stable_hash(Order(1)) == stable_hash(Order(1))
     assert stable_hash(Order(1)) != stable_hash(Order(2))
     assert stable_hash(Colour.RED) == stable_hash(Colour["RED"])
-    assert stable_hash(Promised()) == 2**32 - 5
+    assert stable_hash(Promised()) == 2**64 - 5
 
 
 @pytest.mark.parametrize(
@@ -167,11 +170,76 @@ def test_what_cannot_be_a_key_is_refused_with_the_reason(key, reason):
         key_group(key, 128)
 
 
-def test_numbers_and_texts_spread_over_all_groups():
-    for keys in (range(20_000), [f"user-{n}" for n in range(20_000)], [(n % 100, str(n)) for n in range(20_000)]):
-        sizes = collections.Counter(key_group(key, 128) for key in keys)
-        assert len(sizes) == 128
-        assert max(sizes.values()) < 2 * 20_000 / 128
+def spread(keys):
+    """Return how many of 128 key groups the keys reach, chi-square per degree of freedom, and the largest share."""
+    sizes = collections.Counter(key_group(key, 128) for key in keys)
+    expected = len(keys) / 128
+    chi_square = sum((sizes[group] - expected) ** 2 / expected for group in range(128))
+    return len(sizes), chi_square / 127, max(sizes.values()) / expected
+
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+MANY_KEYS = {
+    "numbers from 0": range(20_000),
+    "negative numbers": range(-20_000, 0),
+    "multiples of 128": range(0, 2_560_000, 128),
+    "multiples of 1000": range(0, 20_000_000, 1000),
+    "multiples of 2**32": [n << 32 for n in range(20_000)],
+    "multiples of 2**32 + 1": [n * (2**32 + 1) for n in range(20_000)],
+    "timestamps, a second apart": range(1_700_000_000_000, 1_700_020_000_000, 1000),
+    "timestamps, a minute apart": range(1_700_000_000_000, 1_701_200_000_000, 60_000),
+    "multiples of 0.1": [n * 0.1 for n in range(20_000)],
+    "UUIDs": [uuid.UUID(int=(n * 0x9E3779B97F4A7C15F39CC0605CEDC835) % 2**128) for n in range(20_000)],
+    "user-<n>": [f"user-{n}" for n in range(20_000)],
+    "digits": [str(n) for n in range(20_000)],
+    "hexadecimal digits": [f"{n:08x}" for n in range(20_000)],
+    "three letters": [
+        a + b + c for a in "abcdefghijklmnopqrstuvwxyz" for b in "abcdefghijklmnopqrstuvwxyz" for c in "abcdefghij"
+    ],
+    "pairs": [(n % 100, str(n)) for n in range(20_000)],
+}
+
+
+@pytest.mark.parametrize("keys", MANY_KEYS.values(), ids=MANY_KEYS)
+def test_many_keys_of_any_pattern_spread_as_random_keys_do(keys):
+    """Chi-square per degree of freedom is 1 for random keys, and above 1.5 for one set of them in 30,000."""
+    groups, chi_square, largest = spread(keys)
+    assert groups == 128
+    assert chi_square < 1.5 and largest < 1.5
+
+
+@pytest.mark.parametrize(
+    ("keys", "at_least"),
+    [
+        (range(16), 14),  # Flink's hash: 15
+        (range(100), 60),  # Flink's hash: 67
+        ([1 << n for n in range(61)], 40),
+        (LETTERS, 20),
+        ([f"user_{n}" for n in range(100)], 60),
+    ],
+    ids=["0 to 15", "0 to 99", "powers of two", "letters", "user_<n>"],
+)
+def test_few_keys_reach_about_as_many_groups_as_random_keys_do(keys, at_least):
+    assert spread(keys)[0] >= at_least
+
+
+def test_every_bit_of_a_hash_changes_every_bit_of_the_mixed_one_half_of_the_time():
+    numbers = [(n * 0x9E3779B97F4A7C15) % 2**61 for n in range(1, 2001)]
+    for bit in range(61):
+        flipped = [mixed(number) ^ mixed(number ^ 1 << bit) for number in numbers]
+        for output in range(32):
+            assert 0.42 < sum(change >> output & 1 for change in flipped) / len(numbers) < 0.58
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1))
+def test_numpy_finds_the_same_groups(keys):
+    prime, multiplier, shift = numpy.uint64(2**61 - 1), numpy.uint64(0xD6E8FEB86659FD93), numpy.uint64(32)
+    signed = numpy.array(keys, dtype=numpy.int64)
+    rest = numpy.abs(signed).view(numpy.uint64) % prime  # of -2**63 the absolute value is itself, read as unsigned
+    number = numpy.where(signed < 0, (prime - numpy.where(rest == 1, 2, rest).astype(numpy.uint64)) % prime, rest)
+    for _ in range(2):
+        number = (number ^ number >> shift) * multiplier
+    assert ((number >> shift) % numpy.uint64(128)).tolist() == key_groups_of(keys, 128)
 
 
 @given(st.integers(1, 300), st.integers(1, 40))

@@ -1,5 +1,8 @@
 """Key -> key group -> subtask. The only module that hashes a key.
 
+A key has a stable hash, whose bits a mixer spreads: keys that differ in a few bits, such as small numbers and multiples
+of a number, reach all key groups evenly. docs/how_it_works.md has the figures.
+
 The hash decides where restored state goes. It is the same in every process, on every machine and in every Python
 version, so the built-in `hash` of a string, which is salted, is never used. Numbers are the exception: Python defines
 one unsalted hash for all numeric types, and equal numbers of different types must be in one group.
@@ -27,7 +30,8 @@ from ekorn.types.row import Row, make_row
 KeyGroup = NewType("KeyGroup", int)
 
 MAX_PARALLELISM = 1 << 15
-_MASK = 0xFFFFFFFF
+_MASK = (1 << 64) - 1
+_MULTIPLIER = 0xD6E8FEB86659FD93  # odd; both steps of the mixer use it
 _NUMERIC_HASH_WIDTH = (1 << 61) - 1  # the modulus of Python's numeric hash on 64-bit platforms
 
 
@@ -49,14 +53,21 @@ def key_group(key: Any, max_parallelism: int) -> KeyGroup:
     Raises:
         InvalidKeyError: the key is None, or has no hash that is stable between processes.
     """
-    mixed = (stable_hash(key) * 0x9E3779B1) & _MASK
-    return KeyGroup((mixed ^ (mixed >> 15)) % max_parallelism)
+    return KeyGroup(mixed(stable_hash(key)) % max_parallelism)
+
+
+def mixed(number: int) -> int:
+    """Return 32 bits, each of which depends on every bit of a number of up to 64 bits.
+
+    Two rounds of xor-shift and multiplication modulo 2**64: NumPy computes the same on arrays of unsigned integers.
+    """
+    number = (number ^ number >> 32) * _MULTIPLIER & _MASK
+    return ((number ^ number >> 32) * _MULTIPLIER & _MASK) >> 32
 
 
 def key_group_of_text(utf8: bytes, max_parallelism: int) -> int:
     """Return the key group of a str, given as UTF-8: a fast path for callers that have the bytes."""
-    mixed = (zlib.crc32(utf8) * 0x9E3779B1) & _MASK
-    return (mixed ^ (mixed >> 15)) % max_parallelism
+    return mixed(zlib.crc32(utf8)) % max_parallelism
 
 
 def key_groups_of_texts(keys: list[str], max_parallelism: int) -> list[int]:
@@ -65,15 +76,12 @@ def key_groups_of_texts(keys: list[str], max_parallelism: int) -> list[int]:
         hashes = list(map(zlib.crc32, map(str.encode, keys)))
     except UnicodeEncodeError:  # half of a pair of surrogates
         hashes = list(map(_hash_text, keys))
-    mixed = [number * 0x9E3779B1 & _MASK for number in hashes]
-    return [(number ^ (number >> 15)) % max_parallelism for number in mixed]
+    return _groups(hashes, max_parallelism)
 
 
 def key_group_of_int(key: int, max_parallelism: int) -> int:
     """Return the key group of an int: a fast path."""
-    number = hash(key) % _NUMERIC_HASH_WIDTH
-    mixed = ((number ^ (number >> 32)) & _MASK) * 0x9E3779B1 & _MASK
-    return (mixed ^ (mixed >> 15)) % max_parallelism
+    return mixed(hash(key) % _NUMERIC_HASH_WIDTH) % max_parallelism
 
 
 def key_groups_of(keys: list[Any], max_parallelism: int) -> list[int]:
@@ -86,10 +94,13 @@ def key_groups_of(keys: list[Any], max_parallelism: int) -> list[int]:
     if kinds == {str}:
         return key_groups_of_texts(keys, max_parallelism)
     if kinds == {int}:
-        numbers = [hash(key) % _NUMERIC_HASH_WIDTH for key in keys]
-        mixed = [((number ^ (number >> 32)) & _MASK) * 0x9E3779B1 & _MASK for number in numbers]
-        return [(number ^ (number >> 15)) % max_parallelism for number in mixed]
+        return _groups([hash(key) % _NUMERIC_HASH_WIDTH for key in keys], max_parallelism)
     return [key_group(user_key(key), max_parallelism) for key in keys]
+
+
+def _groups(hashes: list[int], max_parallelism: int) -> list[int]:  # hot: `mixed`, written out
+    once = [(number ^ number >> 32) * _MULTIPLIER & _MASK for number in hashes]
+    return [((number ^ number >> 32) * _MULTIPLIER >> 32 & 0xFFFFFFFF) % max_parallelism for number in once]
 
 
 def subtask_of(group: int, max_parallelism: int, parallelism: int) -> int:
@@ -124,7 +135,7 @@ def key_group_range(max_parallelism: int, parallelism: int, index: int) -> KeyGr
 
 
 def stable_hash(key: Any) -> int:
-    """Return a 32-bit hash of a key that is the same in all processes."""
+    """Return a hash of a key that is the same in all processes: at most 64 bits, not mixed yet."""
     hasher = _HASHERS.get(type(key))
     return hasher(key) if hasher is not None else _hash_other(key)
 
@@ -135,17 +146,16 @@ def _hash_text(key: str) -> int:
 
 def _hash_number(key: Any) -> int:
     if key != key:  # Python hashes a NaN by its address
-        return 0x7FF80000
-    number = hash(key) % _NUMERIC_HASH_WIDTH
-    return (number ^ (number >> 32)) & _MASK
+        return 0x7FF8000000000000  # the bits of the usual NaN
+    return hash(key) % _NUMERIC_HASH_WIDTH
 
 
 def _hash_tuple(key: tuple[Any, ...]) -> int:
-    return zlib.crc32(struct.pack(f">{len(key)}I", *(0 if k is None else stable_hash(k) for k in key)), 1)
+    return zlib.crc32(struct.pack(f">{len(key)}Q", *(0 if k is None else stable_hash(k) for k in key)), 1)
 
 
 def _hash_list(key: list[Any]) -> int:
-    return zlib.crc32(struct.pack(f">{len(key)}I", *(0 if k is None else stable_hash(k) for k in key)), 2)
+    return zlib.crc32(struct.pack(f">{len(key)}Q", *(0 if k is None else stable_hash(k) for k in key)), 2)
 
 
 def _hash_frozenset(key: frozenset[Any]) -> int:

@@ -115,7 +115,7 @@ class RowGenerator(GeneratorFunction[Row]):
 
     >>> orders = RowGenerator({"id": Fields.sequence(1), "item": Fields.choice(["tea", "nuts"])}, seed=7)
     >>> orders.map(0), orders.map(1)
-    (Row(id=1, item='tea'), Row(id=2, item='nuts'))
+    (Row(id=1, item='nuts'), Row(id=2, item='tea'))
 
     Pass it to a source: `DataGeneratorSource(orders, 1000)`.
     """
