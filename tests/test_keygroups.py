@@ -6,7 +6,6 @@ import datetime
 import decimal
 import enum
 import fractions
-import itertools
 import subprocess
 import sys
 import uuid
@@ -193,9 +192,7 @@ MANY_KEYS = {
     "user-<n>": [f"user-{n}" for n in range(20_000)],
     "digits": [str(n) for n in range(20_000)],
     "hexadecimal digits": [f"{n:08x}" for n in range(20_000)],
-    "three letters": [
-        a + b + c for a in "abcdefghijklmnopqrstuvwxyz" for b in "abcdefghijklmnopqrstuvwxyz" for c in "abcdefghij"
-    ],
+    "three letters": [a + b + c for a in LETTERS for b in LETTERS for c in LETTERS],
     "pairs": [(n % 100, str(n)) for n in range(20_000)],
 }
 
