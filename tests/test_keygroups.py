@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from ekorn.common import Row
 from ekorn.errors import InvalidKeyError
 from ekorn.keygroups import (
+    KeyGroup,
     default_max_parallelism,
     key_group,
     key_group_of_int,
@@ -173,7 +174,7 @@ def spread(keys):
     """Return how many of 128 key groups the keys reach, chi-square per degree of freedom, and the largest share."""
     sizes = collections.Counter(key_group(key, 128) for key in keys)
     expected = len(keys) / 128
-    chi_square = sum((sizes[group] - expected) ** 2 / expected for group in range(128))
+    chi_square = sum((sizes[KeyGroup(group)] - expected) ** 2 / expected for group in range(128))
     return len(sizes), chi_square / 127, max(sizes.values()) / expected
 
 
