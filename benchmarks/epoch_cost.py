@@ -10,7 +10,7 @@ import time
 from benchmarks.ekorn_jobs import Discard, environment
 from ekorn.common import WatermarkStrategy
 from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from ekorn.engine.spark.driver_side.spark_engine import SparkEngine
+from ekorn.engine.slots.epoch_engine import EpochSlotEngine
 
 
 def bare(context, partitions: int = 2) -> float:
@@ -37,9 +37,9 @@ def main() -> None:
     epochs: list[float] = []
     bares: list[float] = []
     client = None
-    run_epoch = SparkEngine.run_epoch
+    run_epoch = EpochSlotEngine.run_epoch
 
-    def timed(engine: SparkEngine, order):
+    def timed(engine: EpochSlotEngine, order):
         from pyspark import SparkContext
 
         started = time.perf_counter()
@@ -51,7 +51,7 @@ def main() -> None:
             client.cancel()
         return result
 
-    SparkEngine.run_epoch = timed  # type: ignore[assignment, method-assign]
+    EpochSlotEngine.run_epoch = timed  # type: ignore[assignment, method-assign]
     env = environment(2)
     silent = DataGeneratorSource(lambda n: n, None, RateLimiterStrategy.per_second(0.001))
     stream = env.from_source(silent, WatermarkStrategy.no_watermarks(), "silent")

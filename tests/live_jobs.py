@@ -21,12 +21,12 @@ from ekorn.datastream import (
 from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiter, RateLimiterStrategy
 from ekorn.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from ekorn.driver.submit import jobs_submitted_by, submit
+from ekorn.engine.slots.epoch_engine import EpochSlotEngine
 from ekorn.graph.job_graph import JobGraph
-from ekorn.testing.process_engine import ProcessEngine
 
 WAIT_S = 60.0
 
-E = TypeVar("E", bound=ProcessEngine)
+E = TypeVar("E", bound=EpochSlotEngine)
 
 
 def environment(
@@ -155,7 +155,7 @@ def engines(make: Callable[[JobGraph], E]) -> Iterator[list[E]]:
         yield made
 
 
-def doors(engine: ProcessEngine) -> list[tuple[str, int]]:
+def doors(engine: EpochSlotEngine) -> list[tuple[str, int]]:
     """Return the addresses on which the driver and its slots listen."""
     pool: Any = engine.pool
     return [pool.address, *(slot.address for slot in pool.slots)]

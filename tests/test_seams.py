@@ -68,7 +68,7 @@ REASONS = {
         "queryable/test_state_future.py": ["future._finished", "future._finished", "future._finished._waiters"],
         "service/test_job_process.py": ["set subprocess.Popen.poll"],
         "spark/continuous_jobs.py": ["client._handle"],
-        "spark/test_jobs.py": ["SparkEngine._tasks", "set SparkEngine._tasks"],
+        "spark/test_jobs.py": ["SparkLevels._tasks", "set SparkLevels._tasks"],
         "state/test_rocksdb_merging.py": ["set job.rocks.store.compact", "set job.rocks.store.compact"],
     },
     "a whole job runs with a constant of the house made small, so that its seams fall everywhere": {
@@ -84,13 +84,13 @@ REASONS = {
         "connectors/test_sources.py": ["set file_source.list_files"],
         "driver/test_savepoints.py": ["set snapshot_writer.open_files"],
         "slot/test_cached_files.py": [
-            "set ekorn.engine.slots.slot_engine.send_files",
-            "set ekorn.engine.slots.slot_engine.send_files",
-            "set ekorn.engine.slots.slot_engine.send_files",
+            "set ekorn.engine.slots.slot_deployments.send_files",
+            "set ekorn.engine.slots.slot_deployments.send_files",
+            "set ekorn.engine.slots.slot_deployments.send_files",
         ],
     },
     "the choice of an engine is tested without the Spark that the engine needs": {
-        "engine/test_execution.py": ["set engine_choice.start_with_slots", "set engine_choice.SparkEngine"],
+        "engine/test_execution.py": ["set engine_choice.start_with_slots", "set engine_choice.epoch_engine"],
     },
     "a program reads in its own process what the metrics of its job are by REST": {
         "spark/slow_sink.py": ["client._handle"],

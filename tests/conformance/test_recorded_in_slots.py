@@ -16,7 +16,7 @@ from ekorn.driver.submit import jobs_submitted_by, submit
 from ekorn.engine.execution import reason_for_epochs
 from ekorn.engine.protocol import Engine
 from ekorn.graph.job_graph import JobGraph
-from ekorn.testing.continuous_process_engine import ContinuousProcessEngine
+from ekorn.testing.continuous_process_engine import continuous_process_engine
 from ekorn.testing.local_engine import LocalEngine
 from ekorn.testing.local_slots import InProcessSlots
 from tests.conformance.recorded_runs import differences, like_pyflink, recording_of
@@ -30,7 +30,7 @@ def in_slots(settings: JobSettings) -> Callable[[JobGraph], Engine]:
     def make(graph: JobGraph) -> Engine:
         if reason_for_epochs(graph) is not None:
             return LocalEngine(graph)
-        return ContinuousProcessEngine(graph, pool=InProcessSlots(graph.slot_count))
+        return continuous_process_engine(graph, pool=InProcessSlots(graph.slot_count))
 
     return make
 

@@ -14,9 +14,10 @@ import pytest
 from ekorn.common import Duration, WatermarkStrategy
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.driver.loop.epoch_runner import least_by_group
+from ekorn.engine.slots.continuous_engine import ContinuousSlotEngine
 from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
 from ekorn.operators.epoch import Ack, EpochOrder
-from ekorn.testing.continuous_process_engine import ContinuousProcessEngine
+from ekorn.testing.continuous_process_engine import continuous_process_engine
 from ekorn.testing.local_slots import InProcessSlots
 from tests.slot.small_job import deployment, graph
 
@@ -72,18 +73,18 @@ def draw(env: StreamExecutionEnvironment) -> None:
 
 
 @pytest.fixture
-def engine() -> Iterator[ContinuousProcessEngine]:
+def engine() -> Iterator[ContinuousSlotEngine]:
     LIMITS.update(fast=1 << 60, slow=500)
     READ.update(fast=0, slow=0)
     job = graph(draw)
-    made = ContinuousProcessEngine(job, pool=InProcessSlots(job.slot_count))
+    made = continuous_process_engine(job, pool=InProcessSlots(job.slot_count))
     assert made.deploy(deployment(job)) is None
     yield made
     made.shutdown()
 
 
 def test_a_source_too_far_ahead_pauses_and_reads_on_when_the_others_have_caught_up(
-    engine: ContinuousProcessEngine,
+    engine: ContinuousSlotEngine,
 ) -> None:
     acks: list[Ack] = []
     numbers = itertools.count()

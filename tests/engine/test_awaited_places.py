@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 
 from ekorn.engine.protocol import Failure
+from ekorn.engine.slots.continuous_engine import ContinuousSlotEngine
+from ekorn.engine.slots.slot_calls import SlotCalls
 from ekorn.engine.slots.slot_handle import Heartbeat
-from ekorn.engine.spark.driver_side.continuous_spark_engine import ContinuousSparkEngine
+from ekorn.engine.spark.driver_side.job_group import SparkJobGroup
+from ekorn.engine.spark.driver_side.spark_flows import SparkFlows
 from ekorn.engine.spark.driver_side.task_places import reserve_places, task_count
 from ekorn.engine.spark.driver_side.transport_layout import TransportShuffle
 from ekorn.engine.spark.task_side.transport_tasks import OutletTask
 from ekorn.errors import DeploymentError
-from ekorn.graph.addresses import SubtaskId
 from ekorn.testing.local_slots import InProcessSlots
 from tests.live_jobs import until
 from tests.slot.small_job import deployment, graph, summing
@@ -63,31 +65,29 @@ class Session:
         return []
 
 
-class Engine(ContinuousSparkEngine):
+class Flows(SparkFlows):
     """Notes how many places the session has when Spark is to run the tasks of an attempt."""
 
     def note(self, session: Session) -> list[int]:
         self._session, self._started = session, list[int]()
         return self._started
 
-    def _start_flow(self, region: int, attempt: int) -> None:
+    def start(self, region: int, attempt: int) -> None:
         self._started.append(self._session.places)
 
     def run_region(self, errors: list[str], *, is_set_aside: bool = False) -> Exception | None:
         """Run a Spark job, which fails with each of the errors first; return why the region ends, if it does."""
         self._errors = errors
-        self._why: Exception | None = None
+        failed: list[Exception] = []
+        self.on_failed = lambda error, subtasks: failed.append(error)
         self._flows[0] = [] if is_set_aside else [threading.current_thread()]
         self._run_flow(0, 1, TransportShuffle(OutletTask((), {}, b"", 1), None, "numbers"))
         del self._flows[0]
-        return self._why
+        return failed[0] if failed else None
 
     def _run_job(self, region: int, shuffle: TransportShuffle, description: str) -> None:
         if self._errors:
             raise RuntimeError(self._errors.pop(0))
-
-    def _stop(self, error: Exception, subtasks: frozenset[SubtaskId] = frozenset()) -> None:
-        self._why = error
 
 
 class Attempts:
@@ -99,16 +99,11 @@ class Attempts:
         self.pool = InProcessSlots(1)
         self._graph = graph(summing)
         assert task_count(self._graph) == TASKS
-        self.engine = Engine(
-            self._graph,
-            session,
-            self.pool,
-            job_label="job",
-            heartbeat=Heartbeat(),
-            places=reserve_places(session, "job", TASKS),
-            places_s=places_s,
-        )
-        self.jobs = self.engine.note(session)
+        calls, places = SlotCalls(self.pool), reserve_places(session, "job", TASKS)
+        jobs = SparkJobGroup(session, "job", calls, places)
+        self.flows = Flows(jobs, calls, places, places_s)
+        self.engine = ContinuousSlotEngine(self._graph, calls, jobs, self.flows, Heartbeat().stall_timeout_s)
+        self.jobs = self.flows.note(session)
         self._deploying: threading.Thread | None = None
         self._results: list[Failure | None] = []
 
@@ -184,7 +179,7 @@ def test_an_attempt_starts_when_the_executor_has_been_replaced(begin: Begin) -> 
 
 def test_a_spark_job_that_is_refused_for_lack_of_places_is_tried_until_they_come(begin: Begin) -> None:
     job = begin()
-    assert job.engine.run_region([_REFUSAL, _REFUSAL]) is None
+    assert job.flows.run_region([_REFUSAL, _REFUSAL]) is None
     (line,) = job.said
     assert "waits up to 300 s for places of Spark" in line and "INSUFFICIENT_SLOT" in line
 
@@ -194,14 +189,14 @@ def test_a_spark_job_that_fails_otherwise_or_is_refused_too_long_ends_its_region
     begin: Begin, error: str, places_s: float
 ) -> None:
     job = begin(places_s=places_s)
-    failed = job.engine.run_region([error])
+    failed = job.flows.run_region([error])
     assert failed is not None and error in str(failed)
 
 
 def test_the_refused_job_of_a_region_that_was_set_aside_is_not_tried_again(begin: Begin) -> None:
     job = begin()
     errors = [_REFUSAL, "never tried"]
-    assert job.engine.run_region(errors, is_set_aside=True) is None
+    assert job.flows.run_region(errors, is_set_aside=True) is None
     assert errors == ["never tried"]
 
 

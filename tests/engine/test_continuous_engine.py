@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import pytest
 
 from ekorn.engine.slots.continuous_engine import ContinuousSlotEngine
 from ekorn.engine.slots.event_queue import EventQueue
+from ekorn.engine.slots.slot_calls import SlotCalls
 from ekorn.engine.slots.slot_handle import SlotHandle
 from ekorn.errors import DeploymentError
 from ekorn.graph.addresses import SubtaskId
@@ -15,8 +16,9 @@ from ekorn.links.link import Link
 from ekorn.operators.epoch import EpochOrder
 from ekorn.slot_protocol.slot_events import SlotActivity
 from ekorn.testing import continuous_process_engine
-from ekorn.testing.continuous_process_engine import ContinuousProcessEngine
+from ekorn.testing.continuous_process_engine import ProcessFlows
 from ekorn.testing.local_slots import InProcessSlots
+from ekorn.testing.slot_processes import ThisMachine
 from tests.slot.small_job import deployment, graph, summing
 
 
@@ -52,24 +54,30 @@ class NoSlots:
         """Do nothing: there are no slots."""
 
 
-class Engine(ContinuousSlotEngine):
+class NotedFlows(ProcessFlows):
     """Notes how flows end."""
+
+    def __init__(self, pool: NoSlots) -> None:
+        super().__init__(pool)
+        self._began = pool.began
+        self.ended_in_order: list[bool] = []
+
+    def start(self, region: int, attempt: int) -> None:
+        raise AssertionError("no attempt starts")
+
+    def end(self, ended: Collection[int], *, in_order: bool) -> None:
+        assert ended == {0}
+        self.ended_in_order.append(in_order)
+        self._began.append("the end of flows")
+
+
+class Engine(ContinuousSlotEngine):
+    """Has no slots, and notes how flows end."""
 
     def __init__(self) -> None:
         self.graph, self.no_slots = graph(summing), NoSlots()
-        super().__init__(self.graph, self.no_slots, 1.0)
-        self.ended_in_order: list[bool] = []
-
-    def _start_flow(self, region: int, attempt: int) -> None:
-        raise AssertionError("no attempt starts")
-
-    def _end_flows(self, ended: frozenset[int], *, in_order: bool) -> None:
-        assert ended == {0}
-        self.ended_in_order.append(in_order)
-        self.no_slots.began.append("the end of flows")
-
-    def _cancel_levels(self) -> None:
-        """Do nothing: no epoch runs."""
+        self.noted = NotedFlows(self.no_slots)
+        super().__init__(self.graph, SlotCalls(self.no_slots), ThisMachine(), self.noted, 1.0)
 
 
 def test_the_flow_of_an_attempt_that_the_driver_gave_up_is_broken_off() -> None:
@@ -77,13 +85,13 @@ def test_the_flow_of_an_attempt_that_the_driver_gave_up_is_broken_off() -> None:
     failure = engine.deploy(deployment(graph(summing)))  # after a checkpoint that failed, say: no subtask has
     assert failure is not None and "no slot starts" in str(failure.error)
     engine.shutdown()
-    assert engine.ended_in_order == [False, False]
+    assert engine.noted.ended_in_order == [False, False]
 
 
 def test_the_flow_of_subtasks_that_are_closed_ends_by_itself() -> None:
     engine = Engine()
     assert engine.close_subtasks() is None
-    assert engine.ended_in_order == [True]
+    assert engine.noted.ended_in_order == [True]
 
 
 def test_slots_start_while_the_flows_of_the_attempt_before_end() -> None:
@@ -109,7 +117,7 @@ def test_a_slot_that_is_gone_when_its_flow_begins_fails_the_epoch_and_not_the_dr
         raise ConnectionRefusedError
 
     job = graph(summing)
-    engine = ContinuousProcessEngine(job, pool=InProcessSlots(job.slot_count))
+    engine = continuous_process_engine.continuous_process_engine(job, pool=InProcessSlots(job.slot_count))
     monkeypatch.setattr(continuous_process_engine, "connect", refuse)
     assert engine.deploy(deployment(job)) is None
     failure = engine.run_epoch(EpochOrder(0)).failure

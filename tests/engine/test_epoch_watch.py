@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ekorn.engine.slots.epoch_watch import EpochWatch
+from ekorn.engine.slots.slot_engine import EpochWatch
 from ekorn.graph.addresses import SubtaskId
 from ekorn.slot_protocol.slot_events import SlotActivity
 

@@ -203,7 +203,7 @@ def test_auto_says_in_one_line_why_a_job_runs_in_epochs_and_what_would_change_it
     caplog.set_level(logging.INFO, logger="ekorn")
     old, in_epochs = Session("4.2.9", Settings(SESSION_SETTINGS), 8), object()
     monkeypatch.setattr(engine_choice, "start_with_slots", lambda count, **settings: (settings["session"], None))
-    monkeypatch.setattr(engine_choice, "SparkEngine", lambda *arguments, **settings: in_epochs)
+    monkeypatch.setattr(engine_choice, "epoch_engine", lambda *arguments, **settings: in_epochs)
     env = environment()
     env.from_collection([1, 2]).print()
     chosen = engine_on_spark(

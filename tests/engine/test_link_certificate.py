@@ -10,13 +10,14 @@ import pytest
 
 from ekorn.common import Configuration
 from ekorn.config.settings.link_settings import LinkSettings, link_settings
+from ekorn.engine.slots.epoch_engine import EpochSlotEngine
 from ekorn.engine.slots.link_certificate import certificate_for, made_by_command, made_by_package
 from ekorn.engine.slots.registering_pool import RegisteringSlotPool
 from ekorn.engine.spark.driver_side.cluster import encrypts_its_own
 from ekorn.errors import ConfigurationError, DeploymentError
 from ekorn.graph.job_graph import JobGraph
 from ekorn.links.encryption import CalledSide, EncryptedAddress
-from ekorn.testing.process_engine import ProcessEngine, on_process_engine
+from ekorn.testing.process_engine import on_process_engine, process_engine
 from ekorn.testing.slot_processes import slot_processes
 from tests.live_jobs import Held, engines, environment, expected_tally, generated, tallied
 
@@ -112,8 +113,8 @@ def test_a_job_runs_over_encrypted_links_alone_and_survives_the_loss_of_a_slot(t
     stream = tallied(generated(env, 3_000, held), 7)
     rows = []
 
-    def encrypted(graph: JobGraph) -> ProcessEngine:
-        return ProcessEngine(graph, slot_processes(graph.slot_count, links=LinkSettings("required"), registering=True))
+    def encrypted(graph: JobGraph) -> EpochSlotEngine:
+        return process_engine(graph, slot_processes(graph.slot_count, links=LinkSettings("required"), registering=True))
 
     with engines(encrypted) as made, stream.execute_and_collect() as results:
         for row in results:

@@ -3,12 +3,10 @@
 import pytest
 
 from ekorn.engine.protocol import Engine
-from ekorn.engine.spark.driver_side.continuous_spark_engine import ContinuousSparkEngine
-from ekorn.engine.spark.driver_side.spark_engine import SparkEngine
+from ekorn.engine.slots.continuous_engine import ContinuousSlotEngine
+from ekorn.engine.slots.epoch_engine import EpochSlotEngine
 from ekorn.testing.continuous_local_engine import ContinuousLocalEngine
-from ekorn.testing.continuous_process_engine import ContinuousProcessEngine
 from ekorn.testing.local_engine import LocalEngine
-from ekorn.testing.process_engine import ProcessEngine
 from ekorn.testing.scripted import ScriptedEngine
 
 
@@ -17,11 +15,9 @@ from ekorn.testing.scripted import ScriptedEngine
     [
         LocalEngine,
         ScriptedEngine,
-        ProcessEngine,
-        SparkEngine,
+        EpochSlotEngine,
         ContinuousLocalEngine,
-        ContinuousProcessEngine,
-        ContinuousSparkEngine,
+        ContinuousSlotEngine,
     ],
 )
 def test_an_engine_implements_the_whole_protocol(engine):

@@ -12,6 +12,7 @@ import pytest
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.datastream.functions import MapFunction
 from ekorn.engine.protocol import EpochResult
+from ekorn.engine.slots.continuous_engine import ContinuousSlotEngine
 from ekorn.errors import DeploymentError, SlotLostError, UserFunctionError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph
@@ -19,7 +20,7 @@ from ekorn.graph.regions import regions
 from ekorn.operators.epoch import Ack, EpochOrder, SavepointOrder
 from ekorn.slot_protocol.messages import BeginSavepoint, Discard, OrderEpoch
 from ekorn.slot_protocol.slot_events import UnreadableEvent
-from ekorn.testing.continuous_process_engine import ContinuousProcessEngine
+from ekorn.testing.continuous_process_engine import continuous_process_engine
 from ekorn.testing.local_slots import InProcessSlots
 from tests.live_jobs import until
 from tests.slot.small_job import deployment, graph
@@ -61,7 +62,7 @@ class TwoRegions:
                 numbers.map(function).key_by(lambda n: n % 3).map(lambda n: n).print(name)
 
         self.job: JobGraph = graph(draw)
-        self.engine = ContinuousProcessEngine(self.job, pool=InProcessSlots(2))
+        self.engine = continuous_process_engine(self.job, pool=InProcessSlots(2))
         self.regions = [frozenset(of for of in regions(self.job) if self._slot_of(of) == slot) for slot in (0, 1)]
         assert self.engine.deploy(deployment(self.job)) is None
 
@@ -88,7 +89,7 @@ def two(tmp_path: Path) -> Iterator[Draw]:
     made[0].engine.shutdown()
 
 
-def run_aside(engine: ContinuousProcessEngine, order: EpochOrder) -> list[EpochResult]:
+def run_aside(engine: ContinuousSlotEngine, order: EpochOrder) -> list[EpochResult]:
     results: list[EpochResult] = []
     running = threading.Thread(target=lambda: results.append(engine.run_epoch(order)), daemon=True)
     running.start()

@@ -20,7 +20,7 @@ from ekorn.graph.addresses import SubtaskId
 from ekorn.operators.epoch import EpochOrder
 from ekorn.slot_protocol.messages import Deploy, Discard
 from ekorn.slot_protocol.slot_events import SubtaskFailed
-from ekorn.testing.continuous_process_engine import ContinuousProcessEngine
+from ekorn.testing.continuous_process_engine import continuous_process_engine
 from ekorn.testing.local_slots import InProcessSlots
 from ekorn.types.by_value import dumps
 from tests.live_jobs import Tracks, comes_to_rest, until
@@ -51,7 +51,7 @@ class Hanging:
     def __init__(self, folder: Path) -> None:
         self.gate = Gate(folder)
         job = graph(lambda env: env.from_collection([1, 2, 3]).map(self.gate).print())
-        self.engine = ContinuousProcessEngine(job, pool=InProcessSlots(1))
+        self.engine = continuous_process_engine(job, pool=InProcessSlots(1))
         assert self.engine.deploy(deployment(job)) is None
         until(Path(self.gate.entered).exists)
 
@@ -94,7 +94,7 @@ def test_output_that_waits_for_the_end_of_an_epoch_stops_the_sources(tmp_path: P
         env.from_source(source, WatermarkStrategy.no_watermarks(), "lines").map(gate).print()
 
     job = graph(printing, parallelism=2)
-    engine = ContinuousProcessEngine(job, pool=InProcessSlots(2))
+    engine = continuous_process_engine(job, pool=InProcessSlots(2))
     assert engine.deploy(deployment(job)) is None
     results: list[EpochResult] = []
     running = threading.Thread(target=lambda: results.append(engine.run_epoch(EpochOrder(0))), daemon=True)
@@ -168,7 +168,7 @@ class _Strange:
 )
 def test_an_event_that_cannot_be_read_fails_the_attempt(make: Any, said: str) -> None:
     job = graph(lambda env: env.from_collection([1, 2, 3]).map(Accumulates(make)).print())
-    engine = ContinuousProcessEngine(job, pool=InProcessSlots(1))
+    engine = continuous_process_engine(job, pool=InProcessSlots(1))
     try:
         assert engine.deploy(deployment(job)) is None
         results: list[EpochResult] = []
@@ -185,7 +185,7 @@ def test_an_event_that_cannot_be_read_fails_the_attempt(make: Any, said: str) ->
 
 def test_an_error_that_cannot_be_read_fails_the_attempt_all_the_same() -> None:
     job = graph(lambda env: env.from_collection([1, 2, 3]).print())
-    engine = ContinuousProcessEngine(job, pool=InProcessSlots(1))
+    engine = continuous_process_engine(job, pool=InProcessSlots(1))
     try:
         assert engine.deploy(deployment(job)) is None
         engine.pool.events.put(SubtaskFailed(0, SubtaskId(0, 0), dumps(Unreadable())))

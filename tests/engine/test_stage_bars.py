@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ekorn.engine.spark.driver_side.on_spark import StageBars
+from ekorn.engine.spark.driver_side.job_group import StageBars
 
 
 class Bar:

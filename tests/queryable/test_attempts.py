@@ -19,7 +19,7 @@ from ekorn.slot_protocol.state_query import QueryableState, StateQuery
 from ekorn.testing.drawn_job import drawn_job
 from ekorn.testing.local_engine import LocalEngine
 from ekorn.testing.local_slots import InProcessSlots
-from ekorn.testing.process_engine import ProcessEngine
+from ekorn.testing.process_engine import process_engine
 from tests.queryable.programs import EveryKind, environment, numbers
 
 RUNNING_ATTEMPT = 1
@@ -111,7 +111,7 @@ def test_an_engine_that_has_fewer_subtasks_than_a_query_was_made_for_refuses_it(
     env = environment(2)
     numbers(env).key_by(lambda n: n % 5, Types.LONG()).process(EveryKind())
     graph, settings = drawn_job(env)
-    engine: Any = ProcessEngine(graph, InProcessSlots(2)) if of_processes else LocalEngine(graph)
+    engine: Any = process_engine(graph, InProcessSlots(2)) if of_processes else LocalEngine(graph)
     try:
         assert engine.deploy(Deployment(str(settings.job_id), graph, RUNNING_ATTEMPT)) is None
         for asked in (SubtaskId(9, 0), SubtaskId(graph.vertices[-1].id, 2)):
@@ -129,7 +129,7 @@ def test_a_slot_that_lost_a_queryable_subtask_in_a_rescale_has_no_state_of_it():
         source = numbers(env).set_parallelism(3).map(lambda n: n, Types.LONG()).uid("same")
         source.key_by(lambda n: n % 5, Types.LONG()).process(EveryKind()).uid("states")
         drawn.append(drawn_job(env)[0])
-    engine = ProcessEngine(drawn[0], InProcessSlots(3))
+    engine = process_engine(drawn[0], InProcessSlots(3))
     try:
         for attempt, graph in enumerate(drawn):
             assert graph.slot_count == 3

@@ -11,7 +11,7 @@ from ekorn.config.settings.link_settings import LinkSettings
 from ekorn.engine.slots.link_certificate import certificate_for
 from ekorn.engine.slots.registering_pool import RegisteringSlotPool
 from ekorn.engine.slots.slot_handle import Heartbeat
-from ekorn.testing.process_engine import ProcessEngine
+from ekorn.testing.process_engine import process_engine
 from tests.live_jobs import engines, environment, until
 from tests.reliability.other_host import HERE, OtherHost, other_host  # noqa: F401
 from tests.sniffer import sniffing
@@ -31,7 +31,7 @@ def test_records_and_program_are_visible_on_the_network_only_with_encryption_off
     lengths = numbers.key_by(lambda text: text).map(lambda text: (text.rpartition("-")[2], len(program)))
     with (
         sniffing(other_host.interface, records.encode(), program.encode()) as sniffer,
-        engines(lambda graph: ProcessEngine(graph, pool=pool)),
+        engines(lambda graph: process_engine(graph, pool=pool)),
     ):
         with lengths.execute_and_collect() as results:
             assert sorted(results) == sorted((str(n), len(program)) for n in range(500))

@@ -9,21 +9,26 @@ from typing import Any
 import pytest
 
 from ekorn.common.job_status import JobStatus
+from ekorn.engine.slots.epoch_engine import EpochSlotEngine
+from ekorn.engine.slots.slot_calls import SlotCalls
 from ekorn.engine.slots.slot_handle import Heartbeat
 from ekorn.graph.job_graph import JobGraph
 from ekorn.operators.epoch import EpochOrder
-from ekorn.testing.process_engine import ProcessEngine, on_process_engine
-from ekorn.testing.slot_processes import slot_processes
+from ekorn.testing.process_engine import ProcessLevels, on_process_engine
+from ekorn.testing.slot_processes import ThisMachine, slot_processes
 from tests.live_jobs import Held, engines, environment, expected_tally, generated, tallied
 
 KEYS = 7
 
 
-class Cut(ProcessEngine):
+class Cut(EpochSlotEngine):
     """Cuts connections between driver and slots in the middle of some epochs."""
 
     def __init__(self, graph: JobGraph, what: str, epochs: set[int], held: Held) -> None:
-        super().__init__(graph, slot_processes(graph.slot_count, Heartbeat(0.1, 1.5), registering=True))
+        heartbeat = Heartbeat(0.1, 1.5)
+        calls = SlotCalls(slot_processes(graph.slot_count, heartbeat, registering=True))
+        self._process_levels = ProcessLevels(calls)
+        super().__init__(graph, calls, ThisMachine(), self._process_levels, heartbeat.stall_timeout_s)
         self._what, self._epochs_to_cut, self.cuts = what, epochs, 0
         self._run_number, self._last_records = 0, held
 
@@ -39,7 +44,7 @@ class Cut(ProcessEngine):
         lost: list[Any]
         match self._what:
             case "data":
-                lost = self.links[::2]
+                lost = self._process_levels.links[::2]
             case "requests":
                 lost = [slot.control for slot in half]
             case "events":

@@ -19,7 +19,7 @@ from ekorn.engine.spark.task_side.level_task import LevelTask
 from ekorn.errors import JobExecutionError
 from ekorn.operators.epoch import EpochOrder
 from ekorn.slot_protocol.slot_config import DriverContact, SlotConfig
-from ekorn.testing.process_engine import ProcessEngine
+from ekorn.testing.process_engine import process_engine
 from ekorn.testing.slot_processes import slot_processes
 from tests.live_jobs import engines, environment, generated, parent_of, tallied, until
 from tests.s3_server import ACCESS_KEY, SECRET_KEY, s3_endpoint, s3_url  # noqa: F401
@@ -66,7 +66,7 @@ def test_a_failing_job_shows_no_secret(
     env = environment(s3_url("secrets"), parallelism=2)
     switch = tmp_path / "fail"
     tallied(generated(env, None, per_second=1_000).map(Failing(switch)), 7).filter(lambda r: False).print()
-    with engines(lambda graph: ProcessEngine(graph, slot_processes(graph.slot_count, registering=True))) as made:
+    with engines(lambda graph: process_engine(graph, slot_processes(graph.slot_count, registering=True))) as made:
         client = env.execute_async("failing")
         until(lambda: client.get_progress().checkpoints_completed >= 1)
         slots = {*client.get_progress().slot_pids, *descendants()}

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from ekorn.testing.process_engine import ProcessEngine
+from ekorn.testing.process_engine import process_engine
 from ekorn.testing.slot_processes import slot_processes
 from tests.live_jobs import Held, PickleBomb, doors, engines, environment, expected_tally, generated, tallied, until
 
@@ -49,7 +49,7 @@ def test_a_running_job_ignores_strangers_at_all_its_ports(tmp_path: Path) -> Non
     bomb = pickle.dumps(PickleBomb(mark))
     framed = len(bomb).to_bytes(8, "little") + bomb
     chance = random.Random(30)
-    with engines(lambda graph: ProcessEngine(graph, slot_processes(graph.slot_count, registering=True))) as made:
+    with engines(lambda graph: process_engine(graph, slot_processes(graph.slot_count, registering=True))) as made:
         collected = stream.execute_and_collect()
         client = collected.job_client
         until(lambda: client.get_progress().checkpoints_completed >= 1)
@@ -79,13 +79,13 @@ import resource
 import sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
 from pathlib import Path
-from ekorn.testing.process_engine import ProcessEngine
+from ekorn.testing.process_engine import process_engine
 from ekorn.testing.slot_processes import slot_processes
 from tests.live_jobs import Held, doors, engines, environment, expected_tally, generated, tallied
 env = environment(sys.argv[1], parallelism=2, restarts=10)
 held = Held(Path(sys.argv[1]), 250)
 stream = tallied(generated(env, 2_000, held), 7)
-with engines(lambda graph: ProcessEngine(graph, slot_processes(graph.slot_count, registering=True))) as made:
+with engines(lambda graph: process_engine(graph, slot_processes(graph.slot_count, registering=True))) as made:
     rows = stream.execute_and_collect()
     found = [next(rows)]
     print([doors(made[0]), made[0].slot_pids], flush=True)

@@ -13,12 +13,15 @@ from functools import partial
 from pathlib import Path
 
 from ekorn.common import JobClient, JobStatus
+from ekorn.engine.slots.epoch_engine import EpochSlotEngine
 from ekorn.engine.slots.registering_pool import RegisteringSlotPool
+from ekorn.engine.slots.slot_calls import SlotCalls
 from ekorn.engine.slots.slot_handle import Heartbeat
 from ekorn.engine.spark.task_side.launch_slots import launch_slots
 from ekorn.graph.job_graph import JobGraph
 from ekorn.slot_protocol.slot_config import DriverContact
-from ekorn.testing.process_engine import ProcessEngine
+from ekorn.testing.process_engine import ProcessLevels
+from ekorn.testing.slot_processes import ThisMachine
 from tests.live_jobs import Held, engines, environment, expected_tally, generated, is_running, tallied, until
 from tests.reliability.other_host import HERE, OtherHost, other_host  # noqa: F401
 
@@ -26,14 +29,15 @@ KEYS = 7
 RECORDS = 3_000
 
 
-class Split(ProcessEngine):
+class Split(EpochSlotEngine):
     """Has slot 1 on the other host, and its replacements here."""
 
     def __init__(self, graph: JobGraph, host: OtherHost, timeout_s: float) -> None:
         self.starts: list[list[int]] = []
         self._other_host = host
         heartbeat = Heartbeat(interval_s=0.2, timeout_s=timeout_s)
-        super().__init__(graph, RegisteringSlotPool(2, HERE, self._launch, heartbeat))
+        calls = SlotCalls(RegisteringSlotPool(2, HERE, self._launch, heartbeat))
+        super().__init__(graph, calls, ThisMachine(), ProcessLevels(calls), heartbeat.stall_timeout_s)
 
     def _launch(self, driver: DriverContact, numbers: list[int]) -> None:
         self.starts.append(numbers)

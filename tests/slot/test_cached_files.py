@@ -10,7 +10,7 @@ import fsspec
 import pytest
 
 from ekorn.datastream import MapFunction, StreamExecutionEnvironment
-from ekorn.engine.slots.file_sending import send_files
+from ekorn.engine.slots.slot_deployments import send_files
 from ekorn.errors import DeploymentError, JobExecutionError, UnsupportedOperationError
 from ekorn.graph.job_graph import CachedFile
 from ekorn.slot_protocol.cached_files import CachedFiles, local_path
@@ -19,7 +19,7 @@ from ekorn.storage.file_store import open_files
 from ekorn.storage.locations import join
 from ekorn.testing.drawn_job import drawn_job
 from ekorn.testing.local_run import collect_locally
-from ekorn.testing.process_engine import ProcessEngine, on_process_engine
+from ekorn.testing.process_engine import on_process_engine, process_engine
 from ekorn.testing.slot_processes import slot_processes
 from tests.s3_server import s3_endpoint, s3_url  # noqa: F401
 
@@ -195,7 +195,7 @@ def test_slots_find_the_files_whether_or_not_they_see_the_drivers_disk(folder, r
         sent_to.append(slot.number)
         return send_files(slot, files, part_bytes=1024)
 
-    monkeypatch.setattr("ekorn.engine.slots.slot_engine.send_files", send_in_small_parts)
+    monkeypatch.setattr("ekorn.engine.slots.slot_deployments.send_files", send_in_small_parts)
     (folder / "large").write_bytes(os.urandom(100_000))
     stream = job(folder, all=(str(folder), False), script=(str(folder / "inner" / "script.sh"), True))
     with on_process_engine(registering=registering), stream.execute_and_collect() as records:
@@ -262,11 +262,11 @@ def test_files_go_to_all_slots_though_some_fail_and_again_to_those_that_failed(f
         sent.append(slot.number)
         return OSError(f"disk {slot.number} is full") if slot.number in broken else None
 
-    monkeypatch.setattr("ekorn.engine.slots.slot_engine.send_files", sending)
+    monkeypatch.setattr("ekorn.engine.slots.slot_deployments.send_files", sending)
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(3)
     env.from_collection([1]).map(lambda v: v).print()
     graph = drawn_job(env, "job").graph
-    engine = ProcessEngine(graph, slot_processes(graph.slot_count, registering=True))
+    engine = process_engine(graph, slot_processes(graph.slot_count, registering=True))
     try:
         failure = engine.deploy(Deployment("ab" * 16, graph, 0))
         assert sorted(sent) == [0, 1, 2]
@@ -283,7 +283,7 @@ def test_files_go_to_all_slots_though_some_fail_and_again_to_those_that_failed(f
 def test_files_go_to_the_slots_that_were_made_ready_for_a_rescale(folder, monkeypatch):
     sent = []
     monkeypatch.setattr(
-        "ekorn.engine.slots.slot_engine.send_files", lambda slot, files: sent.append(slot.number) or None
+        "ekorn.engine.slots.slot_deployments.send_files", lambda slot, files: sent.append(slot.number) or None
     )
 
     def graph_at(parallelism):
@@ -292,7 +292,7 @@ def test_files_go_to_the_slots_that_were_made_ready_for_a_rescale(folder, monkey
         return drawn_job(env, "job").graph
 
     before, after = graph_at(1), graph_at(2)
-    engine = ProcessEngine(before, slot_processes(before.slot_count, registering=True))
+    engine = process_engine(before, slot_processes(before.slot_count, registering=True))
     try:
         assert engine.deploy(Deployment("ab" * 16, before, 0)) is None
         engine.prepare(after)

@@ -181,15 +181,16 @@ class Trace(MapFunction):
 def test_a_cancel_just_before_an_epoch_is_submitted_is_not_missed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from ekorn.engine.spark.driver_side.spark_engine import SparkEngine
+    from ekorn.engine.spark.driver_side.spark_levels import SparkLevels
 
-    building = SparkEngine._tasks
+    building = SparkLevels._tasks
 
-    def cancelled_while_building(engine, order):
-        yield from building(engine, order)
-        engine.cancel_epoch()  # as another thread would, when all checks have passed
+    def cancelled_while_building(levels, order, attempt):
+        yield from building(levels, order, attempt)
+        levels.calls.cancelled.set()  # as the engine for another thread would, when all checks have passed
+        levels.cancel()
 
-    monkeypatch.setattr(SparkEngine, "_tasks", cancelled_while_building)
+    monkeypatch.setattr(SparkLevels, "_tasks", cancelled_while_building)
     env = environment(1)
     numbers(env, 10).map(Trace(tmp_path / "ran")).print()
     with pytest.raises(JobExecutionError, match="the epoch was cancelled"):

@@ -14,7 +14,7 @@ from tests.conformance.recorded_runs import like_pyflink
 from tests.spark.processes import run_driver
 
 DRIVER = "import runpy, sys; runpy.run_module('tests.spark.recorded_programs', run_name='__main__', alter_sys=True)"
-ENGINE = {"continuous": "ContinuousSparkEngine", "epochs": "SparkEngine"}
+ENGINE = {"continuous": "ContinuousSlotEngine", "epochs": "EpochSlotEngine"}
 
 
 def run(execution: str, names: list[str], timeout_s: float) -> tuple[dict[str, int], list[list[str]]]:
@@ -33,7 +33,7 @@ def run(execution: str, names: list[str], timeout_s: float) -> tuple[dict[str, i
 def test_some_programs_give_what_pyflink_gave() -> None:
     engines, different = run("continuous", like_pyflink()[7::40], 200)
     assert different == []
-    assert engines["ContinuousSparkEngine"] >= 8
+    assert engines["ContinuousSlotEngine"] >= 8
 
 
 @pytest.mark.soak

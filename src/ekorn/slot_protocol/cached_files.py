@@ -1,8 +1,9 @@
 """The distributed cache in a slot: copies of the files and folders that the program registered.
 
 A path, or an address that begins with `file://`, belongs to the driver's machine. A slot on that machine copies the
-file; the driver sends it to any other slot (`engine/slots/file_sending.py`). A slot downloads all other addresses by
-itself. A copy appears whole or not at all, is made once however often the job restarts, and is removed with the slot.
+file; the driver sends it to any other slot (`engine/slots/slot_deployments.py`). A slot downloads all other addresses
+by itself. A copy appears whole or not at all, is made once however often the job restarts, and is removed with the
+slot.
 """
 
 from __future__ import annotations

@@ -20,7 +20,9 @@ from typing import TypeAlias
 from ekorn.config.settings.job_settings import JobSettings
 from ekorn.driver.submit import heartbeat_of, jobs_submitted_by, submit
 from ekorn.engine.execution import reason_for_epochs
-from ekorn.engine.protocol import EpochResult, Failure
+from ekorn.engine.protocol import Failure
+from ekorn.engine.slots.epoch_engine import EpochSlotEngine
+from ekorn.engine.slots.slot_calls import SlotCalls, slot_of
 from ekorn.engine.slots.slot_engine import SlotEngine
 from ekorn.engine.slots.slot_handle import Heartbeat
 from ekorn.engine.slots.slot_pool import SlotPool
@@ -28,18 +30,17 @@ from ekorn.engine.spark.task_side.run_subtask import SubtaskCall
 from ekorn.engine.subtask_outcome import SubtaskFailure, SubtaskOutcome
 from ekorn.errors import DeploymentError, SlotLostError
 from ekorn.graph.addresses import SubtaskId
-from ekorn.graph.job_graph import JobGraph, Vertex
+from ekorn.graph.job_graph import JobGraph
 from ekorn.graph.regions import in_regions_of
 from ekorn.links.link import Link, connect
 from ekorn.operators.epoch import Ack, EpochOrder, OutputPart
-from ekorn.slot_protocol.deployment import Deployment
 from ekorn.slot_protocol.task_messages import RunEpoch
 from ekorn.subtask.wire.frames import destination_of
-from ekorn.testing.continuous_process_engine import ContinuousProcessEngine
-from ekorn.testing.slot_processes import slot_processes
+from ekorn.testing.continuous_process_engine import continuous_process_engine
+from ekorn.testing.slot_processes import ThisMachine, slot_processes
 from ekorn.types.by_value import dumps
 
-__all__ = ["ProcessEngine", "on_process_engine"]
+__all__ = ["ProcessLevels", "on_process_engine", "process_engine"]
 
 MOST_THREADS = 64  # subtasks of a level that run at the same time
 
@@ -47,50 +48,53 @@ Inboxes = dict[SubtaskId, list[bytes]]  # encoded blobs by target
 _SubtaskResult: TypeAlias = tuple[list[Ack | OutputPart | SubtaskFailure], Inboxes]
 
 
-class ProcessEngine(SlotEngine):
-    """Runs one job in slot processes of this machine. The subtasks of a level run at the same time, as on Spark.
+def process_engine(
+    graph: JobGraph, pool: SlotPool | None = None, stall_timeout_s: float = Heartbeat().stall_timeout_s
+) -> EpochSlotEngine:
+    """Make an engine that runs one job in slot processes of this machine.
 
     Args:
         graph: The job.
         pool: The slots; by default children of this process.
         stall_timeout_s: When an epoch without progress is given up.
     """
+    calls = SlotCalls(pool or slot_processes(graph.slot_count))
+    return EpochSlotEngine(graph, calls, ThisMachine(), ProcessLevels(calls), stall_timeout_s)
 
-    def __init__(
-        self,
-        graph: JobGraph,
-        pool: SlotPool | None = None,
-        stall_timeout_s: float = Heartbeat().stall_timeout_s,
-    ) -> None:
-        super().__init__(graph, pool or slot_processes(graph.slot_count), stall_timeout_s)
+
+class ProcessLevels:
+    """Runs the levels of epochs one after another. The subtasks of a level run at the same time, as on Spark.
+
+    Args:
+        calls: The slots of the job.
+    """
+
+    def __init__(self, calls: SlotCalls) -> None:
+        self._pool = calls.pool
+        self._cancelled = calls.cancelled
         self._threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="epoch")
         self._links: dict[SubtaskId, Link] = {}  # one for each subtask, as each Spark task has its own
         self._lock = threading.Lock()
-        self._lay_out(graph)
 
-    def _lay_out(self, graph: JobGraph) -> None:
-        super()._lay_out(graph)
+    def lay_out(self, graph: JobGraph) -> None:
+        self._graph = graph
         self._targets = {e.id: e.target for e in graph.exchanges}
 
-    def deploy(self, deployment: Deployment) -> Failure | None:
-        """Start an attempt with new connections, since slots may have been replaced."""
+    def begin_attempt(self) -> None:
         self._hang_up(lambda slot: True)
-        return super().deploy(deployment)
 
-    def _run_levels(self, order: EpochOrder) -> EpochResult:
+    def run(self, order: EpochOrder, attempt: int) -> list[Ack | OutputPart | SubtaskFailure] | Failure:
         """Run level after level. After a failure the rest of its region does not run."""
-        assert self._deployment is not None, "deploy comes before the first epoch"
         inboxes: Inboxes = {}
         outcomes: list[Ack | OutputPart | SubtaskFailure] = []
         hit: frozenset[SubtaskId] = frozenset()
         for level in self._graph.levels:
             if self._cancelled.is_set():
-                return EpochResult(failure=Failure(DeploymentError("the epoch was cancelled")))
+                return Failure(DeploymentError("the epoch was cancelled"))
             runs = [
-                self._threads.submit(self._run, vertex, index, order, inboxes.pop(SubtaskId(vertex.id, index), []))
-                for vertex in level
-                for index in range(vertex.parallelism)
-                if (vertex.id, index) not in hit
+                self._threads.submit(self._run, subtask, RunEpoch(subtask, attempt, order), inboxes.pop(subtask, []))
+                for subtask in (SubtaskId(vertex.id, index) for vertex in level for index in range(vertex.parallelism))
+                if subtask not in hit
             ]
             for run in runs:
                 found, sent = run.result()
@@ -99,14 +103,11 @@ class ProcessEngine(SlotEngine):
                     inboxes.setdefault(to, []).extend(blobs)
             failed = frozenset(o.subtask for o in outcomes if isinstance(o, SubtaskFailure))
             hit = in_regions_of(self._graph, failed)
-        return self._result(outcomes)
+        return outcomes
 
-    def _run(self, vertex: Vertex, index: int, order: EpochOrder, blobs: list[bytes]) -> _SubtaskResult:
+    def _run(self, subtask: SubtaskId, request: RunEpoch, blobs: list[bytes]) -> _SubtaskResult:
         """Run one subtask's epoch; return its output and its acknowledgement or failure, and the blobs it sent."""
-        assert self._deployment is not None
-        slot = self._graph.slot_of(vertex, index)
-        subtask = SubtaskId(vertex.id, index)
-        request = RunEpoch(subtask, self._deployment.attempt, order)
+        slot = slot_of(self._graph, subtask)
         sent: Inboxes = {}
         outcomes: list[Ack | OutputPart | SubtaskFailure] = []
         try:
@@ -129,7 +130,7 @@ class ProcessEngine(SlotEngine):
         with self._lock:
             link = self._links.get(subtask)
         if link is None:
-            link = connect(self.pool.slots[slot].address, self.pool.secret)
+            link = connect(self._pool.slots[slot].address, self._pool.secret)
             with self._lock:
                 if self._cancelled.is_set():  # `_hang_up` has already run, and would miss this connection
                     link.close()
@@ -146,21 +147,23 @@ class ProcessEngine(SlotEngine):
     def _hang_up(self, chosen: Callable[[int], bool]) -> None:
         with self._lock:
             for subtask in list(self._links):
-                if chosen(self._graph.slot_of(self._graph.vertices[subtask.vertex], subtask.subtask)):
+                if chosen(slot_of(self._graph, subtask)):
                     self._links.pop(subtask).close()
 
-    def _cancel_levels(self) -> None:
+    def waits_for_resources(self) -> bool:
+        return False
+
+    def stop_stalled(self) -> None:
         self._hang_up(lambda slot: True)
 
-    def _slot_lost(self, number: int) -> None:
-        self._hang_up(lambda slot: slot == number)
+    def stop_waiting_for(self, slot: int) -> None:
+        self._hang_up(lambda number: number == slot)
 
-    def _epoch_stalled(self) -> None:
+    def cancel(self) -> None:
         self._hang_up(lambda slot: True)
 
-    def shutdown(self) -> None:
+    def close(self) -> None:
         self._hang_up(lambda slot: True)
-        super().shutdown()
         self._threads.shutdown(wait=False)
 
 
@@ -177,9 +180,9 @@ def on_process_engine(*, registering: bool = False, continuous: bool = False) ->
         heartbeat = heartbeat_of(settings)
 
         def make(graph: JobGraph) -> SlotEngine:
-            kind = ContinuousProcessEngine if continuous and reason_for_epochs(graph) is None else ProcessEngine
+            engine = continuous_process_engine if continuous and reason_for_epochs(graph) is None else process_engine
             pool = slot_processes(graph.slot_count, heartbeat, settings.links, registering=registering)
-            return kind(graph, pool, heartbeat.stall_timeout_s)
+            return engine(graph, pool, heartbeat.stall_timeout_s)
 
         return make
 

@@ -1,4 +1,4 @@
-"""The slot processes of engines without Spark."""
+"""The slot processes of engines without Spark, and what such engines run on."""
 
 from __future__ import annotations
 
@@ -10,9 +10,24 @@ from ekorn.engine.slots.registering_pool import RegisteringSlotPool
 from ekorn.engine.slots.slot_handle import Heartbeat
 from ekorn.engine.slots.slot_pool import SlotPool
 from ekorn.engine.spark.task_side.launch_slots import launch_slots
+from ekorn.graph.job_graph import JobGraph
 from ekorn.slot_protocol.slot_config import DriverContact
 
-__all__ = ["slot_processes"]
+__all__ = ["ThisMachine", "slot_processes"]
+
+
+class ThisMachine:
+    """The platform of engines that run slot processes without Spark."""
+
+    description = "processes of this machine, without Spark"
+    log_path = None
+    places = None
+
+    def keep_log(self) -> None:
+        return None
+
+    def needed_places(self, graph: JobGraph) -> int:
+        return graph.slot_count
 
 
 def slot_processes(

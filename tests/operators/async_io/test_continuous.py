@@ -19,7 +19,7 @@ from ekorn.slot.user_code_lock import UserCodeLock
 from ekorn.slot_protocol.deployment import Deployment
 from ekorn.slot_protocol.task_messages import Carries
 from ekorn.subtask.wire.frames import END, RECORDS, Blob
-from ekorn.testing.continuous_process_engine import ContinuousProcessEngine
+from ekorn.testing.continuous_process_engine import continuous_process_engine
 from ekorn.testing.local_slots import InProcessSlots
 from ekorn.types.by_value import dumps
 from tests.live_jobs import Tracks, comes_to_rest, until
@@ -73,7 +73,7 @@ class Slot:
             others.key_by(lambda n: 0).filter(lambda n: False).print()
 
         self.graph = small_job.graph(draw)
-        self.engine = ContinuousProcessEngine(self.graph, pool=InProcessSlots(1))
+        self.engine = continuous_process_engine(self.graph, pool=InProcessSlots(1))
         assert self.engine.deploy(small_job.deployment(self.graph)) is None
 
     def epochs(self):
@@ -124,7 +124,7 @@ def test_a_slow_service_stops_the_source_of_its_records(tmp_path, chained):
         AsyncDataStream.ordered_wait(numbers, Ask(service), Time.seconds(600), 2).filter(lambda n: False).print()
 
     graph = small_job.graph(draw)
-    engine = ContinuousProcessEngine(graph, pool=InProcessSlots(1))
+    engine = continuous_process_engine(graph, pool=InProcessSlots(1))
     assert engine.deploy(small_job.deployment(graph)) is None
     until(lambda: len(service.asked) == 2)
     until(lambda: comes_to_rest(read))

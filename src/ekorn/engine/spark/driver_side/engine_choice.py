@@ -10,13 +10,17 @@ from ekorn.config.environment_variables import SPARK_MASTER, variable
 from ekorn.config.python_dependencies import PythonDependencies
 from ekorn.config.settings.link_settings import LinkSettings
 from ekorn.engine.execution import reason_for_epochs
+from ekorn.engine.slots.continuous_engine import ContinuousSlotEngine
+from ekorn.engine.slots.epoch_engine import EpochSlotEngine
+from ekorn.engine.slots.slot_calls import SlotCalls
 from ekorn.engine.slots.slot_engine import SlotEngine
 from ekorn.engine.slots.slot_handle import Heartbeat
-from ekorn.engine.spark.driver_side.continuous_spark_engine import ContinuousSparkEngine
-from ekorn.engine.spark.driver_side.on_spark import start_with_slots
+from ekorn.engine.slots.slot_pool import SlotPool
+from ekorn.engine.spark.driver_side.job_group import SparkJobGroup, start_with_slots
 from ekorn.engine.spark.driver_side.pipelined_job import SESSION_SETTINGS, check_session
 from ekorn.engine.spark.driver_side.session import running_context
-from ekorn.engine.spark.driver_side.spark_engine import SparkEngine
+from ekorn.engine.spark.driver_side.spark_flows import SparkFlows
+from ekorn.engine.spark.driver_side.spark_levels import SparkLevels
 from ekorn.engine.spark.driver_side.task_places import ReservedPlaces, UnfitSession, reserve_places, task_count
 from ekorn.errors import DeploymentError
 from ekorn.graph.job_graph import JobGraph
@@ -64,9 +68,7 @@ def engine_on_spark(
             try:
                 check_session(context)
                 places = reserve_places(context, job_name, tasks)
-                return ContinuousSparkEngine(
-                    graph, context, pool, job_label=job_label, heartbeat=heartbeat, places=places
-                )
+                return continuous_engine(graph, context, pool, places, job_label=job_label, heartbeat=heartbeat)
             except UnfitSession as unfit:
                 if execution == "continuous":
                     advice = f"{unfit.remedy}, or set ekorn.execution to epochs"
@@ -74,12 +76,34 @@ def engine_on_spark(
                 reason = f"{unfit}; to run it continuously, {unfit.remedy}"
         if execution != "epochs":
             _log.info("job %s runs in epochs: %s", job_name, reason)
-        return SparkEngine(graph, context, pool, job_label=job_label, heartbeat=heartbeat)
+        return epoch_engine(graph, context, pool, job_label=job_label, heartbeat=heartbeat)
     except BaseException:
         pool.shutdown()
         if places is not None:
             places.release()
         raise
+
+
+def epoch_engine(
+    graph: JobGraph, context: Any, pool: SlotPool, *, job_label: str, heartbeat: Heartbeat
+) -> EpochSlotEngine:
+    """Make the engine of a job that runs in epochs on a Spark session, with slot processes beside it."""
+    calls = SlotCalls(pool)
+    jobs = SparkJobGroup(context, job_label, calls)
+    return EpochSlotEngine(graph, calls, jobs, SparkLevels(jobs, calls), heartbeat.stall_timeout_s)
+
+
+def continuous_engine(
+    graph: JobGraph, context: Any, pool: SlotPool, places: ReservedPlaces, *, job_label: str, heartbeat: Heartbeat
+) -> ContinuousSlotEngine:
+    """Make the engine of a job that runs continuously on a Spark session, with slot processes beside it.
+
+    Args:
+        places: What the tasks of the job have been given of the session. The engine releases them in the end.
+    """
+    calls = SlotCalls(pool)
+    jobs = SparkJobGroup(context, job_label, calls, places)
+    return ContinuousSlotEngine(graph, calls, jobs, SparkFlows(jobs, calls, places), heartbeat.stall_timeout_s)
 
 
 def _for_pipelined_jobs(configuration: dict[str, str], tasks: int) -> dict[str, str]:

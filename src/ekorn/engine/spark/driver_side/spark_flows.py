@@ -1,4 +1,4 @@
-"""Runs in the driver: the continuous engine on Spark. An attempt of a region is some Spark jobs.
+"""Runs in the driver: the flows of continuous jobs on Spark. An attempt of a region is some Spark jobs.
 
 Each of them has the tasks of one shuffle. All tasks run at the same time, for as long as the attempt lasts; a task
 carries blobs between Spark's shuffle and the slot of one subtask. Epochs are marks in the stream, ordered and
@@ -10,14 +10,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from ekorn.engine.protocol import Failure
-from ekorn.engine.slots.continuous_engine import ContinuousSlotEngine
-from ekorn.engine.slots.slot_handle import Heartbeat
-from ekorn.engine.slots.slot_pool import SlotPool
-from ekorn.engine.spark.driver_side.on_spark import OnSpark
+from ekorn.engine.slots.slot_calls import SlotCalls
+from ekorn.engine.spark.driver_side.job_group import SparkJobGroup, hosted_subtask
 from ekorn.engine.spark.driver_side.pipelined_job import (
     blob_bytes_for,
     is_refusal,
@@ -32,10 +31,10 @@ from ekorn.engine.spark.task_side.level_task import HostedSubtask
 from ekorn.errors import DeploymentError, SparkSessionLostError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph, VertexId
+from ekorn.graph.regions import regions
 from ekorn.slot_protocol.deployment import Deployment
-from ekorn.state.snapshots import RestorePlan
 
-__all__ = ["ContinuousSparkEngine"]
+__all__ = ["SparkFlows"]
 
 _log = logging.getLogger(__name__)
 _PLACES_S = 60.0  # for a new executor in place of a lost one; then the attempt fails, and reactive mode may shrink
@@ -45,65 +44,62 @@ _WORKERS_S = 20.0  # for the start of Python workers
 _BREAK_S = 0.2  # for the tasks of an attempt that has failed: most end with their connections
 
 
-class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
-    """Runs one job continuously on a Spark session, with slot processes beside it.
+class SparkFlows:
+    """Carries the blobs of a continuous job by Spark jobs.
 
     Args:
+        jobs: The Spark jobs of the job. Each region has a group of its own if there are several.
+        calls: The slots of the job.
         places: What the tasks of the job have been given of the session. Released at the end of the job.
         places_s: How long an attempt waits for places that a lost executor has taken away.
+
+    Attributes:
+        on_failed: Called from any thread with an error, and with the subtasks that have failed by it.
     """
 
     def __init__(
-        self,
-        graph: JobGraph,
-        context: Any,
-        pool: SlotPool,
-        *,
-        job_label: str,
-        heartbeat: Heartbeat,
-        places: ReservedPlaces,
-        places_s: float = _PLACES_S,
+        self, jobs: SparkJobGroup, calls: SlotCalls, places: ReservedPlaces, places_s: float = _PLACES_S
     ) -> None:
-        super().__init__(graph, pool, heartbeat.stall_timeout_s)
+        self.on_failed: Callable[[Exception, frozenset[SubtaskId]], None] = lambda error, subtasks: None
+        self._jobs = jobs
+        self._context = jobs.context
+        self._pool = calls.pool
+        self._cancelled = calls.cancelled
         self._places = places
         self._places_s = places_s
-        self._rows_in_flight = rows_in_flight(context)
-        self._begin_on_spark(context, job_label)
+        self._rows_in_flight = rows_in_flight(jobs.context)
         self._flows: dict[int, list[threading.Thread]] = {}  # by region: one for each of its Spark jobs
 
-    @property
-    def description(self) -> str:
-        return f"{super().description}, continuously"
+    def lay_out(self, graph: JobGraph) -> None:
+        self._graph = graph
+        self._regions = regions(graph)
 
-    @property
-    def places(self) -> int | None:
-        """How many tasks the session can run at the same time, beside those of other continuous jobs."""
-        places = super().places
-        return None if places is None else self._places.left_of(places)
+    # --------------------------------------------------------------------------------------------------- resources
 
-    def needed_places(self, graph: JobGraph) -> int:
-        return task_count(graph)
-
-    def prepare(self, graph: JobGraph) -> None:
-        """Reserve places for the tasks of both attempts' graphs, and start slots.
+    def reserve(self, graph: JobGraph) -> None:
+        """Reserve places for the tasks of both attempts' graphs.
 
         Raises:
             DeploymentError: The session has too few places for tasks.
         """
+        self._resize(max(task_count(self._graph), task_count(graph)))
+
+    def fit(self, deployment: Deployment) -> Deployment:
+        """Reserve places for the tasks of a deployment, and limit its blobs to what Spark has in flight at a time."""
+        graph = deployment.graph
+        self._resize(task_count(graph))
+        readers = sum(vertex.parallelism for vertex in graph.vertices if graph.inputs_of(vertex.id))
+        return replace(deployment, most_blob_bytes=blob_bytes_for(self._rows_in_flight, readers))
+
+    def _resize(self, tasks: int) -> None:
         try:
-            self._places.resize(self._context, max(task_count(self._graph), task_count(graph)))
+            self._places.resize(self._context, tasks)
         except UnfitSession as unfit:
             raise DeploymentError(str(unfit)) from None
-        super().prepare(graph)
-        self._start_workers(graph)
 
-    def preload(self, graph: JobGraph, plan: RestorePlan) -> None:
-        super().preload(graph, plan)
-        self._start_workers(graph)  # Spark may have ended those that were started before
-
-    def _start_workers(self, graph: JobGraph) -> None:
+    def warm_up(self, graph: JobGraph) -> None:
         """Start the Python workers that a graph needs beyond those that run, in places that were reserved."""
-        count, group = task_count(graph) - task_count(self._graph), f"{self._group}-workers"
+        count, group = task_count(graph) - task_count(self._graph), f"{self._jobs.name}-workers"
         if count <= 0:
             return
 
@@ -117,18 +113,9 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
         thread.start()
         thread.join(_WORKERS_S)
         if thread.is_alive():  # jobs of others are in the places
-            self._cancel_jobs(group)
+            self._jobs.cancel_running(group)
 
-    def deploy(self, deployment: Deployment) -> Failure | None:
-        try:
-            self._places.resize(self._context, task_count(deployment.graph))
-        except UnfitSession as unfit:
-            return Failure(DeploymentError(str(unfit)))
-        graph = deployment.graph
-        readers = sum(vertex.parallelism for vertex in graph.vertices if graph.inputs_of(vertex.id))
-        return super().deploy(replace(deployment, most_blob_bytes=blob_bytes_for(self._rows_in_flight, readers)))
-
-    def _await_places(self, graph: JobGraph) -> Failure | None:
+    def await_resources(self, graph: JobGraph) -> Failure | None:
         """Wait until the session has a place for every task of a graph: Spark refuses a job with fewer at once.
 
         The places of a lost executor are missing until Spark has replaced the executor.
@@ -156,9 +143,23 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
             return None
         return None
 
-    def _start_flow(self, region: int, attempt: int) -> None:
+    def waits_for_resources(self, running: Collection[SubtaskId]) -> bool:
+        """Return whether some tasks of the attempt have not got a place yet."""
+        try:
+            active = sum(active_tasks(self._context, group) for group in self._groups())
+        except Exception:  # the session is gone: ending the attempt does no harm
+            return False
+        waits = active < sum(tasks_of(self._graph, VertexId(subtask.vertex)) for subtask in running)
+        if waits:
+            _log.warning("a job waits for Spark to give its tasks places; job group %s", self._jobs.name)
+        return waits
+
+    # ------------------------------------------------------------------------------------------------------- flows
+
+    def start(self, region: int, attempt: int) -> None:
+        hosted = partial(hosted_subtask, self._graph, self._regions, self._pool)
         shuffles = transport_shuffles(
-            self._graph, region, self._regions, hosted=self._hosted, secret=self.pool.secret, attempt=attempt
+            self._graph, region, self._regions, hosted=hosted, secret=self._pool.secret, attempt=attempt
         )
         self._flows[region] = [
             threading.Thread(target=self._run_flow, args=(region, attempt, shuffle), name="spark-flow", daemon=True)
@@ -178,11 +179,10 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
             return
         except Exception as caught:  # py4j and Spark raise many types; each ends the attempt of the region
             error = caught
-        if self._is_current(region):  # else `_end_flows` has cancelled the job
-            explained = self._explained(error)
-            assert isinstance(explained, Exception)
+        if self._is_current(region):  # else `end` has cancelled the job
+            explained = self._jobs.explained(error)
             is_confined = not isinstance(explained, SparkSessionLostError)
-            self._stop(explained, self._in_region(region) if is_confined else frozenset())
+            self.on_failed(explained, self._in_region(region) if is_confined else frozenset())
 
     def _run_when_admitted(self, region: int, shuffle: TransportShuffle, description: str) -> None:
         """Run a Spark job. If Spark refuses it for lack of places, wait for them: other regions go on meanwhile.
@@ -212,19 +212,19 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
         return threading.current_thread() in self._flows.get(region, ())
 
     def _beside(self, hosted: HostedSubtask) -> str | None:
-        return self.pool.slots[hosted.slot].beside
+        return self._pool.slots[hosted.slot].beside
 
     def _in_region(self, region: int) -> frozenset[SubtaskId]:
         return frozenset(subtask for subtask, number in self._regions.items() if number == region)
 
     def _group_of(self, region: int) -> str:
         """Return the job group of a region: the one of the job if it has a single region."""
-        return self._group if len(set(self._regions.values())) == 1 else f"{self._group}-region-{region}"
+        return self._jobs.name if len(set(self._regions.values())) == 1 else f"{self._jobs.name}-region-{region}"
 
     def _groups(self) -> list[str]:
         return [self._group_of(region) for region in sorted(set(self._regions.values()))]
 
-    def _end_flows(self, ended: frozenset[int], *, in_order: bool) -> None:
+    def end(self, ended: Collection[int], *, in_order: bool) -> None:
         """End the Spark jobs of regions: their tasks end by themselves after the last record, else with the job."""
         flows = {region: flows for region in ended if (flows := self._flows.pop(region, None)) is not None}
         if not flows:
@@ -232,7 +232,7 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
         _join(flows, _END_S if in_order and not self._cancelled.is_set() else _BREAK_S)
         late = {region: threads for region, threads in flows.items() if any(flow.is_alive() for flow in threads)}
         for region in late:
-            self._cancel_jobs(self._group_of(region))
+            self._jobs.cancel_running(self._group_of(region))
         _join(late, _END_S)
         self._wait_for_places([self._group_of(region) for region in flows])
 
@@ -247,27 +247,15 @@ class ContinuousSparkEngine(OnSpark, ContinuousSlotEngine):
                 return
             time.sleep(0.02)
 
-    def _cancel_levels(self) -> None:
+    def cancel(self) -> None:
         for group in self._groups():
-            self._cancel_for_good(group)
-        self._stop(DeploymentError("the job was cancelled"))
+            self._jobs.cancel_for_good(group)
+        self.on_failed(DeploymentError("the job was cancelled"), frozenset())
 
-    def _waits_for_resources(self) -> bool:
-        """Return whether some tasks of the attempt have not got a place yet."""
+    def close(self) -> None:
+        """Leave the session, and the places in it, to other jobs."""
         try:
-            running = sum(active_tasks(self._context, group) for group in self._groups())
-        except Exception:  # the session is gone: ending the attempt does no harm
-            return False
-        waits = running < sum(tasks_of(self._graph, VertexId(subtask.vertex)) for subtask in self._attempts)
-        if waits:
-            _log.warning("a job waits for Spark to give its tasks places; job group %s", self._group)
-        return waits
-
-    def shutdown(self) -> None:
-        """End the slots and the Spark jobs. The session stays for the next job."""
-        try:
-            super().shutdown()
-            self._end_on_spark()
+            self._jobs.close()
         finally:
             self._places.release()
 

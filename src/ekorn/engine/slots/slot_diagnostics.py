@@ -1,0 +1,64 @@
+"""What people and tools ask about running slots: stacks, samples, logs, process ids, and values of queryable state.
+
+Everything here is thread-safe. A request has a connection of its own, and waits for nothing that runs in the slot.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+
+from ekorn.engine.slots.slot_handle import SlotHandle
+from ekorn.engine.slots.slot_pool import SlotPool
+from ekorn.errors import SlotLostError, StateNotServed
+from ekorn.graph.job_graph import JobGraph
+from ekorn.metrics.thread_stacks import ThreadStack
+from ekorn.slot_protocol.diagnostics import SamplingPlan, SlotLogs, StackSample
+from ekorn.slot_protocol.state_query import StateQuery, slot_of_query
+
+__all__ = ["SlotDiagnostics"]
+
+_ANSWER_S = 10.0  # how long a slot may take to answer with its stacks or its log
+
+
+class SlotDiagnostics:
+    """Asks the slots of a pool."""
+
+    def __init__(self, pool: SlotPool) -> None:
+        self._pool = pool
+
+    @property
+    def slot_pids(self) -> tuple[int, ...]:
+        """The process ids of the slots, by slot number."""
+        return tuple(slot.process.pid for slot in self._pool.slots)
+
+    def thread_stacks(self, slot: int) -> list[ThreadStack]:
+        """Return the stacks of a slot's threads."""
+        return self._handle_of(slot).thread_stacks(_ANSWER_S)
+
+    def sample_stacks(self, slot: int, plan: SamplingPlan) -> list[StackSample]:
+        """Sample the stacks of a slot's subtasks for as long as the plan says."""
+        return self._handle_of(slot).sample_stacks(plan, _ANSWER_S)
+
+    def recent_log(self, slot: int) -> SlotLogs | None:
+        """Return the last lines of a slot's log."""
+        return self._handle_of(slot).recent_log(_ANSWER_S)
+
+    def _handle_of(self, slot: int) -> SlotHandle:
+        slots = list(self._pool.slots)
+        if slot >= len(slots):
+            raise SlotLostError(slot, "it does not run now")
+        return slots[slot]
+
+    def look_up(self, graph: JobGraph, query: StateQuery) -> Future[list[bytes | None]]:
+        """Return a future of the values of a queryable state, from the slot that has the query's keys."""
+        refused: Future[list[bytes | None]] = Future()
+        try:
+            number = slot_of_query(graph, query)
+        except StateNotServed as error:
+            refused.set_exception(error)
+            return refused
+        slot = next((slot for slot in list(self._pool.slots) if slot.number == number), None)
+        if slot is None:
+            refused.set_exception(StateNotServed(query.name, "the slots of the job have ended"))
+            return refused
+        return slot.queries.ask(query)
