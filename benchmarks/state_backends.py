@@ -135,7 +135,7 @@ class Target:
 
 def fill(backend: KeyedStateBackend, keys: Any, value: int) -> None:
     """Set the value of each key."""
-    state, cell = backend.value_state(ValueStateDescriptor("count")), backend.cell
+    state, cell = backend.state(ValueStateDescriptor("count")), backend.cell
     for key in keys:
         cell[0] = key
         state.update(value)
@@ -253,7 +253,7 @@ def restored(backend: str, folder: str, store: FileStore, plan: OperatorRestore,
     started = time.perf_counter()
     made = make(backend, folder, groups)  # type: ignore[arg-type]
     made.restore(plan, store, groups)  # type: ignore[arg-type]
-    made.value_state(ValueStateDescriptor("count"))
+    made.state(ValueStateDescriptor("count"))
     taken = time.perf_counter() - started
     made.close()
     return taken
@@ -274,7 +274,7 @@ def memory(folder: str, keys: int, records: int) -> Iterator[Figure]:
 def resident(folder: str, keys: int, records: int) -> Iterator[Figure]:
     """Count every key twice in this process, with checkpoints on the way, and sample the memory."""
     backend, store = make("rocksdb", folder), open_files(tempfile.mkdtemp(dir=folder))
-    state, cell = backend.value_state(ValueStateDescriptor("count")), backend.cell
+    state, cell = backend.state(ValueStateDescriptor("count")), backend.cell
     highest, started, chance = 0.0, time.perf_counter(), random.Random(7)
     part = max(keys // 20, 1)
     for number, first in enumerate(range(0, keys, part), 1):
@@ -287,7 +287,7 @@ def resident(folder: str, keys: int, records: int) -> Iterator[Figure]:
     started, again = time.perf_counter(), min(keys, 1_000_000)
     for _ in range(again):
         cell[0] = f"user-{chance.randrange(keys)}"
-        state.update(state.value() + 1)  # type: ignore[operator]
+        state.update(state.value() + 1)
     highest = max(highest, resident_mb())
     backend.close()
     yield {

@@ -80,7 +80,7 @@ def evolve(old_type, value, new_type, backend="heap", into=None):
     """Write a value as one type and read it as another."""
     before = BACKENDS[backend]()
     before.cell[0] = "key"
-    before.value_state(ValueStateDescriptor("state", old_type)).update(value)
+    before.state(ValueStateDescriptor("state", old_type)).update(value)
     after = restored(snapshot_of(before), into or backend)
     after.cell[0] = "key"
-    return after.value_state(ValueStateDescriptor("state", new_type)).value()
+    return after.state(ValueStateDescriptor("state", new_type)).value()

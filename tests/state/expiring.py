@@ -56,7 +56,7 @@ def descriptor_of(kind, config, name=None):
 
 
 def handle_of(states, kind, config, name=None):
-    return getattr(states, f"{kind}_state")(descriptor_of(kind, config, name))
+    return states.state(descriptor_of(kind, config, name))
 
 
 class Target:

@@ -102,13 +102,13 @@ class Subtask:
         if restored is not None:
             self.backend.restore(restored, store, groups)
         self.handles = {
-            "value": self.backend.value_state(DESCRIPTORS["value"]),
-            "default": self.backend.value_state(DESCRIPTORS["default"]),
-            "list": self.backend.list_state(DESCRIPTORS["list"]),
-            "map": self.backend.map_state(DESCRIPTORS["map"]),
-            "reducing": self.backend.reducing_state(DESCRIPTORS["reducing"]),
-            "aggregating": self.backend.aggregating_state(DESCRIPTORS["aggregating"]),
-            "folding": self.backend.folding_state(DESCRIPTORS["folding"]),
+            "value": self.backend.state(DESCRIPTORS["value"]),
+            "default": self.backend.state(DESCRIPTORS["default"]),
+            "list": self.backend.state(DESCRIPTORS["list"]),
+            "map": self.backend.state(DESCRIPTORS["map"]),
+            "reducing": self.backend.state(DESCRIPTORS["reducing"]),
+            "aggregating": self.backend.state(DESCRIPTORS["aggregating"]),
+            "folding": self.backend.state(DESCRIPTORS["folding"]),
         }
 
     def capture(self, checkpoint_id):

@@ -167,7 +167,7 @@ def test_avro_records_that_cannot_be_resolved_are_refused(change):
 def test_avro_state_takes_only_what_follows_its_schema():
     backend = BACKENDS["heap"]()
     backend.cell[0] = "key"
-    state = backend.value_state(ValueStateDescriptor("state", avro(f("n", "int"), f("u", ["null", "string"]))))
+    state = backend.state(ValueStateDescriptor("state", avro(f("n", "int"), f("u", ["null", "string"]))))
     state.update({"n": 1, "u": None})
     for bad, why in [({"n": "1", "u": None}, "n: expected int"), ({"n": 1}, "no field 'u'"), ([], "expected a record")]:
         with pytest.raises(StateError, match=why):

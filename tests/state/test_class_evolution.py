@@ -45,12 +45,12 @@ def reborn(head, old_fields, values, new_fields, *, wrap=lambda visit: visit, de
     before = BACKENDS[backends[0]]()
     before.cell[0] = "key"
     visit = define(head, old_fields)
-    before.value_state(ValueStateDescriptor("state", visit if declared else None)).update(wrap(visit(**values)))
+    before.state(ValueStateDescriptor("state", visit if declared else None)).update(wrap(visit(**values)))
     saved = snapshot_of(before)
     visit = define(head, new_fields)
     after = restored(saved, backends[1])
     after.cell[0] = "key"
-    return after.value_state(ValueStateDescriptor("state", visit if declared else None)).value()
+    return after.state(ValueStateDescriptor("state", visit if declared else None)).value()
 
 
 @pytest.mark.parametrize("declared", [False, True])
@@ -118,7 +118,7 @@ def test_classes_inside_classes_change_each_in_their_way():
             former: list[Address]
         """
     )
-    state = before.value_state(ValueStateDescriptor("state"))
+    state = before.state(ValueStateDescriptor("state"))
     state.update(old.Person("a", old.Address("here"), [old.Address("there")]))
     saved = snapshot_of(before)
     new = program(
@@ -135,7 +135,7 @@ def test_classes_inside_classes_change_each_in_their_way():
     )
     after = restored(saved)
     after.cell[0] = "key"
-    found = after.value_state(ValueStateDescriptor("state")).value()
+    found = after.state(ValueStateDescriptor("state")).value()
     assert found == new.Person(new.Address("?", "here"), [new.Address("?", "there")])
 
 
@@ -143,7 +143,7 @@ def test_inherited_fields_count():
     before = BACKENDS["heap"]()
     before.cell[0] = "key"
     old = program("@dataclass\nclass Base:\n    a: int\n@dataclass\nclass Visit(Base):\n    b: int\n")
-    before.value_state(ValueStateDescriptor("state")).update(old.Visit(1, 2))
+    before.state(ValueStateDescriptor("state")).update(old.Visit(1, 2))
     saved = snapshot_of(before)
     new = program(
         "@dataclass\nclass Base:\n    c: int\n    a: int\n@dataclass\nclass Visit(Base):\n    b: int\n    d: int = 4\n"
@@ -151,11 +151,11 @@ def test_inherited_fields_count():
     after = restored(saved)
     after.cell[0] = "key"
     with pytest.raises(StateMigrationError, match="Visit has a new field 'c' of type int without a default"):
-        after.value_state(ValueStateDescriptor("state"))
+        after.state(ValueStateDescriptor("state"))
     new = program(
         "@dataclass\nclass Base:\n    c: int = 3\n    a: int = 0\n@dataclass\nclass Visit(Base):\n    b: int = 0\n"
     )
-    assert after.value_state(ValueStateDescriptor("state")).value() == new.Visit(3, 1, 2)
+    assert after.state(ValueStateDescriptor("state")).value() == new.Visit(3, 1, 2)
 
 
 CLASS_REFUSALS = {
@@ -214,10 +214,10 @@ def test_a_class_that_did_not_change_costs_nothing():
     before = BACKENDS["heap"]()
     before.cell[0] = "key"
     visit = define("@dataclass", "url: str")
-    before.value_state(ValueStateDescriptor("state")).update(visit("/"))
+    before.state(ValueStateDescriptor("state")).update(visit("/"))
     after = restored(snapshot_of(before))
     kept = after.heap.by_name["state"].data["key"]
-    after.value_state(ValueStateDescriptor("state"))
+    after.state(ValueStateDescriptor("state"))
     assert after.heap.by_name["state"].data["key"] is kept
     assert f'"{MODULE}:Visit": [["url", "str"]]' in after.infos()[0].schema
 
@@ -225,11 +225,11 @@ def test_a_class_that_did_not_change_costs_nothing():
 def test_a_class_that_is_gone_is_named():
     before = BACKENDS["heap"]()
     before.cell[0] = "key"
-    before.list_state(ListStateDescriptor("visits")).add(define("@dataclass", "url: str")("/"))
+    before.state(ListStateDescriptor("visits")).add(define("@dataclass", "url: str")("/"))
     saved = snapshot_of(before)
     program("Other = 1")
     with pytest.raises(StateMigrationError) as refused:
-        restored(saved).list_state(ListStateDescriptor("visits"))
+        restored(saved).state(ListStateDescriptor("visits"))
     assert "state 'visits' of operator 'count'" in str(refused.value)
     assert f"values contain instances of {MODULE}.Visit, which is gone: module {MODULE!r} has no 'Visit'" in str(
         refused.value
@@ -237,7 +237,7 @@ def test_a_class_that_is_gone_is_named():
     assert "make 'Visit' in that module an alias of the class that replaced it" in str(refused.value)
     sys.modules.pop(MODULE)
     with pytest.raises(StateMigrationError, match=f"module '{MODULE}' cannot be imported"):
-        restored(saved).list_state(ListStateDescriptor("visits"))
+        restored(saved).state(ListStateDescriptor("visits"))
 
 
 @pytest.mark.parametrize("declared", [False, True])
@@ -245,48 +245,48 @@ def test_a_class_that_moved_leaves_its_name_behind(declared):
     before = BACKENDS["heap"]()
     before.cell[0] = "key"
     visit = define("@dataclass", "url: str")
-    before.value_state(ValueStateDescriptor("state", visit if declared else None)).update(visit("/"))
+    before.state(ValueStateDescriptor("state", visit if declared else None)).update(visit("/"))
     saved = snapshot_of(before)
     new = program("@dataclass\nclass PageView:\n    url: str\n    n: int = 1\nVisit = PageView\n")
     after = restored(saved)
     after.cell[0] = "key"
-    found = after.value_state(ValueStateDescriptor("state", new.PageView if declared else None)).value()
+    found = after.state(ValueStateDescriptor("state", new.PageView if declared else None)).value()
     assert found == new.PageView("/", 1)
 
 
 def test_a_declared_class_cannot_become_another():
     before = BACKENDS["heap"]()
     old = program("@dataclass\nclass Visit:\n    url: str\n@dataclass\nclass PageView:\n    url: str\n")
-    before.value_state(ValueStateDescriptor("state", old.Visit))
+    before.state(ValueStateDescriptor("state", old.Visit))
     with pytest.raises(StateMigrationError, match=f"was {MODULE}.Visit and is {MODULE}.PageView"):
-        restored(snapshot_of(before)).value_state(ValueStateDescriptor("state", old.PageView))
+        restored(snapshot_of(before)).state(ValueStateDescriptor("state", old.PageView))
 
 
 def test_a_class_that_is_gone_does_not_matter_when_no_value_is_made_of_it_any_more():
     before = BACKENDS["heap"]()
     before.cell[0] = "key"
-    state = before.value_state(ValueStateDescriptor("state"))
+    state = before.state(ValueStateDescriptor("state"))
     state.update(define("@dataclass", "url: str")("/"))
     state.update(["plain"])
     saved = snapshot_of(before)
     program("")
     after = restored(saved)
     after.cell[0] = "key"
-    assert after.value_state(ValueStateDescriptor("state")).value() == ["plain"]
+    assert after.state(ValueStateDescriptor("state")).value() == ["plain"]
     assert "Visit" not in after.infos()[0].schema
 
 
 def test_classes_of_values_that_were_only_restored_are_remembered():
     before = BACKENDS["heap"]()
     before.cell[0] = "key"
-    before.value_state(ValueStateDescriptor("state")).update(define("@dataclass", "url: str")("/"))
+    before.state(ValueStateDescriptor("state")).update(define("@dataclass", "url: str")("/"))
     between = restored(snapshot_of(before))
-    between.value_state(ValueStateDescriptor("state"))
+    between.state(ValueStateDescriptor("state"))
     saved = snapshot_of(between)
     visit = define("@dataclass", "n: int = 1; url: str = ''")
     after = restored(saved)
     after.cell[0] = "key"
-    assert after.value_state(ValueStateDescriptor("state")).value() == visit(1, "/")
+    assert after.state(ValueStateDescriptor("state")).value() == visit(1, "/")
 
 
 def test_a_class_that_pickles_in_its_own_way_evolves_in_its_own_way():
@@ -303,12 +303,12 @@ def test_a_class_that_pickles_in_its_own_way_evolves_in_its_own_way():
     """
     before = BACKENDS["heap"]()
     before.cell[0] = "key"
-    before.value_state(ValueStateDescriptor("state")).update(program(source.format(more="pass")).Visit("/"))
+    before.state(ValueStateDescriptor("state")).update(program(source.format(more="pass")).Visit("/"))
     saved = snapshot_of(before)
     program(source.format(more="n: int"))
     after = restored(saved)
     after.cell[0] = "key"
-    found = after.value_state(ValueStateDescriptor("state")).value()
+    found = after.state(ValueStateDescriptor("state")).value()
     assert (found.url, found.n) == ("/?", 5)
 
 
@@ -318,12 +318,12 @@ def test_attributes_beside_the_fields_stay():
     page.cached = "something"
     before = BACKENDS["heap"]()
     before.cell[0] = "key"
-    before.value_state(ValueStateDescriptor("state")).update(page)
+    before.state(ValueStateDescriptor("state")).update(page)
     saved = snapshot_of(before)
     define("@dataclass", "n: int = 1")
     after = restored(saved)
     after.cell[0] = "key"
-    assert vars(after.value_state(ValueStateDescriptor("state")).value()) == {"cached": "something", "n": 1}
+    assert vars(after.state(ValueStateDescriptor("state")).value()) == {"cached": "something", "n": 1}
 
 
 def test_a_class_of_a_function_is_kept_with_its_definition():
@@ -333,10 +333,10 @@ def test_a_class_of_a_function_is_kept_with_its_definition():
 
     before = BACKENDS["heap"]()
     before.cell[0] = "key"
-    before.value_state(ValueStateDescriptor("state")).update(Local(1))
+    before.state(ValueStateDescriptor("state")).update(Local(1))
     after = restored(snapshot_of(before))
     after.cell[0] = "key"
-    assert after.value_state(ValueStateDescriptor("state")).value().n == 1
+    assert after.state(ValueStateDescriptor("state")).value().n == 1
     with pytest.raises(ValueError, match="defined inside a function"):
         ValueStateDescriptor("state", Local)
 
@@ -345,14 +345,14 @@ def test_members_of_an_enum_that_is_gone_are_named():
     colours = program("class Colour(Enum):\n    RED = 1\n")
     before = BACKENDS["heap"]()
     before.cell[0] = "key"
-    before.value_state(ValueStateDescriptor("state")).update(("a", colours.Colour.RED))
+    before.state(ValueStateDescriptor("state")).update(("a", colours.Colour.RED))
     saved = snapshot_of(before)
     after = restored(saved)
     after.cell[0] = "key"
-    assert after.value_state(ValueStateDescriptor("state")).value() == ("a", colours.Colour.RED)
+    assert after.state(ValueStateDescriptor("state")).value() == ("a", colours.Colour.RED)
     program("")
     with pytest.raises(StateMigrationError, match=f"contain instances of {MODULE}.Colour, which is gone"):
-        restored(saved).value_state(ValueStateDescriptor("state"))
+        restored(saved).state(ValueStateDescriptor("state"))
 
 
 def test_values_of_all_subtasks_are_described_together():

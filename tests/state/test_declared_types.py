@@ -82,14 +82,14 @@ class Other(Plain):
 def test_state_is_written_through_its_serializer(backend):
     before = BACKENDS[backend]()
     before.cell[0] = "key"
-    before.value_state(ValueStateDescriptor("value", PointSerializer())).update((1, 2))
-    before.list_state(ListStateDescriptor("list", PointSerializer())).add_all([(3, 4), (5, 6)])
-    before.map_state(MapStateDescriptor("map", PointSerializer(), Plain())).put_all({(7, 8): "x", (9, 9): None})
+    before.state(ValueStateDescriptor("value", PointSerializer())).update((1, 2))
+    before.state(ListStateDescriptor("list", PointSerializer())).add_all([(3, 4), (5, 6)])
+    before.state(MapStateDescriptor("map", PointSerializer(), Plain())).put_all({(7, 8): "x", (9, 9): None})
     after = restored(snapshot_of(before), backend)
     after.cell[0] = "key"
-    assert after.value_state(ValueStateDescriptor("value", PointSerializer())).value() == (1, 2)
-    assert list(after.list_state(ListStateDescriptor("list", PointSerializer()))) == [(3, 4), (5, 6)]
-    points = after.map_state(MapStateDescriptor("map", PointSerializer(), Plain()))
+    assert after.state(ValueStateDescriptor("value", PointSerializer())).value() == (1, 2)
+    assert list(after.state(ListStateDescriptor("list", PointSerializer()))) == [(3, 4), (5, 6)]
+    points = after.state(MapStateDescriptor("map", PointSerializer(), Plain()))
     assert dict(points.items()) == {(7, 8): "x", (9, 9): None}
     assert points.get((7, 8)) == "x" and (9, 9) in points and sorted(points.keys()) == [(7, 8), (9, 9)]
     points.remove((7, 8))
@@ -99,7 +99,7 @@ def test_state_is_written_through_its_serializer(backend):
 def test_what_a_serializer_wrote_is_what_is_kept():
     backend = BACKENDS["heap"]()
     backend.cell[0] = "key"
-    backend.value_state(ValueStateDescriptor("state", PointSerializer(";"))).update((1, 2))
+    backend.state(ValueStateDescriptor("state", PointSerializer(";"))).update((1, 2))
     assert backend.heap.by_name["state"].data["key"] == bytearray(b"1;2")
     assert '"version": 2' in backend.infos()[0].schema
 
@@ -111,10 +111,10 @@ def test_a_serializer_reads_what_an_older_one_wrote_after_migration():
 def test_a_serializer_may_go_on_as_the_older_one():
     before = BACKENDS["heap"]()
     before.cell[0] = "key"
-    before.value_state(ValueStateDescriptor("state", PointSerializer("-"))).update((1, 2))
+    before.state(ValueStateDescriptor("state", PointSerializer("-"))).update((1, 2))
     after = restored(snapshot_of(before))
     after.cell[0] = "key"
-    state = after.value_state(ValueStateDescriptor("state", PointSerializer("any")))
+    state = after.state(ValueStateDescriptor("state", PointSerializer("any")))
     assert state.value() == (1, 2)
     state.update((3, 4))
     assert after.heap.by_name["state"].data["key"] == bytearray(b"3-4")
@@ -125,12 +125,12 @@ def test_a_serializer_may_go_on_as_the_older_one():
 def test_a_serializer_that_goes_on_as_the_older_one_is_what_the_next_checkpoint_says(backend):
     before = BACKENDS[backend]()
     before.cell[0] = "key"
-    before.value_state(ValueStateDescriptor("state", PointSerializer("-"))).update((1, 2))
+    before.state(ValueStateDescriptor("state", PointSerializer("-"))).update((1, 2))
     between = restored(snapshot_of(before), backend)
-    between.value_state(ValueStateDescriptor("state", PointSerializer("any")))
+    between.state(ValueStateDescriptor("state", PointSerializer("any")))
     after = restored(snapshot_of(between), backend)
     after.cell[0] = "key"
-    assert after.value_state(ValueStateDescriptor("state", PointSerializer("any"))).value() == (1, 2)
+    assert after.state(ValueStateDescriptor("state", PointSerializer("any"))).value() == (1, 2)
 
 
 def test_operator_state_remembers_the_serializer_it_went_on_with():
@@ -160,22 +160,22 @@ def test_a_serializer_and_a_type_do_not_read_each_other(old, new):
 
 def test_a_snapshot_class_that_is_gone_is_named():
     before = BACKENDS["heap"]()
-    before.value_state(ValueStateDescriptor("state", PointSerializer()))
+    before.state(ValueStateDescriptor("state", PointSerializer()))
     restore, store = snapshot_of(before)
     schema = restore.states[0].schema.replace("PointSnapshot", "Vanished")
     changed = replace(restore, states=(replace(restore.states[0], schema=schema),))
     with pytest.raises(StateMigrationError, match="Vanished, the snapshot of its serializer, is gone"):
-        restored((changed, store)).value_state(ValueStateDescriptor("state", PointSerializer()))
+        restored((changed, store)).state(ValueStateDescriptor("state", PointSerializer()))
 
 
 def test_nothing_but_a_snapshot_class_is_called_by_its_name():
     before = BACKENDS["heap"]()
-    before.value_state(ValueStateDescriptor("state", PointSerializer()))
+    before.state(ValueStateDescriptor("state", PointSerializer()))
     restore, store = snapshot_of(before)
     schema = restore.states[0].schema.replace(f"{__name__}:PointSnapshot", "os:abort")
     changed = replace(restore, states=(replace(restore.states[0], schema=schema),))
     with pytest.raises(StateMigrationError, match="abort, the snapshot of its serializer, is no snapshot"):
-        restored((changed, store)).value_state(ValueStateDescriptor("state", PointSerializer()))
+        restored((changed, store)).state(ValueStateDescriptor("state", PointSerializer()))
 
 
 def test_operator_state_is_written_through_its_serializer():
@@ -224,9 +224,9 @@ def test_a_value_that_does_not_fit_the_declared_type_is_refused_when_it_is_writt
     type_info, good, bad = FITS[case]
     backend = BACKENDS["heap"]()
     backend.cell[0] = "key"
-    value = backend.value_state(ValueStateDescriptor("value", type_info))  # type: ignore[arg-type]
-    elements = backend.list_state(ListStateDescriptor("list", type_info))  # type: ignore[arg-type]
-    entries = backend.map_state(MapStateDescriptor("map", Types.STRING(), type_info))  # type: ignore[arg-type]
+    value = backend.state(ValueStateDescriptor("value", type_info))  # type: ignore[arg-type]
+    elements = backend.state(ListStateDescriptor("list", type_info))  # type: ignore[arg-type]
+    entries = backend.state(MapStateDescriptor("map", Types.STRING(), type_info))  # type: ignore[arg-type]
     value.update(good)
     elements.add(good)
     entries.put("k", good)
@@ -239,11 +239,11 @@ def test_a_value_that_does_not_fit_the_declared_type_is_refused_when_it_is_writt
 def test_a_key_of_a_map_that_does_not_fit_is_refused():
     backend = BACKENDS["heap"]()
     backend.cell[0] = "key"
-    state = backend.map_state(MapStateDescriptor("map", Types.INT(), Types.INT()))
+    state = backend.state(MapStateDescriptor("map", Types.INT(), Types.INT()))
     state.put(1, None)
     with pytest.raises(StateError, match="'map' is declared as Integer and cannot hold 'a'"):
         state.put("a", 1)
-    untyped = backend.map_state(MapStateDescriptor("other"))
+    untyped = backend.state(MapStateDescriptor("other"))
     with pytest.raises(StateError, match="cannot be the key of a map, because a list can change"):
         untyped.put([1], 1)
 

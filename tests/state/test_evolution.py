@@ -222,9 +222,9 @@ def test_a_type_may_not_change_like_this(change):
 
 def test_a_refused_change_is_refused_where_a_subtask_has_no_entries_too():
     before = BACKENDS["heap"]()
-    before.value_state(ValueStateDescriptor("state", Types.LONG()))
+    before.state(ValueStateDescriptor("state", Types.LONG()))
     with pytest.raises(StateMigrationError, match="was LONG and is INT"):
-        restored(snapshot_of(before)).value_state(ValueStateDescriptor("state", Types.INT()))
+        restored(snapshot_of(before)).state(ValueStateDescriptor("state", Types.INT()))
 
 
 FIELDS = st.dictionaries(st.sampled_from("abcdef"), st.sampled_from(["INT", "LONG", "STRING", "DOUBLE"]), min_size=1)
@@ -284,22 +284,22 @@ def descriptors(row_type, ttl):
 
 
 def fill(states, declared):
-    states.value_state(declared["value"]).update(Row(total=1))
-    states.list_state(declared["list"]).update([Row(total=2), Row(total=3)])
-    states.map_state(declared["map"]).put_all({"m": Row(total=4), "n": None})
-    states.reducing_state(declared["reducing"]).add(Row(total=5))
-    states.aggregating_state(declared["aggregating"]).add(6)
-    states.folding_state(declared["folding"]).add(7)
+    states.state(declared["value"]).update(Row(total=1))
+    states.state(declared["list"]).update([Row(total=2), Row(total=3)])
+    states.state(declared["map"]).put_all({"m": Row(total=4), "n": None})
+    states.state(declared["reducing"]).add(Row(total=5))
+    states.state(declared["aggregating"]).add(6)
+    states.state(declared["folding"]).add(7)
 
 
 def contents(states, declared):
     return {
-        "value": states.value_state(declared["value"]).value(),
-        "list": list(states.list_state(declared["list"]).get()),
-        "map": dict(states.map_state(declared["map"]).items()),
-        "reducing": states.reducing_state(declared["reducing"]).get(),
-        "aggregating": states.aggregating_state(declared["aggregating"]).get(),
-        "folding": states.folding_state(declared["folding"]).get(),
+        "value": states.state(declared["value"]).value(),
+        "list": list(states.state(declared["list"]).get()),
+        "map": dict(states.state(declared["map"]).items()),
+        "reducing": states.state(declared["reducing"]).get(),
+        "aggregating": states.state(declared["aggregating"]).get(),
+        "folding": states.state(declared["folding"]).get(),
     }
 
 
@@ -346,21 +346,21 @@ def test_every_kind_of_state_takes_part(backends, ttl, windowed):
 def test_a_state_that_nobody_asks_for_keeps_its_type_until_somebody_does():
     before = BACKENDS["heap"]()
     before.cell[0] = "key"
-    before.value_state(ValueStateDescriptor("state", Types.INT())).update(1)
+    before.state(ValueStateDescriptor("state", Types.INT())).update(1)
     ignored = restored(snapshot_of(before))
     later = restored(snapshot_of(ignored))
     later.cell[0] = "key"
-    assert later.value_state(ValueStateDescriptor("state", Types.DOUBLE())).value() == 1.0
+    assert later.state(ValueStateDescriptor("state", Types.DOUBLE())).value() == 1.0
 
 
 def test_a_state_that_is_asked_for_late_is_converted_in_the_next_incremental_checkpoint_too():
     before = BACKENDS["heap"]()
     before.cell[0] = "key"
-    before.value_state(ValueStateDescriptor("state", Types.INT())).update(1)
+    before.state(ValueStateDescriptor("state", Types.INT())).update(1)
     after = restored(snapshot_of(before))
     snapshot_of(after)
     after.snapshot_completed(1)
-    after.value_state(ValueStateDescriptor("state", Types.DOUBLE()))
+    after.state(ValueStateDescriptor("state", Types.DOUBLE()))
     store = MemoryFiles()
     files = after.snapshot(2).write(Target(store)).files
     assert [chunk.values for chunk in decode_file(store, files[-1])] == [[1.0]]
@@ -393,10 +393,10 @@ def test_the_declared_type_of_keys_cannot_change():
     before = BACKENDS["heap"]()
     before.key_type = Types.STRING()
     before.cell[0] = "key"
-    before.value_state(ValueStateDescriptor("state")).update(1)
+    before.state(ValueStateDescriptor("state")).update(1)
     restore, _ = saved = snapshot_of(before)
     with pytest.raises(StateMigrationError, match="type of the key was STRING and is LONG; it cannot change"):
-        restored(saved, key_type=Types.LONG()).value_state(ValueStateDescriptor("state"))
+        restored(saved, key_type=Types.LONG()).state(ValueStateDescriptor("state"))
     with pytest.raises(StateMigrationError, match="'count': the type of the key was STRING and is LONG"):
         check_keys(restore.states, Types.LONG(), "'count'")
     check_keys(restore.states, None, "'count'")
@@ -409,9 +409,9 @@ def test_the_class_of_keys_cannot_change(of_map):
     key = program("@dataclass(frozen=True)\nclass Key:\n    n: int\n").Key(1)
     before.cell[0] = ("plain", key) if not of_map else "key"
     if of_map:
-        before.map_state(MapStateDescriptor("state")).put(key, 1)
+        before.state(MapStateDescriptor("state")).put(key, 1)
     else:
-        before.value_state(ValueStateDescriptor("state")).update(1)
+        before.state(ValueStateDescriptor("state")).update(1)
     restore, _ = snapshot_of(before)
     check_keys(restore.states, None)
     program("@dataclass(frozen=True)\nclass Key:\n    n: int\n    m: int = 0\n")
@@ -427,16 +427,16 @@ def test_the_class_of_keys_cannot_change(of_map):
 
 def test_a_description_of_a_newer_release_is_refused_as_such():
     before = BACKENDS["heap"]()
-    before.value_state(ValueStateDescriptor("state", Types.INT()))
+    before.state(ValueStateDescriptor("state", Types.INT()))
     restore, store = snapshot_of(before)
     for schema, found in [('{"version": 2}', "version 2"), ('{"version": 1, "new": 1}', "'new'")]:
         changed = replace(restore, states=(replace(restore.states[0], schema=schema),))
         with pytest.raises(CorruptFileError, match=found):
-            restored((changed, store)).value_state(ValueStateDescriptor("state", Types.INT()))
+            restored((changed, store)).state(ValueStateDescriptor("state", Types.INT()))
 
 
 def test_two_declarations_of_one_state_with_other_fields_are_an_error():
     backend = BACKENDS["heap"]()
-    backend.value_state(ValueStateDescriptor("state", ROW(["a"], [Types.INT()])))
+    backend.state(ValueStateDescriptor("state", ROW(["a"], [Types.INT()])))
     with pytest.raises(StateError, match="declared twice"):
-        backend.value_state(ValueStateDescriptor("state", ROW(["b"], [Types.INT()])))
+        backend.state(ValueStateDescriptor("state", ROW(["b"], [Types.INT()])))

@@ -39,14 +39,14 @@ def test_state_of_a_job_without_checkpoints_cannot_be_used_without_a_key_either(
 
 def cannot_be_used_without_a_key(backend):
     value, elements, entries = (
-        backend.value_state(DESCRIPTORS["value"]),
-        backend.list_state(DESCRIPTORS["list"]),
-        backend.map_state(DESCRIPTORS["map"]),
+        backend.state(DESCRIPTORS["value"]),
+        backend.state(DESCRIPTORS["list"]),
+        backend.state(DESCRIPTORS["map"]),
     )
     reducing, aggregating, folding = (
-        backend.reducing_state(DESCRIPTORS["reducing"]),
-        backend.aggregating_state(DESCRIPTORS["aggregating"]),
-        backend.folding_state(DESCRIPTORS["folding"]),
+        backend.state(DESCRIPTORS["reducing"]),
+        backend.state(DESCRIPTORS["aggregating"]),
+        backend.state(DESCRIPTORS["folding"]),
     )
     for use in (
         *(state.clear for state in (value, elements, entries, reducing, aggregating, folding)),
@@ -63,23 +63,23 @@ def cannot_be_used_without_a_key(backend):
 
 
 def test_the_same_descriptor_gives_the_same_state(backend):
-    one, two = (backend.value_state(ValueStateDescriptor("state")) for _ in range(2))
+    one, two = (backend.state(ValueStateDescriptor("state")) for _ in range(2))
     backend.cell[0] = "key"
     one.update(5)
     assert two.value() == 5
 
 
 def test_a_name_stands_for_one_kind_of_state(backend):
-    backend.value_state(ValueStateDescriptor("state"))
+    backend.state(ValueStateDescriptor("state"))
     with pytest.raises(StateError, match="'state' is declared twice: as value of pickled and as list of pickled"):
-        backend.list_state(ListStateDescriptor("state"))
+        backend.state(ListStateDescriptor("state"))
 
 
 def test_a_merge_of_state_that_cannot_be_merged_names_the_state_and_its_kind(backend):
     states = backend.in_windows("trigger/")
     for state, named in (
-        (states.value_state(ValueStateDescriptor("last")), "value state 'last'"),
-        (states.map_state(MapStateDescriptor("a/b")), "map state 'a/b'"),
+        (states.state(ValueStateDescriptor("last")), "value state 'last'"),
+        (states.state(MapStateDescriptor("a/b")), "map state 'a/b'"),
     ):
         with pytest.raises(StateError, match=f"{named} of two windows cannot be merged: use list, reducing or"):
             state.merge(("key", (0, 1)), [("key", (1, 2))])
@@ -87,7 +87,7 @@ def test_a_merge_of_state_that_cannot_be_merged_names_the_state_and_its_kind(bac
 
 @pytest.mark.parametrize("bad", [None, [None], [1, None]])
 def test_a_list_state_takes_no_none(backend, bad):
-    state = backend.list_state(ListStateDescriptor("state"))
+    state = backend.state(ListStateDescriptor("state"))
     backend.cell[0] = "key"
     for call in (state.add_all, state.update):
         with pytest.raises(StateError, match="None"):
@@ -104,7 +104,7 @@ def test_what_is_refused_leaves_nothing_behind(backend, expires):
     if expires:
         for descriptor in descriptors:
             descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.seconds(1)).build())
-    numbers, names = backend.list_state(descriptors[0]), backend.map_state(descriptors[1])
+    numbers, names = backend.state(descriptors[0]), backend.state(descriptors[1])
     for call in (
         lambda: numbers.add("x"),
         lambda: numbers.add_all([1, "x"]),
@@ -132,7 +132,7 @@ def test_an_accumulator_of_none_is_none_at_all(backend, expires):
     if expires:
         for descriptor in descriptors:
             descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.seconds(1)).build())
-    for state in (backend.aggregating_state(descriptors[0]), backend.folding_state(descriptors[1])):
+    for state in (backend.state(descriptors[0]), backend.state(descriptors[1])):
         state.add(1)
         state.add("stop")
         assert state.get() is None
@@ -141,16 +141,16 @@ def test_an_accumulator_of_none_is_none_at_all(backend, expires):
 
 def test_a_default_that_could_not_be_written_is_refused_when_the_state_is_asked_for(backend):
     with pytest.raises(StateError, match=r"default value of ValueStateDescriptor\('n', Long\).*cannot hold 'abc'"):
-        backend.value_state(ValueStateDescriptor("n", Types.LONG(), "abc"))
+        backend.state(ValueStateDescriptor("n", Types.LONG(), "abc"))
     backend.cell[0] = "key"
-    assert backend.value_state(ValueStateDescriptor("n", Types.LONG(), 3)).value() == 3
+    assert backend.state(ValueStateDescriptor("n", Types.LONG(), 3)).value() == 3
 
 
 def test_adding_none_clears_reducing_and_aggregating_state(backend):
     backend.cell[0] = "key"
     for state in (
-        backend.reducing_state(ReducingStateDescriptor("reducing", max)),
-        backend.aggregating_state(AggregatingStateDescriptor("aggregating", Collect(), None)),
+        backend.state(ReducingStateDescriptor("reducing", max)),
+        backend.state(AggregatingStateDescriptor("aggregating", Collect(), None)),
     ):
         state.add(1)
         assert state.get() is not None
@@ -160,7 +160,7 @@ def test_adding_none_clears_reducing_and_aggregating_state(backend):
 
 def test_a_reduce_function_that_returns_none_is_refused_and_changes_nothing(backend):
     backend.cell[0] = "key"
-    state = backend.reducing_state(ReducingStateDescriptor("reducing", lambda a, b: None))
+    state = backend.state(ReducingStateDescriptor("reducing", lambda a, b: None))
     state.add(1)
     with pytest.raises(StateError, match="None"):
         state.add(2)
@@ -169,7 +169,7 @@ def test_a_reduce_function_that_returns_none_is_refused_and_changes_nothing(back
 
 def test_map_state_takes_pairs_as_well_as_a_dict(backend):
     backend.cell[0] = "key"
-    state = backend.map_state(MapStateDescriptor("map"))
+    state = backend.state(MapStateDescriptor("map"))
     state.put_all([("a", 1), ("b", 2)])
     state["c"] = 3
     del state["a"]
@@ -182,7 +182,7 @@ def test_map_state_takes_pairs_as_well_as_a_dict(backend):
 @pytest.mark.parametrize("size", [255, 256, 257, 700])  # RocksDB reads larger maps lazily
 def test_a_map_of_any_size_gives_all_its_entries(backend, size):
     backend.cell[0] = "key"
-    state = backend.map_state(MapStateDescriptor("map"))
+    state = backend.state(MapStateDescriptor("map"))
     state.put_all({n: -n for n in range(size)})
     backend.snapshot(1)  # writes the changes to RocksDB
     state.put(0, "new")
@@ -196,7 +196,7 @@ def test_a_map_of_any_size_gives_all_its_entries(backend, size):
 @pytest.mark.parametrize("change", [lambda state, n: state.remove(n), lambda state, n: state.clear()])
 def test_a_large_map_may_be_changed_while_its_entries_are_gone_through(backend, change):
     backend.cell[0] = "key"
-    state = backend.map_state(MapStateDescriptor("map"))
+    state = backend.state(MapStateDescriptor("map"))
     state.put_all({n: n for n in range(600)})
     backend.snapshot(1)
     seen = []
@@ -209,7 +209,7 @@ def test_a_large_map_may_be_changed_while_its_entries_are_gone_through(backend, 
 
 def test_removing_the_last_entry_of_a_map_removes_the_state(backend):
     backend.cell[0] = "key"
-    state = backend.map_state(MapStateDescriptor("map"))
+    state = backend.state(MapStateDescriptor("map"))
     state.put("a", None)
     assert state.contains("a") and not state.is_empty() and list(backend.keys("map")) == ["key"]
     state.remove("a")
@@ -230,7 +230,7 @@ def restored(states, make=BACKENDS["heap"]):
 def test_restored_state_of_another_kind_is_refused_by_name():
     backend = restored(["value"])
     with pytest.raises(StateMigrationError, match="'value': it was saved as value state and is declared as list state"):
-        backend.list_state(ListStateDescriptor("value"))
+        backend.state(ListStateDescriptor("value"))
 
 
 def test_restored_state_that_nobody_asks_for_is_in_the_next_snapshot():
@@ -240,7 +240,7 @@ def test_restored_state_that_nobody_asks_for_is_in_the_next_snapshot():
     files = captured.write(Target(store))
     again = BACKENDS["heap"]()
     again.restore(OperatorRestore("operator", (files,), (), backend.infos(), 2, GROUPS), store, EVERYTHING)
-    state = again.value_state(ValueStateDescriptor("value"))
+    state = again.state(ValueStateDescriptor("value"))
     again.cell[0] = "key"
     assert state.value() == "kept"
 
@@ -419,9 +419,9 @@ def test_windows_that_merge_leave_one_entry_with_what_they_held(name, kind, held
 
 
 def test_the_keys_of_several_states_are_listed_once_each(backend):
-    value = backend.value_state(ValueStateDescriptor("value"))
-    elements = backend.list_state(ListStateDescriptor("list"))
-    entries = backend.map_state(MapStateDescriptor("map"))
+    value = backend.state(ValueStateDescriptor("value"))
+    elements = backend.state(ListStateDescriptor("list"))
+    entries = backend.state(MapStateDescriptor("map"))
     for key in range(20):
         backend.cell[0] = key
         if key < 12:
@@ -443,7 +443,7 @@ def test_the_keys_of_several_states_are_listed_once_each(backend):
 def test_a_closed_heap_holds_no_state():
     backend = HeapStateBackend(tracked=True)
     backend.cell[0] = "key"
-    backend.value_state(ValueStateDescriptor("value")).update(1)
+    backend.state(ValueStateDescriptor("value")).update(1)
     assert list(backend.keys("value")) == ["key"]
     backend.close()
     assert list(backend.keys("value")) == []

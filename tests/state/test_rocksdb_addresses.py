@@ -64,7 +64,7 @@ def test_many_come_in_order_once_they_come_again(keys, data):
 
 
 def test_a_table_that_is_nearly_full_remembers_none(backend):
-    state = backend.value_state(ValueStateDescriptor("count"))
+    state = backend.state(ValueStateDescriptor("count"))
     table = backend.rocks.by_name["count"]
     for value in (1, 2):
         for key in range(100):
@@ -83,7 +83,7 @@ def test_a_table_that_is_nearly_full_remembers_none(backend):
 
 
 def test_what_is_cleared_and_written_again_and_again_is_what_was_written_last(backend):
-    state = backend.value_state(ValueStateDescriptor("count"))
+    state = backend.state(ValueStateDescriptor("count"))
     for turn in range(6):
         for key in range(50):
             backend.cell[0] = key

@@ -59,7 +59,7 @@ class Job:
         self.backend = make(groups, **more)
         if restored is not None:
             self.backend.restore(restored[0], self.store, groups)
-        self.count = self.backend.value_state(ValueStateDescriptor("count"))
+        self.count = self.backend.state(ValueStateDescriptor("count"))
 
     def write(self, keys, value):
         for key in keys:
@@ -225,7 +225,7 @@ def test_a_snapshot_that_is_never_written_leaves_nothing_on_disk(job):
 
 def test_large_values_take_up_more_room(job, monkeypatch):
     monkeypatch.setattr(Shared, "in_slot", WeakSet([job.backend.rocks.shared]))  # without the instances of other tests
-    notes = job.backend.value_state(ValueStateDescriptor("notes"))
+    notes = job.backend.state(ValueStateDescriptor("notes"))
     table = job.backend.rocks.by_name["notes"]
     for key in range(500):
         job.backend.cell[0] = key
@@ -244,7 +244,7 @@ def test_large_values_take_up_more_room(job, monkeypatch):
 @pytest.mark.parametrize("size", [1, 3, 255, 256, 257, 600])
 def test_a_map_keeps_its_order_from_call_to_call_though_room_is_made_in_between(job, size):
     job.backend.cell[0] = "key"
-    state = job.backend.map_state(MapStateDescriptor("map"))
+    state = job.backend.state(MapStateDescriptor("map"))
     table = job.backend.rocks.by_name["map"]
     state.put_all({n: -n for n in reversed(range(size + 2))})
     state.remove(size)
@@ -351,9 +351,9 @@ def test_damage_on_the_local_disk_is_an_error_and_no_silent_end(job):
 
 def many_states(backend):
     return (
-        backend.value_state(ValueStateDescriptor("value")),
-        backend.list_state(ListStateDescriptor("list")),
-        backend.map_state(MapStateDescriptor("map")),
+        backend.state(ValueStateDescriptor("value")),
+        backend.state(ListStateDescriptor("list")),
+        backend.state(MapStateDescriptor("map")),
     )
 
 
@@ -364,8 +364,8 @@ def test_several_instances_become_one_and_one_several():
         groups = key_group_range(GROUPS, 3, index)
         backend = rocksdb(groups)
         if index == 1:
-            backend.map_state(MapStateDescriptor("map"))
-            backend.value_state(ValueStateDescriptor("elsewhere"))
+            backend.state(MapStateDescriptor("map"))
+            backend.state(ValueStateDescriptor("elsewhere"))
         value, listed, entries = many_states(backend)
         for key in KEYS:
             if groups[0] <= key_group(key, GROUPS) <= groups[1]:
@@ -432,7 +432,7 @@ def test_what_one_half_deleted_does_not_come_back_with_the_other(job):
     for given in (parts, parts[::-1]):
         again = rocksdb()
         again.restore(replace(whole, keyed=tuple(given)), store, EVERYTHING)
-        again.value_state(ValueStateDescriptor("count"))
+        again.state(ValueStateDescriptor("count"))
         assert set(again.keys("count")) == {key_in(key_group_range(GROUPS, 2, index)) for index in range(2)}
         again.close()
 
@@ -445,8 +445,8 @@ def test_what_is_added_to_a_list_after_a_merge_comes_last():
         backend = rocksdb(groups)
         backend.cell[0] = key_in(groups)
         if pieces == 1:
-            backend.value_state(ValueStateDescriptor("large")).update(os.urandom(100_000))
-        listed = backend.list_state(ListStateDescriptor("list"))
+            backend.state(ValueStateDescriptor("large")).update(os.urandom(100_000))
+        listed = backend.state(ListStateDescriptor("list"))
         for number in range(pieces):
             listed.add(number)
             backend.rocks.by_name["list"].make_room()
@@ -455,7 +455,7 @@ def test_what_is_added_to_a_list_after_a_merge_comes_last():
         backend.close()
     backend = rocksdb()
     backend.restore(OperatorRestore("operator", tuple(parts), (), infos, 1, GROUPS), store, EVERYTHING)
-    listed = backend.list_state(ListStateDescriptor("list"))
+    listed = backend.state(ListStateDescriptor("list"))
     backend.cell[0] = key_in(ranges[1])
     for number in (50, 51):
         listed.add(number)

@@ -69,7 +69,7 @@ def test_a_damaged_record_is_refused_with_the_folder(store: RocksStore, data: by
 
 def test_the_record_is_written_when_a_table_or_a_number_is_new_and_not_again() -> None:
     backend = rocksdb()
-    value = backend.value_state(ValueStateDescriptor("value"))
+    value = backend.state(ValueStateDescriptor("value"))
     backend.cell[0] = "key"
     value.update(1)
     backend.rocks.flush()
@@ -80,7 +80,7 @@ def test_the_record_is_written_when_a_table_or_a_number_is_new_and_not_again() -
     batch.done()
     backend.rocks.flush()
     assert backend.rocks.store.get(RECORD) is None, "nothing is new"
-    backend.list_state(ListStateDescriptor("list"))
+    backend.state(ListStateDescriptor("list"))
     backend.rocks.flush()
     second = json.loads(backend.rocks.store.get(RECORD) or b"")
     assert [state[:2] for state in second["states"]] == [[1, "value"], [2, "list"]]

@@ -222,9 +222,9 @@ SAME = [
 @pytest.mark.parametrize("make", [BACKENDS["heap"], rocksdb, BACKENDS["rocksdb, cramped"]])
 def test_keys_of_any_type_find_their_state_and_are_listed_as_they_were(make):
     backend = make()
-    value = backend.value_state(ValueStateDescriptor("value"))
-    listed = backend.list_state(ListStateDescriptor("list"))
-    entries = backend.map_state(MapStateDescriptor("map"))
+    value = backend.state(ValueStateDescriptor("value"))
+    listed = backend.state(ListStateDescriptor("list"))
+    entries = backend.state(MapStateDescriptor("map"))
     for number, key in enumerate(ODD):
         backend.cell[0] = state_key(key)
         value.update(number)
@@ -246,7 +246,7 @@ def test_keys_of_any_type_find_their_state_and_are_listed_as_they_were(make):
 @pytest.mark.parametrize("make", [BACKENDS["heap"], rocksdb, BACKENDS["rocksdb, cramped"]])
 def test_entries_of_a_map_are_told_apart_by_equality_whatever_their_types(make):
     backend = make()
-    entries = backend.map_state(MapStateDescriptor("map"))
+    entries = backend.state(MapStateDescriptor("map"))
     backend.cell[0] = "key"
     entries.put(1, "one")
     entries.put(True, "true")

@@ -42,45 +42,45 @@ class Longest(AggregateFunction):
 
 
 def by_map(backend):
-    state = backend.map_state(MapStateDescriptor("state", Types.STRING(), Types.STRING()))
+    state = backend.state(MapStateDescriptor("state", Types.STRING(), Types.STRING()))
     return lambda text: state.put("entry", text), lambda: state.get("entry")
 
 
 def by_whole_map(backend):
-    state = backend.map_state(MapStateDescriptor("state", Types.STRING(), Types.STRING()))
+    state = backend.state(MapStateDescriptor("state", Types.STRING(), Types.STRING()))
     return lambda text: state.put("entry", text), lambda: dict(state.items())["entry"]
 
 
 def by_updated_list(backend):
-    state = backend.list_state(ListStateDescriptor("state"))
+    state = backend.state(ListStateDescriptor("state"))
     return lambda text: state.update([text]), lambda: list(state.get())[-1]
 
 
 def by_value_with_ttl(backend):
     descriptor = ValueStateDescriptor("state")
     descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.days(1)).build())
-    state = backend.value_state(descriptor)
+    state = backend.state(descriptor)
     return state.update, state.value
 
 
 def by_list(backend):
-    state = backend.list_state(ListStateDescriptor("state"))
+    state = backend.state(ListStateDescriptor("state"))
     return state.add, lambda: list(state.get())[-1]
 
 
 def by_reducing(backend):
-    state = backend.reducing_state(ReducingStateDescriptor("state", lambda one, other: max(one, other, key=len)))
+    state = backend.state(ReducingStateDescriptor("state", lambda one, other: max(one, other, key=len)))
     return state.add, state.get
 
 
 def by_aggregating(backend):
-    state = backend.aggregating_state(AggregatingStateDescriptor("state", Longest()))
+    state = backend.state(AggregatingStateDescriptor("state", Longest()))
     return state.add, state.get
 
 
 def by_value(type_info=None, form=lambda text: text, text_of=lambda value: value):
     def of(backend):
-        state = backend.value_state(ValueStateDescriptor("state", type_info))
+        state = backend.state(ValueStateDescriptor("state", type_info))
         return lambda text: state.update(form(text)), lambda: text_of(state.value())
 
     return of
@@ -134,7 +134,7 @@ def test_values_that_become_large_do_not_exceed_the_memory_for_entries_in_use(ba
 
 
 def test_a_key_without_a_value_that_was_read_is_not_kept_for_ever(backend):
-    state = backend.value_state(ValueStateDescriptor("state"))
+    state = backend.state(ValueStateDescriptor("state"))
     key = "a key of no other place"[:-1] + "?"
     backend.cell[0] = "another"
     assert state.value() is None
@@ -152,7 +152,7 @@ def test_the_size_of_later_values_counts_for_more(backend, monkeypatch):
     def limit_after(*seen):
         monkeypatch.setattr(Shared, "in_slot", WeakSet())
         other = rocksdb()
-        other.value_state(ValueStateDescriptor("state"))
+        other.state(ValueStateDescriptor("state"))
         table = other.rocks.by_name["state"]
         for values, value_bytes in seen:
             table.saw(values, value_bytes)
@@ -194,7 +194,7 @@ def held_entries(table):
 
 
 def adds_values(backend):
-    state = backend.value_state(ValueStateDescriptor("state", Types.LONG()))
+    state = backend.state(ValueStateDescriptor("state", Types.LONG()))
 
     def write(number):
         backend.cell[0] = number
@@ -214,7 +214,7 @@ def adds_values_with_ttl(backend):
 
 
 def adds_elements(backend):
-    state = backend.list_state(ListStateDescriptor("state", Types.LONG()))
+    state = backend.state(ListStateDescriptor("state", Types.LONG()))
 
     def write(number):
         backend.cell[0] = number % 50
@@ -224,7 +224,7 @@ def adds_elements(backend):
 
 
 def reads_elements(backend):
-    write, state = adds_elements(backend), backend.list_state(ListStateDescriptor("state", Types.LONG()))
+    write, state = adds_elements(backend), backend.state(ListStateDescriptor("state", Types.LONG()))
 
     def write_and_read(number):
         write(number)
@@ -235,7 +235,7 @@ def reads_elements(backend):
 
 
 def adds_entries(backend):
-    state = backend.map_state(MapStateDescriptor("state", Types.LONG(), Types.LONG()))
+    state = backend.state(MapStateDescriptor("state", Types.LONG(), Types.LONG()))
 
     def write(number):
         backend.cell[0] = number % 50
@@ -276,7 +276,7 @@ def test_the_memory_is_divided_among_the_tables_of_all_instances_by_the_size_of_
     backends = [rocksdb(settings=replace(SMALL, cache_bytes=MB)) for _ in range(2)]
     names = [(backends[0], "a"), (backends[0], "b"), (backends[1], "c"), (backends[1], "d")]
     for of, name in names:
-        of.value_state(ValueStateDescriptor(name))
+        of.state(ValueStateDescriptor(name))
     tables = [of.rocks.by_name[name] for of, name in names]
     assert [table.limit[0] for table in tables] == [100] * 4, "a hundred values until their size is known"
     for values, value_bytes, limit in ((10, 1_000, MB // 4 // 550), (30, 0, MB // 4 // 325), (0, 10**9, 1)):

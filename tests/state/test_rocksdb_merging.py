@@ -54,7 +54,7 @@ class Job:
         self.backend, self.store, self.checkpoints = rocksdb(**more), store or MemoryFiles(), 0
         if restored is not None:
             self.backend.restore(restored, self.store, EVERYTHING)
-        self.number = self.backend.value_state(ValueStateDescriptor("number"))
+        self.number = self.backend.state(ValueStateDescriptor("number"))
         self.rocks = self.backend.rocks
 
     def write(self, keys, value):

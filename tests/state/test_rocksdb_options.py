@@ -166,7 +166,7 @@ def test_a_factory_that_cannot_be_used_is_named(path):
 def test_with_one_sum_for_both_the_write_buffers_take_half_of_the_cache():
     backends = [rocksdb(settings=replace(SMALL, memory_per_slot_bytes=6 << 20)) for _ in range(2)]
     for backend in backends:
-        state = backend.value_state(ValueStateDescriptor("state"))
+        state = backend.state(ValueStateDescriptor("state"))
         for key in range(2_000):
             backend.cell[0] = key
             state.update("x" * 1_000)

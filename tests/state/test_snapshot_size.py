@@ -39,7 +39,7 @@ class Target:
 def filled(make, entries):
     """Return a backend with a value state."""
     backend = make()
-    state = backend.value_state(ValueStateDescriptor("state"))
+    state = backend.state(ValueStateDescriptor("state"))
     for key, value in entries:
         backend.cell[0] = key
         state.update(value)
@@ -58,7 +58,7 @@ def restore_into(make, part, store, groups=EVERYTHING):
 
 
 def values_of(backend, keys):
-    state = backend.value_state(ValueStateDescriptor("state"))
+    state = backend.state(ValueStateDescriptor("state"))
     found = {}
     for key in keys:
         backend.cell[0] = key
@@ -178,7 +178,7 @@ def test_changes_above_the_bound_are_cut_too_and_win_over_what_was_there():
     backend = filled(heap, entries.items())
     written(backend.snapshot(1), Target(store, bound))
     backend.snapshot_completed(1)
-    state = backend.value_state(ValueStateDescriptor("state"))
+    state = backend.state(ValueStateDescriptor("state"))
     for n in range(400):
         backend.cell[0] = f"key-{n}"
         state.update("new" * 20) if n < 300 else state.clear()
@@ -196,9 +196,9 @@ def test_changes_above_the_bound_are_cut_too_and_win_over_what_was_there():
 def test_what_changes_while_a_snapshot_is_written_is_not_in_it():
     store = MemoryFiles()
     backend = heap()
-    value = backend.value_state(ValueStateDescriptor("value"))
-    listed = backend.list_state(ListStateDescriptor("list"))
-    mapped = backend.map_state(MapStateDescriptor("map"))
+    value = backend.state(ValueStateDescriptor("value"))
+    listed = backend.state(ListStateDescriptor("list"))
+    mapped = backend.state(MapStateDescriptor("map"))
 
     def change(number):
         for key in range(100):
@@ -218,9 +218,9 @@ def test_what_changes_while_a_snapshot_is_written_is_not_in_it():
     restored = restore_into(heap, part, store)
     for key in range(100):
         restored.cell[0] = key
-        assert restored.value_state(ValueStateDescriptor("value")).value() == [1]
-        assert list(restored.list_state(ListStateDescriptor("list"))) == [[1]]
-        assert dict(restored.map_state(MapStateDescriptor("map")).items()) == {1: [1]}
+        assert restored.state(ValueStateDescriptor("value")).value() == [1]
+        assert list(restored.state(ListStateDescriptor("list"))) == [[1]]
+        assert dict(restored.state(MapStateDescriptor("map")).items()) == {1: [1]}
 
 
 def chunks_of(payload):
@@ -254,5 +254,5 @@ def test_a_single_value_above_4_gib_is_saved_and_restored(tmp_path):
     restored = restore_into(heap, part, store)
     assert values_of(restored, ["small", "last"]) == {"small": 1, "last": 2}
     restored.cell[0] = "large"
-    found = restored.value_state(ValueStateDescriptor("state")).value()
+    found = restored.state(ValueStateDescriptor("state")).value()
     assert type(found) is bytearray and len(found) == size

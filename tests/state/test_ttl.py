@@ -239,7 +239,7 @@ def test_none_is_refused_where_states_without_ttl_refuse_it():
     backend.cell[0] = "key"
     descriptor = ReducingStateDescriptor("reducing", lambda a, b: None)
     descriptor.enable_time_to_live(builder().build())
-    state = backend.reducing_state(descriptor)
+    state = backend.state(descriptor)
     state.add(1)
     with pytest.raises(StateError, match="None"):
         state.add(2)

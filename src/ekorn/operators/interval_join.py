@@ -61,8 +61,8 @@ class IntervalJoinOperator(RuntimeOperator):
         self.timers.open()
         # The records of one key and side, by timestamp.
         self._records: tuple[MapState[int, list[Any]], MapState[int, list[Any]]] = (
-            self.backend.map_state(MapStateDescriptor("_join/left")),
-            self.backend.map_state(MapStateDescriptor("_join/right")),
+            self.backend.state(MapStateDescriptor("_join/left")),
+            self.backend.state(MapStateDescriptor("_join/right")),
         )
         super().open()
 

@@ -133,7 +133,7 @@ class RuntimeOperator(ABC):
                     restored.restored_checkpoint_id if restored is not None else None,
                     restored=restored is not None,
                     operator_store=self.states,
-                    keyed_store=StateStore(self.backend, self.operator.name),
+                    keyed_store=StateStore(self.backend),
                     raw=RestoredRawState(self.states.restored_raw, number, self._own_key_groups()),
                 )
                 function.initialize_state(context)
@@ -157,7 +157,7 @@ class RuntimeOperator(ABC):
     def runtime_context(self) -> RuntimeContext:
         """Return the context that `open` is given."""
         metrics, parameters = self.metric_group(), self.operator.parameters
-        return SubtaskContext(self.environment, self.backend, self.operator.name, metrics, parameters)
+        return SubtaskContext(self.environment, self.backend, metrics, parameters)
 
     def metric_group(self) -> MetricGroup:
         """Return the group of the operator's metrics, which include its function's metrics."""

@@ -45,7 +45,7 @@ class _OneValuePerKey(RuntimeOperator):
 
     def open(self) -> None:
         assert self.backend is not None
-        self.value = self.backend.value_state(self._descriptor)
+        self.value = self.backend.state(self._descriptor)
         super().open()
 
     def end_key(self) -> None:

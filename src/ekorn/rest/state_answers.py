@@ -11,6 +11,7 @@ from ekorn.errors import QueryError, StateNotServed, UnknownKey, UnknownQueryabl
 from ekorn.rest.key_text import key_of_json, key_of_text
 from ekorn.rest.known_jobs import KnownJob
 from ekorn.rest.shown_values import as_json
+from ekorn.state.kinds import KINDS
 from ekorn.types.type_information import TypeInformation
 from ekorn.web.http_messages import HttpError, Request
 
@@ -121,6 +122,5 @@ def _entry(key: Any, kind: str, pickled: bytes | None) -> dict[str, Any]:
         value = pickle.loads(pickled)
     except Exception as error:  # whatever a class of the user raises
         raise HttpError(409, f"the value of key {preview(key)} cannot be read in the driver: {error}") from None
-    if kind == "map":
-        value = dict(value)  # pairs of it travel
+    value = KINDS[kind].shape.from_answer(value)
     return {"key": preview(key), "found": True, "value": as_json(value), "text": preview(value, _LONGEST_TEXT)}

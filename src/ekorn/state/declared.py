@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ekorn.errors import CorruptFileError, StateError
-from ekorn.functions.state.state_descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
+from ekorn.functions.state.state_descriptors import MapStateDescriptor, StateDescriptor
 from ekorn.keygroups import user_key
 from ekorn.state.codecs import Codec, MapKeyCodec, PickledCodec, SerializerCodec, codec_for
 from ekorn.state.evolution.pickled_classes import ClassFields, Noting
@@ -124,9 +124,7 @@ def says_the_same(one: StateDescriptor | None, other: StateDescriptor) -> bool:
         or (one.ttl_config is None) != (other.ttl_config is None)
     ):
         return False
-    if isinstance(one, MapStateDescriptor) and isinstance(other, MapStateDescriptor):
-        return _is_same(one.key_type, other.key_type) and _is_same(one.value_type, other.value_type)
-    return _is_same(one.type_info, other.type_info)
+    return _is_same(one.value_type, other.value_type) and _is_same(one.map_key_type, other.map_key_type)
 
 
 def _is_same(one: TypeInformation | None, other: TypeInformation | None) -> bool:
@@ -153,16 +151,10 @@ def declare(
         ttl=descriptor.ttl_config is not None,
     )
     made = codec_for if descriptor.checks_values else PickledCodec
-    match descriptor:
-        case ListStateDescriptor():
-            return Declaration(info, made(name, descriptor.element_type), None, key_type)
-        case MapStateDescriptor():
-            map_key = MapKeyCodec(name, descriptor.key_type)
-            return Declaration(info, codec_for(name, descriptor.value_type), map_key, key_type)
-        case _:
-            codec = made(name, descriptor.type_info)
-            _check_default(descriptor, codec)
-            return Declaration(info, codec, None, key_type)
+    codec = made(name, descriptor.value_type)
+    _check_default(descriptor, codec)
+    map_key = MapKeyCodec(name, descriptor.map_key_type) if isinstance(descriptor, MapStateDescriptor) else None
+    return Declaration(info, codec, map_key, key_type)
 
 
 def _check_default(descriptor: StateDescriptor, codec: Codec) -> None:

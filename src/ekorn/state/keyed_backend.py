@@ -12,23 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 from ekorn.errors import NoCurrentKey
-from ekorn.functions.state.state_descriptors import (
-    AggregatingStateDescriptor,
-    FoldingStateDescriptor,
-    ListStateDescriptor,
-    MapStateDescriptor,
-    ReducingStateDescriptor,
-    StateDescriptor,
-    ValueStateDescriptor,
-)
-from ekorn.functions.state.state_handles import (
-    AggregatingState,
-    FoldingState,
-    ListState,
-    MapState,
-    ReducingState,
-    ValueState,
-)
+from ekorn.functions.state.state_descriptors import StateDescriptor
 from ekorn.keygroups import KeyGroupRange
 from ekorn.state.canonical_format import TableEntries, encode_payloads
 from ekorn.state.declared import Declaration
@@ -105,40 +89,12 @@ class KeyedStates(ABC):
     """Hand out the states of one scope: per key, or per key and window."""
 
     @abstractmethod
-    def value_state(self, descriptor: ValueStateDescriptor) -> ValueState[Any]: ...
+    def state(self, descriptor: StateDescriptor) -> Any:
+        """Return the handle of the state that a descriptor declares, of any kind in `kinds.py`.
 
-    @abstractmethod
-    def list_state(self, descriptor: ListStateDescriptor) -> ListState[Any]: ...
-
-    @abstractmethod
-    def map_state(self, descriptor: MapStateDescriptor) -> MapState[Any, Any]: ...
-
-    @abstractmethod
-    def reducing_state(self, descriptor: ReducingStateDescriptor) -> ReducingState[Any]: ...
-
-    @abstractmethod
-    def aggregating_state(self, descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]: ...
-
-    @abstractmethod
-    def folding_state(self, descriptor: FoldingStateDescriptor) -> FoldingState[Any, Any]: ...
-
-    def state(self, descriptor: object) -> Any:
-        """Return the state of any kind that a descriptor declares; None if it does not declare keyed state."""
-        match descriptor:
-            case ValueStateDescriptor():
-                return self.value_state(descriptor)
-            case ListStateDescriptor():
-                return self.list_state(descriptor)
-            case MapStateDescriptor():
-                return self.map_state(descriptor)
-            case ReducingStateDescriptor():
-                return self.reducing_state(descriptor)
-            case AggregatingStateDescriptor():
-                return self.aggregating_state(descriptor)
-            case FoldingStateDescriptor():
-                return self.folding_state(descriptor)
-            case _:
-                return None
+        Raises:
+            StateError: A state of this name is declared differently.
+        """
 
 
 class KeyedStateBackend(KeyedStates):

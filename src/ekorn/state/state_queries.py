@@ -9,22 +9,22 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable
+from operator import itemgetter
 from typing import Any
 
-from ekorn.functions.state.state_descriptors import AggregatingStateDescriptor, StateDescriptor
+from ekorn.functions.state.state_descriptors import StateDescriptor
 from ekorn.functions.state.state_ttl import StateTtlConfig
 from ekorn.keygroups import state_key
 from ekorn.state.codecs import PickledCodec
 from ekorn.state.declared import Declaration
-from ekorn.state.expiry import left_of
+from ekorn.state.entry_shapes import ONE_VALUE, Convert, itself
 from ekorn.state.keyed_backend import KeyedStateBackend
+from ekorn.state.kinds import KINDS
 from ekorn.types.by_value import dumps
 
 __all__ = ["look_up"]
 
 _PLAIN = frozenset({int, float, str, bool, bytes})
-Shown = Callable[[Any], Any]
-"""Turn the kept form of an entry into another, or into None if nothing of it is to be seen."""
 
 
 def look_up(
@@ -52,14 +52,17 @@ def look_up(
     return answers
 
 
-def _unexpired(descriptor: StateDescriptor, now_ms: int) -> Shown | None:
-    """Return what removes stamps and expired values from an entry; None if the state does not expire."""
+def _unexpired(descriptor: StateDescriptor, now_ms: int) -> Convert | None:
+    """Return what removes stamps and expired values from an entry; None if the state does not expire.
+
+    It returns None for an entry of which nothing is left.
+    """
     config = descriptor.ttl_config
     if config is None:
         return None
     shows_expired = config.get_state_visibility() is StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp
-    left, dead_ms = left_of(descriptor.kind), now_ms - config.get_ttl().to_milliseconds()
-    without_stamps: Shown = _WITHOUT_STAMPS.get(descriptor.kind, _value_of)
+    shape, dead_ms = KINDS[descriptor.kind].shape, now_ms - config.get_ttl().to_milliseconds()
+    left, without_stamps = shape.left, shape.converter(itemgetter(1))
 
     def shown(kept: Any) -> Any:
         rest = kept if shows_expired else left(kept, dead_ms)
@@ -68,34 +71,18 @@ def _unexpired(descriptor: StateDescriptor, now_ms: int) -> Shown | None:
     return shown
 
 
-def _value_of(kept: tuple[int, Any]) -> Any:
-    return kept[1]
-
-
-_WITHOUT_STAMPS: dict[str, Shown] = {
-    "list": lambda kept: [value for _, value in kept],
-    "map": lambda kept: {key: value for key, (_, value) in kept.items()},
-}
-
-
 def _pickled(descriptor: StateDescriptor, declared: Declaration) -> Callable[[Any], bytes]:
     """Return what pickles the value of an entry without stamps."""
-    loaded = declared.value.loaded
-    match descriptor.kind:
-        case "list":
-            return lambda kept: dumps([loaded(element) for element in kept])
-        case "map":
-            assert declared.map_key is not None, "map state has a codec for its keys"
-            key_of = declared.map_key.loaded
-            return lambda kept: dumps([(key_of(key), loaded(value)) for key, value in kept.items()])
-        case "aggregating":
-            assert isinstance(descriptor, AggregatingStateDescriptor)
-            result = descriptor.agg_function.get_result
-            return lambda kept: dumps(result(loaded(kept)))
-        case _ if isinstance(declared.value, PickledCodec):  # a bytearray is the pickle already
-            return lambda kept: bytes(kept) if type(kept) is bytearray else _dumps_plain(kept)
-        case _:
-            return lambda kept: _dumps_plain(loaded(kept))
+    kind, loaded = KINDS[descriptor.kind], declared.value.loaded
+    if kind.shape is not ONE_VALUE:
+        answer = kind.shape.answer(loaded, itself if declared.map_key is None else declared.map_key.loaded)
+        return lambda kept: dumps(answer(kept))
+    if kind.result is not None:
+        result = kind.result(descriptor)
+        return lambda kept: dumps(result(loaded(kept)))
+    if isinstance(declared.value, PickledCodec):  # a bytearray is the pickle already
+        return lambda kept: bytes(kept) if type(kept) is bytearray else _dumps_plain(kept)
+    return lambda kept: _dumps_plain(loaded(kept))
 
 
 def _dumps_plain(value: Any) -> bytes:

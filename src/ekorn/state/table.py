@@ -15,10 +15,8 @@ from typing import Any
 from ekorn.state.canonical_format import TableEntries
 from ekorn.state.codecs import Codec, PickledCodec
 from ekorn.state.declared import Declaration
+from ekorn.state.kinds import shape_of
 from ekorn.state.snapshots import StateInfo
-
-# The kinds of state whose entries are changed in place.
-_COPIES: dict[str, Callable[[Any], Any]] = {"list": list, "map": dict, "window-list": list, "window-map": dict}
 
 
 class Table:
@@ -57,12 +55,12 @@ class Table:
         """Return every entry for a snapshot; later changes do not reach the result."""
         data = self.data if self.leave_out is None else self.leave_out(self.data)
         values = list(data.values())
-        copy = _COPIES.get(self.info.kind)
+        copy = shape_of(self.info.kind).copy
         return TableEntries(self.info, list(data), [copy(v) for v in values] if copy else values, [], full=True)
 
     def some(self, keys: Collection[Any]) -> TableEntries:
         """Return the entries of some keys, and those of the keys that have no entry."""
-        data, copy = self.data, _COPIES.get(self.info.kind)
+        data, copy = self.data, shape_of(self.info.kind).copy
         if self.leave_out is not None:
             data = self.leave_out({k: data[k] for k in keys if k in data})
         # Walking the dictionary is far faster when the keys are many: neighbours in memory are read together.

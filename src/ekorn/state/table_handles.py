@@ -1,6 +1,8 @@
 """State handles on tables: each handle reads and writes the entry of the key that its cell holds.
 
-A handle holds the dictionary of its table itself. The handles of states that expire are in `ttl_handles.py`.
+A handle holds the dictionary of its table itself. The tables of both backends look alike to a handle (`TableOfValues`),
+so kinds of state that keep one value per key use these handles with RocksDB as well. The handles of states that expire
+are in `ttl_handles.py`.
 """
 
 from __future__ import annotations
@@ -9,6 +11,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 from ekorn.errors import StateError
+from ekorn.functions.state.state_descriptors import (
+    AggregatingStateDescriptor,
+    FoldingStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    ValueStateDescriptor,
+)
 from ekorn.functions.state.state_handles import (
     AggregatingState,
     FoldingState,
@@ -36,7 +46,7 @@ class TableHandle:
     # The slots of map state are here too: only one base of a class may have slots, and `ttl_handles.py` has two bases.
     __slots__ = ("_as_is", "_cell", "_data", "_find", "_info", "_kept_key", "_key_of", "_loaded", "_mark", "_stored")
 
-    def __init__(self, cell: list[Any], table: TableOfValues) -> None:
+    def __init__(self, cell: list[Any], table: TableOfValues, descriptor: StateDescriptor) -> None:
         assert table.declared is not None, "a handle is created for a declared state"
         self._cell = cell
         self._data: dict[Any, Any] = table.data
@@ -90,9 +100,9 @@ class TableHandle:
 class TableValueState(TableHandle, ValueState[Any]):
     __slots__ = ("_default",)
 
-    def __init__(self, cell: list[Any], table: TableOfValues, default: Any) -> None:
-        super().__init__(cell, table)
-        self._default = default
+    def __init__(self, cell: list[Any], table: TableOfValues, descriptor: ValueStateDescriptor) -> None:
+        super().__init__(cell, table, descriptor)
+        self._default = descriptor.default_value
 
     def value(self) -> Any:  # hot
         kept = self._data.get(self._cell[0])
@@ -171,8 +181,8 @@ def none_in_list() -> StateError:
 class TableMapState(TableHandle, MapState[Any, Any]):
     __slots__ = ()
 
-    def __init__(self, cell: list[Any], table: TableOfValues) -> None:
-        super().__init__(cell, table)
+    def __init__(self, cell: list[Any], table: TableOfValues, descriptor: MapStateDescriptor) -> None:
+        super().__init__(cell, table, descriptor)
         assert table.declared is not None and table.declared.map_key is not None
         self._find = table.declared.map_key.lookup
         self._kept_key = table.declared.map_key.stored
@@ -185,10 +195,7 @@ class TableMapState(TableHandle, MapState[Any, Any]):
         return self._loaded(entries.get(self._find(key)))
 
     def put(self, key: Any, value: Any) -> None:
-        kept_key, kept = (
-            self._kept_key(key),
-            self._stored(value),
-        )  # first: a refused entry leaves nothing behind
+        kept_key, kept = self._kept_key(key), self._stored(value)  # first: a refused entry leaves nothing behind
         current = self._cell[0]
         entries = self._data.get(current)
         if entries is None:
@@ -237,9 +244,9 @@ class TableMapState(TableHandle, MapState[Any, Any]):
 class TableReducingState(TableHandle, ReducingState[Any]):
     __slots__ = ("_reduce",)
 
-    def __init__(self, cell: list[Any], table: TableOfValues, reduce: Callable[[Any, Any], Any]) -> None:
-        super().__init__(cell, table)
-        self._reduce = reduce
+    def __init__(self, cell: list[Any], table: TableOfValues, descriptor: ReducingStateDescriptor) -> None:
+        super().__init__(cell, table, descriptor)
+        self._reduce = descriptor.get_reduce_function().reduce
 
     def get(self) -> Any:
         return self._loaded(self._data.get(self._cell[0]))
@@ -269,9 +276,9 @@ def none_from_reduce() -> StateError:
 class TableAggregatingState(TableHandle, AggregatingState[Any, Any]):
     __slots__ = ("_function",)
 
-    def __init__(self, cell: list[Any], table: TableOfValues, function: Any) -> None:
-        super().__init__(cell, table)
-        self._function = function
+    def __init__(self, cell: list[Any], table: TableOfValues, descriptor: AggregatingStateDescriptor) -> None:
+        super().__init__(cell, table, descriptor)
+        self._function = descriptor.get_agg_function()
 
     def get(self) -> Any:
         kept = self._data.get(self._cell[0])
@@ -294,10 +301,10 @@ class TableAggregatingState(TableHandle, AggregatingState[Any, Any]):
 class TableFoldingState(TableHandle, FoldingState[Any, Any]):
     __slots__ = ("_fold", "_initial")
 
-    def __init__(self, cell: list[Any], table: TableOfValues, fold: Callable[[Any, Any], Any], initial: Any) -> None:
-        super().__init__(cell, table)
-        self._fold = fold
-        self._initial = initial
+    def __init__(self, cell: list[Any], table: TableOfValues, descriptor: FoldingStateDescriptor) -> None:
+        super().__init__(cell, table, descriptor)
+        self._fold = descriptor.get_fold_function().fold
+        self._initial = descriptor.initial_value
 
     def get(self) -> Any:
         return self._loaded(self._data.get(self._cell[0]))

@@ -1,55 +1,19 @@
-"""Hand out state handles on tables: one class for the heap, the base of the one for RocksDB.
+"""Hand out state handles on tables: the same for both backends, and for every kind of state.
 
-The tables of either backend look alike to a handle (`table_handles.TableOfValues`), so most kinds of state use the same
-handles with both backends.
+The backend's `Tables` make the tables and choose the handles on them; `kinds.py` has the kinds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from ekorn.errors import QueryableNameTwice, StateError
-from ekorn.functions.record_functions import FoldFunction, ReduceFunction
-from ekorn.functions.state.state_descriptors import (
-    AggregatingStateDescriptor,
-    FoldingStateDescriptor,
-    ListStateDescriptor,
-    MapStateDescriptor,
-    ReducingStateDescriptor,
-    StateDescriptor,
-    ValueStateDescriptor,
-)
-from ekorn.functions.state.state_handles import (
-    AggregatingState,
-    FoldingState,
-    ListState,
-    MapState,
-    ReducingState,
-    ValueState,
-)
+from ekorn.functions.state.state_descriptors import StateDescriptor
 from ekorn.functions.state.state_ttl import StateTtlConfig
 from ekorn.state.declared import Declaration, declare, says_the_same
-from ekorn.state.expiry import Expiry
 from ekorn.state.keyed_backend import KeyedStateBackend, KeyedStates
-from ekorn.state.table_handles import (
-    TableAggregatingState,
-    TableFoldingState,
-    TableListState,
-    TableMapState,
-    TableReducingState,
-    TableValueState,
-)
-from ekorn.state.ttl_handles import (
-    TtlAggregatingState,
-    TtlFoldingState,
-    TtlListState,
-    TtlMapState,
-    TtlReducingState,
-    TtlValueState,
-)
-
-H = TypeVar("H")
+from ekorn.state.kinds import KINDS, Handles, StateKind
+from ekorn.state.ttl_handles import Expiry
 
 
 class Tables(Protocol):
@@ -64,7 +28,10 @@ class Tables(Protocol):
             StateError: A state of this name is declared differently.
         """
 
-    def expire(self, table: Any, kind: str, config: StateTtlConfig) -> Expiry:
+    def handles(self, kind: StateKind) -> Handles:
+        """Return the handles on the tables of a kind of state."""
+
+    def expire(self, table: Any, config: StateTtlConfig) -> Expiry:
         """Apply a time to live to a table and return what its handle needs to know."""
 
 
@@ -79,83 +46,24 @@ class TableStates(KeyedStates):
         self._handles: dict[str, Any] = {}
         self._asked_with: dict[str, StateDescriptor] = {}
 
-    def value_state(self, descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        return self._handle(
-            descriptor,
-            "value",
-            lambda t: TableValueState(self._cell, t, descriptor.default_value),
-            lambda t, expiry: TtlValueState(self._cell, t, expiry),
-        )
-
-    def list_state(self, descriptor: ListStateDescriptor) -> ListState[Any]:
-        return self._handle(
-            descriptor,
-            "list",
-            lambda t: TableListState(self._cell, t),
-            lambda t, expiry: TtlListState(self._cell, t, expiry),
-        )
-
-    def map_state(self, descriptor: MapStateDescriptor) -> MapState[Any, Any]:
-        return self._handle(
-            descriptor,
-            "map",
-            lambda t: TableMapState(self._cell, t),
-            lambda t, expiry: TtlMapState(self._cell, t, expiry),
-        )
-
-    def reducing_state(self, descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
-        reduce = descriptor.get_reduce_function()
-        call = reduce.reduce if isinstance(reduce, ReduceFunction) else reduce
-        return self._handle(
-            descriptor,
-            "reducing",
-            lambda t: TableReducingState(self._cell, t, call),
-            lambda t, expiry: TtlReducingState(self._cell, t, expiry, call),
-        )
-
-    def aggregating_state(self, descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
-        function = descriptor.get_agg_function()
-        return self._handle(
-            descriptor,
-            "aggregating",
-            lambda t: TableAggregatingState(self._cell, t, function),
-            lambda t, expiry: TtlAggregatingState(self._cell, t, expiry, function),
-        )
-
-    def folding_state(self, descriptor: FoldingStateDescriptor) -> FoldingState[Any, Any]:
-        fold = descriptor.get_fold_function()
-        call = fold.fold if isinstance(fold, FoldFunction) else fold
-        initial = descriptor.initial_value
-        return self._handle(
-            descriptor,
-            "folding",
-            lambda t: TableFoldingState(self._cell, t, call, initial),
-            lambda t, expiry: TtlFoldingState(self._cell, t, expiry, call, initial),
-        )
-
-    def _handle(
-        self,
-        descriptor: StateDescriptor,
-        kind: str,
-        make: Callable[[Any], H],
-        make_expiring: Callable[[Any, Expiry], H],
-    ) -> H:
-        handle: H | None = self._handles.get(descriptor.name)
-        if handle is not None and says_the_same(self._asked_with.get(descriptor.name), descriptor):
+    def state(self, descriptor: StateDescriptor) -> Any:
+        name = descriptor.name
+        handle = self._handles.get(name)
+        if handle is not None and says_the_same(self._asked_with.get(name), descriptor):
             return handle  # some functions ask for their state with every record
-        tables = self._tables
-        name = self._name_prefix + descriptor.name
-        table = tables.table(declare(descriptor, self._kind_prefix + kind, tables.backend.key_type, name))
-        self._asked_with[descriptor.name] = descriptor
+        tables, kind = self._tables, KINDS[descriptor.kind]
+        declared = declare(descriptor, self._kind_prefix + kind.name, tables.backend.key_type, self._name_prefix + name)
+        table = tables.table(declared)
+        self._asked_with[name] = descriptor
         if descriptor.queryable_name is not None:
             self._make_queryable(descriptor.queryable_name, descriptor)
         if handle is None:
-            config = descriptor.ttl_config
+            handles, config = tables.handles(kind), descriptor.ttl_config
             if config is None:
-                handle = make(table)
+                handle = handles.lasting(self._cell, table, descriptor)
             else:
-                handle = make_expiring(table, tables.expire(table, kind, config))
-            self._handles[descriptor.name] = handle
+                handle = handles.expiring(self._cell, table, descriptor, tables.expire(table, config))
+            self._handles[name] = handle
         return handle
 
     def _make_queryable(self, queryable_name: str, descriptor: StateDescriptor) -> None:

@@ -7,47 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import perf_counter_ns
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from ekorn.config.settings.metric_settings import StateLatencySettings
-from ekorn.functions.state.state_descriptors import (
-    AggregatingStateDescriptor,
-    FoldingStateDescriptor,
-    ListStateDescriptor,
-    MapStateDescriptor,
-    ReducingStateDescriptor,
-    StateDescriptor,
-    ValueStateDescriptor,
-)
-from ekorn.functions.state.state_handles import (
-    AggregatingState,
-    FoldingState,
-    ListState,
-    MapState,
-    ReducingState,
-    ValueState,
-)
+from ekorn.functions.state.state_descriptors import StateDescriptor
 from ekorn.metrics.histogram import ValueHistogram
 from ekorn.metrics.metricbase import MetricGroup
 from ekorn.state.keyed_backend import KeyedStates
+from ekorn.state.kinds import KINDS
 
 __all__ = ["TrackedStates"]
-
-S = TypeVar("S")
-
-
-# The methods of a handle that are timed, and the access in Flink's name of the metric: <kind>State<access>Latency.
-_ACCESSES = {
-    "value": {"value": "Get", "update": "Update", "clear": "Clear"},
-    "list": {"get": "Get", "add": "Add", "add_all": "AddAll", "update": "Update", "clear": "Clear"},
-    "map": {
-        "get": "Get", "put": "Put", "put_all": "PutAll", "remove": "Remove", "contains": "Contains",
-        "is_empty": "IsEmpty", "items": "EntriesInit", "keys": "KeysInit", "values": "ValuesInit", "clear": "Clear",
-    },
-    "reducing": {"get": "Get", "add": "Add", "clear": "Clear"},
-    "aggregating": {"get": "Get", "add": "Add", "clear": "Clear"},
-    "folding": {"get": "Get", "add": "Add", "clear": "Clear"},
-}  # fmt: skip
 
 
 def _timed(access: Callable[..., Any], histogram: ValueHistogram, every: int) -> Callable[..., Any]:
@@ -84,35 +53,18 @@ class TrackedStates(KeyedStates):
         self._settings = settings
         self._handles: dict[str, tuple[Any, Any]] = {}  # by the name of the state: the backend's handle, and ours
 
-    def value_state(self, descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        return self._handle(ValueState, self._states.value_state(descriptor), descriptor)
-
-    def list_state(self, descriptor: ListStateDescriptor) -> ListState[Any]:
-        return self._handle(ListState, self._states.list_state(descriptor), descriptor)
-
-    def map_state(self, descriptor: MapStateDescriptor) -> MapState[Any, Any]:
-        return self._handle(MapState, self._states.map_state(descriptor), descriptor)
-
-    def reducing_state(self, descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
-        return self._handle(ReducingState, self._states.reducing_state(descriptor), descriptor)
-
-    def aggregating_state(self, descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
-        return self._handle(AggregatingState, self._states.aggregating_state(descriptor), descriptor)
-
-    def folding_state(self, descriptor: FoldingStateDescriptor) -> FoldingState[Any, Any]:
-        return self._handle(FoldingState, self._states.folding_state(descriptor), descriptor)
-
-    def _handle(self, kind: type, state: S, descriptor: StateDescriptor) -> S:
+    def state(self, descriptor: StateDescriptor) -> Any:
         """Return a handle of a class of its own: its methods are functions, which spares a call on every access."""
+        state = self._states.state(descriptor)
         settings, metrics, name = self._settings, self._metrics, descriptor.name
         behind, known = self._handles.get(name, (None, None))
         if behind is state:
-            return cast(S, known)  # some functions ask for their state with every record
+            return known  # some functions ask for their state with every record
         group = metrics.add_group("state_name", name) if settings.name_as_variable else metrics.add_group(name)
-        methods = {}
-        for method, access in _ACCESSES[descriptor.kind].items():
-            histogram = group.histogram(f"{descriptor.kind}State{access}Latency", settings.history_size)
+        kind, methods = KINDS[descriptor.kind], {}
+        for method, access in kind.timed.items():
+            histogram = group.histogram(f"{kind.name}State{access}Latency", settings.history_size)
             methods[method] = staticmethod(_timed(getattr(state, method), histogram, settings.every))
-        handle: S = type(f"Tracked{kind.__name__}", (kind,), methods)()
+        handle = type(f"Tracked{kind.interface.__name__}", (kind.interface,), methods)()
         self._handles[name] = state, handle
         return handle

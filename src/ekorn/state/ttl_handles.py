@@ -1,10 +1,16 @@
 """State handles on tables with a time to live.
 
 Each handle of `table_handles.py` has one here. The choice is made when a handle is created, so a state that does not
-expire pays nothing. `expiry.py` describes the entries.
+expire pays nothing.
+
+An entry of a state with a time to live is kept with its stamp, the time of its last access: `(stamp_ms, value)`. A list
+has a stamp per element, a map has one per entry. An entry has expired when its stamp plus the time to live is now or in
+the past. Checkpoints contain only stamps: the time to live, what renews a stamp and the cleanup may change from run to
+run, and the new rules apply to old stamps too.
 
 A read removes an expired value that it meets, and returns it one last time if the configuration makes expired values
-visible. Every call of a handle is an access: it first lets the background cleanup check a few entries.
+visible. Every call of a handle is an access: it first lets the background cleanup check a few entries
+(`heap/expiry.py`; RocksDB is cleaned up by `rocksdb/sweep.py`).
 
     ttl 10 ms   t=0 add(a)   t=6 add(b)   t=10 get() -> [b]   t=15 get() -> [b]   t=16 get() -> []
     if reads renew stamps, the read at 15 keeps b until 25
@@ -15,8 +21,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from ekorn.functions.state.state_descriptors import (
+    AggregatingStateDescriptor,
+    FoldingStateDescriptor,
+    ReducingStateDescriptor,
+)
 from ekorn.functions.state.state_handles import AggregatingState, FoldingState, ReducingState, ValueState
-from ekorn.state.expiry import Expiry
+from ekorn.functions.state.state_ttl import StateTtlConfig
 from ekorn.state.table_handles import (
     TableHandle,
     TableListState,
@@ -29,13 +40,26 @@ from ekorn.state.table_handles import (
 from ekorn.types.by_value import own
 
 
+class Expiry:
+    """The time to live of a state, as its handle needs it."""
+
+    __slots__ = ("access", "restamps", "shows_expired", "ttl_ms")
+
+    def __init__(self, config: StateTtlConfig, access: Callable[[], int]) -> None:
+        self.access = access  # called at every access: lets the background cleanup run and returns the time
+        self.ttl_ms = config.get_ttl().to_milliseconds()
+        self.restamps = config.get_update_type() is StateTtlConfig.UpdateType.OnReadAndWrite
+        visibility = config.get_state_visibility()
+        self.shows_expired = visibility is StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp
+
+
 class ExpiringHandle(TableHandle):
     """The base of all handles on states that expire."""
 
     __slots__ = ("_access", "_restamps", "_shows_expired", "_ttl_ms")
 
-    def __init__(self, cell: list[Any], table: TableOfValues, expiry: Expiry) -> None:
-        super().__init__(cell, table)
+    def __init__(self, cell: list[Any], table: TableOfValues, descriptor: Any, expiry: Expiry) -> None:
+        super().__init__(cell, table, descriptor)
         self._access = expiry.access
         self._ttl_ms = expiry.ttl_ms
         self._restamps = expiry.restamps
@@ -118,10 +142,10 @@ class TtlReducingState(_OneStamp, ReducingState[Any]):
     __slots__ = ("_reduce",)
 
     def __init__(
-        self, cell: list[Any], table: TableOfValues, expiry: Expiry, reduce: Callable[[Any, Any], Any]
+        self, cell: list[Any], table: TableOfValues, descriptor: ReducingStateDescriptor, expiry: Expiry
     ) -> None:
-        super().__init__(cell, table, expiry)
-        self._reduce = reduce
+        super().__init__(cell, table, descriptor, expiry)
+        self._reduce = descriptor.get_reduce_function().reduce
 
     def get(self) -> Any:
         return self._read()
@@ -146,9 +170,11 @@ class TtlReducingState(_OneStamp, ReducingState[Any]):
 class TtlAggregatingState(_OneStamp, AggregatingState[Any, Any]):
     __slots__ = ("_function",)
 
-    def __init__(self, cell: list[Any], table: TableOfValues, expiry: Expiry, function: Any) -> None:
-        super().__init__(cell, table, expiry)
-        self._function = function
+    def __init__(
+        self, cell: list[Any], table: TableOfValues, descriptor: AggregatingStateDescriptor, expiry: Expiry
+    ) -> None:
+        super().__init__(cell, table, descriptor, expiry)
+        self._function = descriptor.get_agg_function()
 
     def get(self) -> Any:
         accumulator = self._read()
@@ -174,11 +200,11 @@ class TtlFoldingState(_OneStamp, FoldingState[Any, Any]):
     __slots__ = ("_fold", "_initial")
 
     def __init__(
-        self, cell: list[Any], table: TableOfValues, expiry: Expiry, fold: Callable[[Any, Any], Any], initial: Any
+        self, cell: list[Any], table: TableOfValues, descriptor: FoldingStateDescriptor, expiry: Expiry
     ) -> None:
-        super().__init__(cell, table, expiry)
-        self._fold = fold
-        self._initial = initial
+        super().__init__(cell, table, descriptor, expiry)
+        self._fold = descriptor.get_fold_function().fold
+        self._initial = descriptor.initial_value
 
     def get(self) -> Any:
         return self._read()

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ekorn.functions.state.state_descriptors import (
-    AggregatingStateDescriptor,
-    FoldingStateDescriptor,
-    ListStateDescriptor,
-    MapStateDescriptor,
-    ReducingStateDescriptor,
-    StateDescriptor,
-    ValueStateDescriptor,
-)
+from ekorn.functions.state.state_descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
 from ekorn.functions.timer_service import TimeDomain
 from ekorn.keygroups import key_group, state_key, subtask_of
 from ekorn.operators.operator import RuntimeOperator
 from ekorn.operators.process_operators import KeyedProcessOperator
 from ekorn.operators.time.timers import TimerTable
 from ekorn.state.keyed_backend import KeyedStateBackend
+from ekorn.state.kinds import kind_of
 
 
 class RegisteredTimer(NamedTuple):
@@ -118,19 +111,8 @@ def _as_declared(operator: RuntimeOperator, key: Any) -> Any:
     return key if spec is None or spec.type_info is None else spec.type_info.conform([key])[0]
 
 
-_Read = Callable[[KeyedStateBackend, Any], Any]
-_READS: dict[type[StateDescriptor], _Read] = {
-    ValueStateDescriptor: lambda backend, descriptor: backend.value_state(descriptor).value(),
-    ListStateDescriptor: lambda backend, descriptor: list(backend.list_state(descriptor).get()),
-    MapStateDescriptor: lambda backend, descriptor: dict(backend.map_state(descriptor).items()),
-    ReducingStateDescriptor: lambda backend, descriptor: backend.reducing_state(descriptor).get(),
-    AggregatingStateDescriptor: lambda backend, descriptor: backend.aggregating_state(descriptor).get(),
-    FoldingStateDescriptor: lambda backend, descriptor: backend.folding_state(descriptor).get(),
-}
-
-
 def _read(backend: KeyedStateBackend, descriptor: StateDescriptor) -> Any:
-    for kind, read in _READS.items():
-        if isinstance(descriptor, kind):
-            return read(backend, descriptor)
-    raise TypeError(f"a state is read with its descriptor, got {descriptor!r}")
+    kind = kind_of(descriptor)
+    if kind is None:
+        raise TypeError(f"a state is read with its descriptor, got {descriptor!r}")
+    return kind.content(backend.state(descriptor))

@@ -40,7 +40,7 @@ class TaskRuntimeContext(StateStore, AccumulatingContext):
     """The runtime context of one operator in one subtask. It has no state."""
 
     def __init__(self, facts: TaskJobInfo, operator: TaskOperator, index: int, parallelism: int, attempt: int) -> None:
-        super().__init__(None, operator.name)
+        super().__init__(None)
         self._facts = facts
         self._operator = operator
         self._index = index

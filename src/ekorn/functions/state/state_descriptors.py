@@ -25,6 +25,9 @@ class StateDescriptor:
     """
 
     kind: ClassVar[str] = ""
+    """The name of the kind of state, also in checkpoints. Keyed state has one row per kind in `state/kinds.py`."""
+    getter: ClassVar[str] = ""
+    """The method of `KeyedStateStore` that hands out states of this kind."""
     checks_values: ClassVar[bool] = True
     """Whether written values are checked against the declared type."""
 
@@ -35,6 +38,8 @@ class StateDescriptor:
             raise ValueError(f"the name of a {type(self).__name__} must not be empty")
         self.name = name
         self.type_info = self._checked_type(type_info)
+        self.value_type = self.type_info  # of one kept value: in a list that is an element, in a map the value of a key
+        self.map_key_type: TypeInformation | None = None  # of the keys of a map
         self.ttl_config: StateTtlConfig | None = None
         self.queryable_name: str | None = None
 
@@ -105,6 +110,7 @@ class ValueStateDescriptor(StateDescriptor):
     """
 
     kind = "value"
+    getter = "get_state"
 
     def __init__(self, name: str, value_type_info: StateType | None = None, default_value: Any = None) -> None:
         """Declare the state.
@@ -127,17 +133,19 @@ class ListStateDescriptor(StateDescriptor):
     """Declares a `ListState`."""
 
     kind = "list"
+    getter = "get_list_state"
 
     def __init__(self, name: str, elem_type_info: StateType | None = None) -> None:
         super().__init__(name, None)
-        self.element_type = self._checked_type(elem_type_info)
-        self.type_info = None if self.element_type is None else Types.LIST(self.element_type)
+        self.value_type = self._checked_type(elem_type_info)
+        self.type_info = None if self.value_type is None else Types.LIST(self.value_type)
 
 
 class MapStateDescriptor(StateDescriptor):
     """Declares a `MapState`; passed to `broadcast`, a broadcast state."""
 
     kind = "map"
+    getter = "get_map_state"
 
     def __init__(
         self,
@@ -146,16 +154,17 @@ class MapStateDescriptor(StateDescriptor):
         value_type_info: StateType | None = None,
     ) -> None:
         super().__init__(name, None)
-        self.key_type = self._checked_type(key_type_info)
+        self.map_key_type = self._checked_type(key_type_info)
         self.value_type = self._checked_type(value_type_info)
-        if self.key_type is not None and self.value_type is not None:
-            self.type_info = Types.MAP(self.key_type, self.value_type)
+        if self.map_key_type is not None and self.value_type is not None:
+            self.type_info = Types.MAP(self.map_key_type, self.value_type)
 
 
 class ReducingStateDescriptor(StateDescriptor):
     """Declares a `ReducingState` with its reduce function."""
 
     kind = "reducing"
+    getter = "get_reducing_state"
 
     def __init__(
         self,
@@ -176,6 +185,7 @@ class AggregatingStateDescriptor(StateDescriptor):
     """Declares an `AggregatingState` with its aggregate function and the type of the accumulator."""
 
     kind = "aggregating"
+    getter = "get_aggregating_state"
 
     def __init__(self, name: str, agg_function: AggregateFunction, state_type_info: StateType | None = None) -> None:
         super().__init__(name, state_type_info)
@@ -192,6 +202,7 @@ class FoldingStateDescriptor(StateDescriptor):
     """Declares a `FoldingState` with its initial accumulator and its fold function."""
 
     kind = "folding"
+    getter = "get_folding_state"
 
     def __init__(
         self,

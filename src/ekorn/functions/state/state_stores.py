@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, TypeVar
 
 from ekorn.functions.state.state_descriptors import (
     AggregatingStateDescriptor,
@@ -11,6 +11,7 @@ from ekorn.functions.state.state_descriptors import (
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
+    StateDescriptor,
     ValueStateDescriptor,
 )
 from ekorn.functions.state.state_handles import (
@@ -23,33 +24,55 @@ from ekorn.functions.state.state_handles import (
     ValueState,
 )
 
+D = TypeVar("D", bound=StateDescriptor)
+
 
 class KeyedStateStore(ABC):
-    """Hands out keyed state. On a stream without keys every method raises `StateNotKeyed`."""
+    """Hands out keyed state. On a stream without keys every method raises `StateNotKeyed`.
+
+    This class has the method for each kind of state. A subclass implements `_state` for all kinds.
+    """
 
     @abstractmethod
+    def _state(self, descriptor: StateDescriptor) -> Any:
+        """Return the handle of the state that the descriptor declares."""
+
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
         """Return the value state that the descriptor declares."""
+        state: ValueState[Any] = self._state(_checked(state_descriptor, ValueStateDescriptor))
+        return state
 
-    @abstractmethod
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         """Return the list state that the descriptor declares."""
+        state: ListState[Any] = self._state(_checked(state_descriptor, ListStateDescriptor))
+        return state
 
-    @abstractmethod
     def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
         """Return the map state that the descriptor declares."""
+        state: MapState[Any, Any] = self._state(_checked(state_descriptor, MapStateDescriptor))
+        return state
 
-    @abstractmethod
     def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
         """Return the reducing state that the descriptor declares."""
+        state: ReducingState[Any] = self._state(_checked(state_descriptor, ReducingStateDescriptor))
+        return state
 
-    @abstractmethod
     def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
         """Return the aggregating state that the descriptor declares."""
+        state: AggregatingState[Any, Any] = self._state(_checked(state_descriptor, AggregatingStateDescriptor))
+        return state
 
-    @abstractmethod
     def get_folding_state(self, state_descriptor: FoldingStateDescriptor) -> FoldingState[Any, Any]:
         """Return the folding state that the descriptor declares."""
+        state: FoldingState[Any, Any] = self._state(_checked(state_descriptor, FoldingStateDescriptor))
+        return state
+
+
+def _checked(descriptor: object, wanted: type[D]) -> D:
+    if isinstance(descriptor, wanted):
+        return descriptor
+    use = f"; use {descriptor.getter}()" if isinstance(descriptor, StateDescriptor) else ""
+    raise TypeError(f"{wanted.getter}() takes a {wanted.__name__}, got {descriptor!r}{use}")
 
 
 class OperatorStateStore(ABC):

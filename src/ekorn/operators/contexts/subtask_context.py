@@ -10,81 +10,24 @@ from ekorn.config.job_id import JobID
 from ekorn.errors import StateNotKeyed
 from ekorn.functions.results.accumulating_context import AccumulatingContext
 from ekorn.functions.runtime_context import DistributedCache
-from ekorn.functions.state.state_descriptors import (
-    AggregatingStateDescriptor,
-    FoldingStateDescriptor,
-    ListStateDescriptor,
-    MapStateDescriptor,
-    ReducingStateDescriptor,
-    StateDescriptor,
-    ValueStateDescriptor,
-)
-from ekorn.functions.state.state_handles import (
-    AggregatingState,
-    FoldingState,
-    ListState,
-    MapState,
-    ReducingState,
-    ValueState,
-)
+from ekorn.functions.state.state_descriptors import StateDescriptor
 from ekorn.functions.state.state_stores import KeyedStateStore
 from ekorn.metrics.metricbase import MetricGroup
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.state.keyed_backend import KeyedStateBackend, KeyedStates
 from ekorn.state.tracked_states import TrackedStates
 
-_CALLS = {  # by the kind of the state
-    "value": "get_state",
-    "list": "get_list_state",
-    "map": "get_map_state",
-    "reducing": "get_reducing_state",
-    "aggregating": "get_aggregating_state",
-    "folding": "get_folding_state",
-}
-
-
-def _checked_name(call: str, descriptor: Any, kind: type[StateDescriptor]) -> str:
-    if isinstance(descriptor, kind):
-        return descriptor.name
-    use = f"; use {_CALLS[descriptor.kind]}()" if isinstance(descriptor, StateDescriptor) else ""
-    raise TypeError(f"{call}() takes a {kind.__name__}, got {descriptor!r}{use}")
-
 
 class StateStore(KeyedStateStore):
     """Gives access to the keyed state of an operator. An operator without keys has none."""
 
-    def __init__(self, backend: KeyedStates | None, operator_name: str) -> None:
+    def __init__(self, backend: KeyedStates | None) -> None:
         self._backend = backend
-        self._operator_name = operator_name
 
-    def _keyed(self, state_name: str) -> KeyedStates:
+    def _state(self, descriptor: StateDescriptor) -> Any:
         if self._backend is None:
-            raise StateNotKeyed(state_name)
-        return self._backend
-
-    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        name = _checked_name("get_state", state_descriptor, ValueStateDescriptor)
-        return self._keyed(name).value_state(state_descriptor)
-
-    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        name = _checked_name("get_list_state", state_descriptor, ListStateDescriptor)
-        return self._keyed(name).list_state(state_descriptor)
-
-    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
-        name = _checked_name("get_map_state", state_descriptor, MapStateDescriptor)
-        return self._keyed(name).map_state(state_descriptor)
-
-    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
-        name = _checked_name("get_reducing_state", state_descriptor, ReducingStateDescriptor)
-        return self._keyed(name).reducing_state(state_descriptor)
-
-    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
-        name = _checked_name("get_aggregating_state", state_descriptor, AggregatingStateDescriptor)
-        return self._keyed(name).aggregating_state(state_descriptor)
-
-    def get_folding_state(self, state_descriptor: FoldingStateDescriptor) -> FoldingState[Any, Any]:
-        name = _checked_name("get_folding_state", state_descriptor, FoldingStateDescriptor)
-        return self._keyed(name).folding_state(state_descriptor)
+            raise StateNotKeyed(descriptor.name)
+        return self._backend.state(descriptor)
 
 
 class SubtaskContext(StateStore, AccumulatingContext):
@@ -94,11 +37,10 @@ class SubtaskContext(StateStore, AccumulatingContext):
         self,
         environment: SubtaskEnvironment,
         backend: KeyedStateBackend | None,
-        operator_name: str,
         metrics: MetricGroup,
         parameters: dict[str, str] | None = None,
     ) -> None:
-        super().__init__(_timed(environment, backend, metrics), operator_name)
+        super().__init__(_timed(environment, backend, metrics))
         self.accumulators = environment.accumulators
         self._environment = environment
         self._metrics = metrics

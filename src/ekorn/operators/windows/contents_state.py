@@ -49,13 +49,13 @@ class ContentsState:
         self._state: Any
         match spec:
             case ListContents():
-                self._state, self.is_list = states.list_state(_RecordsDescriptor(name, record_type)), True
+                self._state, self.is_list = states.state(_RecordsDescriptor(name, record_type)), True
             case ReduceContents(function):
-                self._state = states.reducing_state(_RecordDescriptor(name, function, record_type))
+                self._state = states.state(_RecordDescriptor(name, function, record_type))
             case AggregateContents(function):
-                self._state = states.aggregating_state(AggregatingStateDescriptor(name, function))
+                self._state = states.state(AggregatingStateDescriptor(name, function))
             case FoldContents(initial, function):
-                self._state = states.folding_state(FoldingStateDescriptor(name, initial, function))
+                self._state = states.state(FoldingStateDescriptor(name, initial, function))
             case _:
                 assert_never(spec)
         self._add = self._state.add
@@ -86,7 +86,7 @@ class EvictedContentsState:
         evictor: Evictor[Any, Any],
         context: Evictor.EvictorContext,
     ) -> None:
-        state: Any = states.list_state(_RecordsDescriptor(name, record_type))
+        state: Any = states.state(_RecordsDescriptor(name, record_type))
         self._state = state
         self._contents = contents_for(spec)
         self._evictor = evictor

@@ -66,7 +66,7 @@ class CallWindowFunction(Evaluator):
         self._operator = operator
         self._cleanups = operator.backend.every_record
         self._is_list = is_list
-        self._context = WindowContext(operator.backend, operator.operator.name, clocks, merging=merging)
+        self._context = WindowContext(operator.backend, clocks, merging=merging)
         self._call: Callable[[Any, Any, Iterable[Any]], Iterable[Any] | None]
         self.clears_windows = False
         if isinstance(function, WindowFunction):
@@ -99,12 +99,12 @@ class CallWindowFunction(Evaluator):
 class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction.Context[Any]):
     """The context of process window functions. `current` is the window that is evaluated or cleared."""
 
-    def __init__(self, backend: KeyedStateBackend, operator_name: str, clocks: TimerService, *, merging: bool) -> None:
+    def __init__(self, backend: KeyedStateBackend, clocks: TimerService, *, merging: bool) -> None:
         self.current: Any = None
         self._clocks = clocks
         self._merging = merging
-        self._window_state = StateStore(backend.in_windows("window/"), operator_name)
-        self._global_state = StateStore(backend, operator_name)
+        self._window_state = StateStore(backend.in_windows("window/"))
+        self._global_state = StateStore(backend)
 
     def window(self) -> Any:
         return self.current

@@ -56,7 +56,7 @@ class MergingWindows(OpenWindows):
     def __init__(
         self, states: KeyedStates, assigner: MergingWindowAssigner[Any, Any], codec: WindowCodec, on_merge: OnMerge
     ) -> None:
-        self._state = states.list_state(ListStateDescriptor(OPEN_WINDOWS))
+        self._state = states.state(ListStateDescriptor(OPEN_WINDOWS))
         self._assigner = assigner
         self._codec = codec
         self._on_merge = on_merge

@@ -10,6 +10,7 @@ from ekorn.functions.windows.trigger_contract import Trigger
 from ekorn.metrics.metricbase import MetricGroup
 from ekorn.operators.time.timers import Timers
 from ekorn.state.keyed_backend import KeyedStates
+from ekorn.state.kinds import KINDS, kind_of
 
 
 class TriggerContext(Trigger.OnMergeContext):
@@ -55,13 +56,11 @@ class TriggerContext(Trigger.OnMergeContext):
 
 
 def _state(states: KeyedStates, descriptor: StateDescriptor) -> Any:
-    state = states.state(descriptor)
-    if state is None:
-        raise TypeError(
-            f"get_partitioned_state() needs a descriptor of value, list, map, reducing, aggregating or folding "
-            f"state, got {descriptor!r}"
-        )
-    return state
+    if kind_of(descriptor) is None:
+        *names, last = KINDS
+        kinds = f"{', '.join(names)} or {last}"
+        raise TypeError(f"get_partitioned_state() needs a descriptor of {kinds} state, got {descriptor!r}")
+    return states.state(descriptor)
 
 
 class AssignerContext(WindowAssigner.WindowAssignerContext):

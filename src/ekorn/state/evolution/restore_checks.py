@@ -27,7 +27,8 @@ from ekorn.state.evolution.global_names import find_global
 from ekorn.state.evolution.incompatible import Incompatible, changed
 from ekorn.state.evolution.pickled_classes import rebuilding
 from ekorn.state.evolution.type_descriptions import PICKLED, Schema, describe, spell
-from ekorn.state.snapshots import WINDOWED, StateInfo
+from ekorn.state.kinds import shape_of
+from ekorn.state.snapshots import StateInfo
 from ekorn.types.serializer import TypeSerializer, TypeSerializerSnapshot
 from ekorn.types.type_information import TypeInformation
 
@@ -109,7 +110,8 @@ class Migration:
         self._saved = saved
         self._operator = operator
         self._value = value
-        self._entry = _entry_converter(saved, value)
+        one: Converter = (lambda stamped: (stamped[0], value(stamped[1]))) if saved.ttl else value
+        self._entry = shape_of(saved.kind).converter(one)
 
     def value(self, kept: Any) -> Any:
         """Convert one kept value without a stamp: of value state, an element of a list, or a value of a map.
@@ -225,27 +227,3 @@ def _read_snapshot(saved: dict[str, Any]) -> TypeSerializerSnapshot[Any]:
     snapshot = cls()
     snapshot.read_snapshot(int(saved["version"]), BytesIO(base64.b64decode(saved["configuration"])))
     return snapshot
-
-
-# ------------------------------------------------------------------------------------------- the shapes of entries
-
-
-def _entry_converter(saved: StateInfo, value: Converter) -> Converter:
-    """Return the converter of whole entries; docs/formats/heap-state.md describes their shapes."""
-    one: Converter = (lambda stamped: (stamped[0], value(stamped[1]))) if saved.ttl else value
-    match saved.kind.removeprefix(WINDOWED):
-        case "list":
-            return lambda entry: [one(element) for element in entry]
-        case "map":
-            return lambda entry: {key: one(each) for key, each in entry.items()}
-        case "panes" | "slices":
-            return lambda entry: (_contents(entry[0], value), *entry[1:])
-        case "sessions":
-            return lambda entry: [(start, end, _contents(kept, value), *rest) for start, end, kept, *rest in entry]
-        case _:
-            return one
-
-
-def _contents(kept: Any, value: Converter) -> Any:
-    """Convert the contents of a window: a list of records, or one value. A value that is a list is kept pickled."""
-    return [value(record) for record in kept] if isinstance(kept, list) else value(kept)

@@ -11,13 +11,15 @@ from ekorn.functions.state.state_ttl import StateTtlConfig
 from ekorn.keygroups import KeyGroupRange, user_key
 from ekorn.state.declared import Declaration
 from ekorn.state.evolution.restore_checks import migrate
-from ekorn.state.expiry import Expiry, expire
 from ekorn.state.heap.change_log import ChangeLog, FullTables
+from ekorn.state.heap.expiry import expire
 from ekorn.state.keyed_backend import CapturedState, KeyedStateBackend, KeyedStates, Translate
+from ekorn.state.kinds import Handles, StateKind
 from ekorn.state.restored_tables import ReadTables, read_tables
 from ekorn.state.snapshots import WINDOWED, OperatorRestore, StateInfo
 from ekorn.state.table import Table, ignore_change
 from ekorn.state.table_states import TableStates
+from ekorn.state.ttl_handles import Expiry
 from ekorn.storage.file_store import FileStore
 
 
@@ -51,6 +53,10 @@ class HeapTables:
             )
         return table
 
+    def handles(self, kind: StateKind) -> Handles:
+        """Return the handles on the tables of a kind of state."""
+        return kind.handles
+
     def take_over(self, table: Table, declared: Declaration) -> None:
         """Convert the restored entries of a table to what the job declares."""
         migration = migrate(self.restored.get(declared.info.name), declared, self.operator)
@@ -60,9 +66,9 @@ class HeapTables:
                 table.changed.update(table.data)
         table.info, table.declared = declared.info, declared
 
-    def expire(self, table: Table, kind: str, config: StateTtlConfig) -> Expiry:
+    def expire(self, table: Table, config: StateTtlConfig) -> Expiry:
         """Apply a time to live to a table and return what its handle needs to know."""
-        return expire(table, kind, config, self.clock, self.backend.every_record)
+        return expire(table, config, self.clock, self.backend.every_record)
 
 
 class HeapStateBackend(TableStates, KeyedStateBackend):

@@ -11,12 +11,12 @@ from typing import Any
 
 from ekorn.keygroups import KeyGroupRange
 from ekorn.state.canonical_format import CHUNK_BYTES, TableEntries
-from ekorn.state.expiry import left_of
 from ekorn.state.keyed_backend import CapturedState, SnapshotTarget, write_tables
+from ekorn.state.kinds import KINDS, bare_kind
 from ekorn.state.rocksdb.instance import ExpiredAt, RocksTables
 from ekorn.state.rocksdb.instance_reader import read_states
 from ekorn.state.rocksdb.store import RocksStore
-from ekorn.state.snapshots import WINDOWED, KeyedFiles, StateInfo
+from ekorn.state.snapshots import KeyedFiles, StateInfo
 
 _RUN_ENTRIES = 20_000
 
@@ -57,7 +57,7 @@ class CapturedEntries:
         expired = self._expired.get(info.name)
         if expired is None:
             return entries
-        left, dead_ms = left_of(info.kind.removeprefix(WINDOWED)), expired.dead_ms
+        left, dead_ms = KINDS[bare_kind(info.kind)].shape.left, expired.dead_ms
         rests = ((key, left(value, dead_ms)) for key, value in entries)
         return ((key, rest) for key, rest in rests if rest is not None)
 

@@ -1,22 +1,26 @@
 """The handles on list and map state in RocksDB, with and without a time to live, and a faster one on value state.
 
 The other kinds of state keep one value per key and use the handles of `state/table_handles.py`, over a dictionary that
-reads through to RocksDB (`value_tables.py`). Entries expire as in `state/ttl_handles.py`.
+reads through to RocksDB (`value_tables.py`). Entries expire as in `state/ttl_handles.py`. `rocks_kind` is RocksDB's
+column of the table of kinds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
+from ekorn.functions.state.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from ekorn.functions.state.state_handles import ListState, MapState
-from ekorn.state.expiry import Expiry
+from ekorn.state.entry_shapes import ONE_VALUE
+from ekorn.state.kinds import Handles, StateKind
 from ekorn.state.rocksdb.list_tables import ListTable
 from ekorn.state.rocksdb.map_tables import GONE, KnownMap, MapTable
+from ekorn.state.rocksdb.tables import RocksTable
 from ekorn.state.rocksdb.value_tables import ValueTable
 from ekorn.state.rocksdb.value_weights import LARGE_BYTES
 from ekorn.state.table_handles import TableHandle, TableValueState, list_elements, none_in_list
-from ekorn.state.ttl_handles import TtlValueState
+from ekorn.state.ttl_handles import Expiry, TtlValueState
 from ekorn.types.by_value import own
 
 
@@ -25,8 +29,8 @@ class RocksValueState(TableValueState):
 
     __slots__ = ("_limit", "_make_room", "_sized")
 
-    def __init__(self, cell: list[Any], table: ValueTable, default: Any) -> None:
-        super().__init__(cell, table, default)
+    def __init__(self, cell: list[Any], table: ValueTable, descriptor: ValueStateDescriptor) -> None:
+        super().__init__(cell, table, descriptor)
         self._sized = table.sized
         self._limit = table.limit
         self._make_room = table.make_room
@@ -56,8 +60,8 @@ class RocksValueState(TableValueState):
 class RocksTtlValueState(TtlValueState):
     __slots__ = ("_limit", "_make_room")
 
-    def __init__(self, cell: list[Any], table: ValueTable, expiry: Expiry) -> None:
-        super().__init__(cell, table, expiry)
+    def __init__(self, cell: list[Any], table: ValueTable, descriptor: ValueStateDescriptor, expiry: Expiry) -> None:
+        super().__init__(cell, table, descriptor, expiry)
         self._limit = table.limit
         self._make_room = table.make_room
 
@@ -70,8 +74,8 @@ class RocksTtlValueState(TtlValueState):
 class RocksListState(TableHandle, ListState[Any]):
     __slots__ = ("_table",)
 
-    def __init__(self, cell: list[Any], table: ListTable) -> None:
-        super().__init__(cell, table)
+    def __init__(self, cell: list[Any], table: ListTable, descriptor: ListStateDescriptor) -> None:
+        super().__init__(cell, table, descriptor)
         self._table = table
 
     def get(self) -> Iterator[Any]:
@@ -124,8 +128,8 @@ class RocksTtlListState(RocksListState):
 
     __slots__ = ("_expiry",)
 
-    def __init__(self, cell: list[Any], table: ListTable, expiry: Expiry) -> None:
-        super().__init__(cell, table)
+    def __init__(self, cell: list[Any], table: ListTable, descriptor: ListStateDescriptor, expiry: Expiry) -> None:
+        super().__init__(cell, table, descriptor)
         self._expiry = expiry
 
     def get(self) -> Iterator[Any]:
@@ -160,8 +164,8 @@ class RocksTtlListState(RocksListState):
 class RocksMapState(TableHandle, MapState[Any, Any]):
     __slots__ = ("_table",)
 
-    def __init__(self, cell: list[Any], table: MapTable) -> None:
-        super().__init__(cell, table)
+    def __init__(self, cell: list[Any], table: MapTable, descriptor: MapStateDescriptor) -> None:
+        super().__init__(cell, table, descriptor)
         assert table.declared is not None and table.declared.map_key is not None
         self._table = table
         self._find = table.declared.map_key.lookup
@@ -234,8 +238,8 @@ class RocksTtlMapState(RocksMapState):
 
     __slots__ = ("_expiry",)
 
-    def __init__(self, cell: list[Any], table: MapTable, expiry: Expiry) -> None:
-        super().__init__(cell, table)
+    def __init__(self, cell: list[Any], table: MapTable, descriptor: MapStateDescriptor, expiry: Expiry) -> None:
+        super().__init__(cell, table, descriptor)
         self._expiry = expiry
 
     def get(self, key: Any) -> Any:
@@ -288,3 +292,23 @@ class RocksTtlMapState(RocksMapState):
         if len(alive) < len(found):
             self._remove([key for key, kept in found if kept[0] <= dead_ms])
         return found if expiry.shows_expired else alive
+
+
+class RocksKind(NamedTuple):
+    """How RocksDB keeps a kind of state."""
+
+    table: type[RocksTable]
+    handles: Handles
+
+
+_OWN = {
+    "value": RocksKind(ValueTable, Handles(RocksValueState, RocksTtlValueState)),
+    "list": RocksKind(ListTable, Handles(RocksListState, RocksTtlListState)),
+    "map": RocksKind(MapTable, Handles(RocksMapState, RocksTtlMapState)),
+}
+
+
+def rocks_kind(kind: StateKind) -> RocksKind:
+    """Return how RocksDB keeps a kind of state. A kind that keeps one value needs nothing of its own."""
+    assert kind.name in _OWN or kind.shape is ONE_VALUE, f"RocksDB has no table for {kind.name} state"
+    return _OWN.get(kind.name) or RocksKind(ValueTable, kind.handles)

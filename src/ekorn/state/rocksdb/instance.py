@@ -13,22 +13,21 @@ from ekorn.functions.state.state_ttl import StateTtlConfig
 from ekorn.keygroups import KeyGroupRange
 from ekorn.state.declared import Declaration
 from ekorn.state.evolution.restore_checks import migrate
-from ekorn.state.expiry import Expiry
 from ekorn.state.keyed_backend import KeyedStateBackend
+from ekorn.state.kinds import KINDS, Handles, StateKind, bare_kind
 from ekorn.state.rocksdb.compaction import Merging
+from ekorn.state.rocksdb.handles import rocks_kind
 from ekorn.state.rocksdb.limits import RocksLimits
-from ekorn.state.rocksdb.list_tables import ListTable
-from ekorn.state.rocksdb.map_tables import MapTable
 from ekorn.state.rocksdb.store import META, RocksStore
 from ekorn.state.rocksdb.sweep import Sweep
 from ekorn.state.rocksdb.tables import RocksTable, Shared
 from ekorn.state.rocksdb.value_tables import ValueTable
 from ekorn.state.rocksdb.value_weights import weigh_values
-from ekorn.state.snapshots import WINDOWED, StateInfo
+from ekorn.state.snapshots import StateInfo
+from ekorn.state.ttl_handles import Expiry
 
 _META_KEY = META + b"tables"
 _META_VERSION = 1
-_KINDS = frozenset({"value", "list", "map", "reducing", "aggregating", "folding"})
 
 
 class ExpiredAt(NamedTuple):
@@ -52,7 +51,7 @@ class InstanceMeta(NamedTuple):
 
 def in_rocksdb(kind: str) -> bool:
     """Return whether states of this kind are kept in RocksDB, and not on the heap beside it."""
-    return kind.removeprefix(WINDOWED) in _KINDS
+    return bare_kind(kind) in KINDS
 
 
 class RocksTables:
@@ -137,6 +136,10 @@ class RocksTables:
             )
         return table
 
+    def handles(self, kind: StateKind) -> Handles:
+        """Return the handles on the tables of a kind of state."""
+        return rocks_kind(kind).handles
+
     def _take_over(self, table: RocksTable, declared: Declaration) -> None:
         """Convert the restored entries of a table to what the job declares."""
         migration = migrate(self.restored.get(declared.info.name), declared, self.operator)
@@ -155,7 +158,7 @@ class RocksTables:
         table = self.by_name[info.name] = make_table(info, number, self.shared)
         return table
 
-    def expire(self, table: RocksTable, kind: str, config: StateTtlConfig) -> Expiry:
+    def expire(self, table: RocksTable, config: StateTtlConfig) -> Expiry:
         """Apply a time to live to a table: start its sweep and return what its handle needs to know."""
         strategies = config.get_cleanup_strategies()
         if strategies.in_full_snapshot():
@@ -213,13 +216,9 @@ class RocksTables:
 
 def make_table(info: StateInfo, number: int, shared: Shared) -> RocksTable:
     """Create the table for a kind of state."""
-    match info.kind.removeprefix(WINDOWED):
-        case "list":
-            return ListTable(info, number, shared)
-        case "map":
-            return MapTable(info, number, shared)
-        case _:
-            return ValueTable(info, number, shared)
+    kind = KINDS.get(bare_kind(info.kind))
+    make = ValueTable if kind is None else rocks_kind(kind).table
+    return make(info, number, shared)
 
 
 def read_meta(store: RocksStore) -> InstanceMeta:

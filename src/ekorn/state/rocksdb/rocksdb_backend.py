@@ -3,7 +3,7 @@
 One instance holds all states of an operator in one subtask. Timers, and other tables that an operator brings along
 (`adopt`), are kept in a heap backend beside it and are part of its checkpoints.
 
-    handles.py                             the handles on list, map and value state
+    handles.py                             the handles on list, map and value state; the tables of kinds of state
     instance.py                            all tables of an operator
     tables.py, value_tables.py, list_tables.py, map_tables.py
                                            the states: dictionaries of the entries in use, in front of RocksDB
@@ -31,22 +31,12 @@ from typing import Any
 
 from ekorn.clock import Clock, SystemClock
 from ekorn.config.settings.rocksdb_settings import LEVELS, RocksDBSettings
-from ekorn.functions.state.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from ekorn.functions.state.state_handles import ListState, MapState, ValueState
 from ekorn.keygroups import KeyGroupRange, user_key
 from ekorn.state.declared import Declaration
 from ekorn.state.heap.heap_backend import HeapStateBackend
 from ekorn.state.keyed_backend import CapturedState, KeyedStateBackend, KeyedStates, Translate
 from ekorn.state.rocksdb.canonical_snapshot import CapturedEntries
 from ekorn.state.rocksdb.counter_metrics import counter_metrics
-from ekorn.state.rocksdb.handles import (
-    RocksListState,
-    RocksMapState,
-    RocksTtlListState,
-    RocksTtlMapState,
-    RocksTtlValueState,
-    RocksValueState,
-)
 from ekorn.state.rocksdb.instance import ExpiredAt, RocksTables, remove_expired
 from ekorn.state.rocksdb.instance_files import CapturedFolder, Files, Uploads
 from ekorn.state.rocksdb.limits import RocksLimits
@@ -60,35 +50,7 @@ from ekorn.storage.file_store import FileStore
 _COLUMN_FAMILY = "default"  # RocksDB's own name: all states of an operator share it
 
 
-class _RocksStates(TableStates):
-    """Hand out handles on tables: per key, or per key and window."""
-
-    def value_state(self, descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        return self._handle(
-            descriptor,
-            "value",
-            lambda t: RocksValueState(self._cell, t, descriptor.default_value),
-            lambda t, expiry: RocksTtlValueState(self._cell, t, expiry),
-        )
-
-    def list_state(self, descriptor: ListStateDescriptor) -> ListState[Any]:
-        return self._handle(
-            descriptor,
-            "list",
-            lambda t: RocksListState(self._cell, t),
-            lambda t, expiry: RocksTtlListState(self._cell, t, expiry),
-        )
-
-    def map_state(self, descriptor: MapStateDescriptor) -> MapState[Any, Any]:
-        return self._handle(
-            descriptor,
-            "map",
-            lambda t: RocksMapState(self._cell, t),
-            lambda t, expiry: RocksTtlMapState(self._cell, t, expiry),
-        )
-
-
-class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
+class RocksDBKeyedBackend(TableStates, KeyedStateBackend):
     """Keyed state of one operator in one subtask, in RocksDB."""
 
     def __init__(
@@ -133,7 +95,7 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
             clock=self._clock,
             limits=limits or RocksLimits(),
         )
-        _RocksStates.__init__(self, self.rocks, self.cell)
+        TableStates.__init__(self, self.rocks, self.cell)
         self._incremental = incremental
         self._reuses_restored = reuses_restored
         self._on_close = on_close
@@ -145,7 +107,7 @@ class RocksDBKeyedBackend(_RocksStates, KeyedStateBackend):
         return self._beside.tracked
 
     def in_windows(self, prefix: str) -> KeyedStates:
-        return _RocksStates(self.rocks, self.window_cell, prefix, WINDOWED)
+        return TableStates(self.rocks, self.window_cell, prefix, WINDOWED)
 
     def native_metrics(self) -> dict[str, Callable[[], int]]:
         properties = [

@@ -11,9 +11,10 @@ from ekorn.config.job_id import JobID
 from ekorn.errors import StateError, UnsupportedOperationError
 from ekorn.functions.results.accumulators import Accumulator, DoubleCounter, Histogram, IntCounter, LongCounter
 from ekorn.functions.runtime_context import DistributedCache, RuntimeContext
+from ekorn.functions.state.state_descriptors import StateDescriptor
 from ekorn.metrics.metricbase import MetricGroup
 from ekorn.operators.contexts.subtask_context import StateStore
-from ekorn.state.keyed_backend import KeyedStateBackend, KeyedStates
+from ekorn.state.keyed_backend import KeyedStateBackend
 from ekorn.state_processor.reading.stored_savepoint import StoredOperator
 
 __all__ = ["ReadingContext"]
@@ -23,7 +24,7 @@ class ReadingContext(StateStore, RuntimeContext):
     """Hands out the states of an operator while a function is opened, and notes which were asked for."""
 
     def __init__(self, backend: KeyedStateBackend, stored: StoredOperator, subtask_index: int, clock: Clock) -> None:
-        super().__init__(backend, stored.metadata.name)
+        super().__init__(backend)
         self.asked_for: dict[str, None] = {}
         self._stored = stored
         self._subtask_index = subtask_index
@@ -34,15 +35,16 @@ class ReadingContext(StateStore, RuntimeContext):
         """Refuse to hand out further states: the keys that are read follow from the states that are registered."""
         self._is_open = False
 
-    def _keyed(self, state_name: str) -> KeyedStates:
+    def _state(self, descriptor: StateDescriptor) -> Any:
+        name = descriptor.name
         if not self._is_open:
             raise StateError(
-                f"state {state_name!r} is asked for after open(): register all states that are read in open(), because "
+                f"state {name!r} is asked for after open(): register all states that are read in open(), because "
                 "they decide which keys are read"
             )
-        self._stored.state(state_name)
-        self.asked_for[state_name] = None
-        return super()._keyed(state_name)
+        self._stored.state(name)
+        self.asked_for[name] = None
+        return super()._state(descriptor)
 
     def get_task_name(self) -> str:
         return self._stored.metadata.name

@@ -31,6 +31,7 @@ from ekorn.operators.windows.saved_windows import (
 )
 from ekorn.operators.windows.window_codec import codec_for
 from ekorn.state.keyed_backend import KeyedStateBackend, KeyedStates, RestoredTables
+from ekorn.state.kinds import kind_of
 from ekorn.state.operator_state import OperatorStates
 from ekorn.state.operator_state_files import redistribute
 from ekorn.state.snapshots import KeyedFiles
@@ -92,7 +93,7 @@ class WindowSource(PartSource):
     def _windows(self, backend: KeyedStateBackend, layout: str, function: WindowReaderFunction) -> Iterable[Any]:
         codec = codec_for(self._spec.assigner.get_window_serializer())
         elements = self._elements(backend.in_windows("_window/"), layout.removeprefix("_window/"))
-        context = _WindowContext(backend, self._stored.metadata.name)
+        context = _WindowContext(backend)
         for entry, _ in backend.entries(layout):
             backend.cell[0] = entry[0]
             backend.window_cell[0] = context.entry = entry
@@ -103,7 +104,7 @@ class WindowSource(PartSource):
         spec = self._spec
         if spec.evictor is None:
             return partial(_contents_of, ContentsState(states, spec.contents, name, self._element_type))
-        records = states.list_state(ListStateDescriptor(name, self._element_type))
+        records = states.state(ListStateDescriptor(name, self._element_type))
         contents = contents_for(spec.contents, self._element_type)
         return lambda: _as_elements(contents, [value for value, _ in records.get()])
 
@@ -138,23 +139,22 @@ def _as_elements(contents: Contents, records: list[Any]) -> list[Any]:
 
 
 class _WindowContext(WindowReaderFunction.Context):
-    def __init__(self, backend: KeyedStateBackend, operator_name: str) -> None:
+    def __init__(self, backend: KeyedStateBackend) -> None:
         self.current: Any = None
         self.entry: Any = None  # the key and the window, as tables have them
         self._event = timers_of(backend, EVENT_TIMERS, windowed=True)
         self._processing = timers_of(backend, PROCESSING_TIMERS, windowed=True)
         self._of_triggers = backend.in_windows("trigger/")
-        self._of_window = StateStore(backend.in_windows("window/"), operator_name)
-        self._of_key = StateStore(backend, operator_name)
+        self._of_window = StateStore(backend.in_windows("window/"))
+        self._of_key = StateStore(backend)
 
     def window(self) -> Any:
         return self.current
 
     def trigger_state(self, state_descriptor: StateDescriptor) -> Any:
-        state = self._of_triggers.state(state_descriptor)
-        if state is None:
+        if kind_of(state_descriptor) is None:
             raise TypeError(f"trigger_state() needs the descriptor of a keyed state, got {state_descriptor!r}")
-        return state
+        return self._of_triggers.state(state_descriptor)
 
     def window_state(self) -> KeyedStateStore:
         return self._of_window
