@@ -4,8 +4,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ekorn.config import rocksdb_options
 from ekorn.config.option import ConfigOption
+from ekorn.config.options import rocksdb as rocksdb_options
 from ekorn.config.options.listing import MODULES, SERVICE_MODULES
 from ekorn.config.value_text import value_text
 

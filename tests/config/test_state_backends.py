@@ -5,8 +5,8 @@ import importlib.util
 import pytest
 
 from ekorn.common import Configuration
-from ekorn.config.rocksdb_options import PREFIX
-from ekorn.config.settings.rocksdb_settings import MEBIBYTE, RocksDBSettings
+from ekorn.config.options.rocksdb import MEBIBYTE, PREFIX
+from ekorn.config.settings.rocksdb_settings import RocksDBSettings
 from ekorn.datastream import (
     EmbeddedRocksDBStateBackend,
     FsStateBackend,

@@ -15,6 +15,11 @@ from ekorn.errors import ConfigurationError
 from ekorn.testing.local_engine import LocalEngine
 
 
+def pacing(**given):
+    """Return settings with a target of a second, however many records a job processes."""
+    return PacingSettings(**{"target_ms": 1_000, "latency_target_ms": None, **given})
+
+
 class SimulatedJob:
     """A job with a fixed cost per epoch and a cost per record, fed at a rate or holding a backlog from the start."""
 
@@ -24,7 +29,7 @@ class SimulatedJob:
         self.waiting = float(waiting)
         self.arriving_per_ms = arriving_per_s / 1000
         self.bytes_each = bytes_each
-        self.pacer = EpochPacer(settings)
+        self.pacer = EpochPacer(settings or pacing())
         self.now_ms = 0.0
         self.epochs = []  # (wall time, records, wait before the epoch)
 
@@ -47,10 +52,10 @@ class SimulatedJob:
 
 
 def test_the_first_epoch_is_small():
-    budget = EpochPacer().pace.budget
+    budget = EpochPacer(pacing()).pace.budget
     assert budget.max_records_per_source_subtask == 1000
     assert budget.max_source_ms <= 50
-    assert EpochPacer().pace.idle_wait_ms == 0
+    assert EpochPacer(pacing()).pace.idle_wait_ms == 0
 
 
 def test_a_fast_job_under_backlog_reaches_nine_tenths_of_its_throughput_within_ten_epochs():
@@ -147,7 +152,7 @@ def test_after_a_burst_the_budget_is_for_tens_of_milliseconds_again():
 
 
 def test_an_epoch_does_not_outlast_the_checkpoint_interval():
-    settings = PacingSettings(checkpoint_interval_ms=300)
+    settings = pacing(checkpoint_interval_ms=300)
     job = SimulatedJob(rate_per_s=100_000, waiting=100_000_000, settings=settings).run(15)
     assert all(wall_ms <= 310 for wall_ms, _, _ in job.epochs[-5:])
     assert settings.effective_target_ms == 300
@@ -155,24 +160,24 @@ def test_an_epoch_does_not_outlast_the_checkpoint_interval():
 
 @pytest.mark.parametrize("interval_ms", [10, 49, 50])
 def test_a_target_has_a_floor(interval_ms):
-    assert PacingSettings(checkpoint_interval_ms=interval_ms).effective_target_ms == 50
+    assert pacing(checkpoint_interval_ms=interval_ms).effective_target_ms == 50
 
 
 def test_a_target_below_the_fixed_cost_still_leaves_room_for_work():
-    settings = PacingSettings(checkpoint_interval_ms=50)
+    settings = pacing(checkpoint_interval_ms=50)
     job = SimulatedJob(rate_per_s=100_000, waiting=100_000_000, settings=settings).run(30)
     assert job.epochs[-1][1] >= 2_000
 
 
 def test_bytes_bound_the_epoch_and_the_budget_does_not_run_away():
-    settings = PacingSettings(max_bytes=1 << 20)
+    settings = pacing(max_bytes=1 << 20)
     job = SimulatedJob(rate_per_s=1_000_000, waiting=100_000_000, bytes_each=1024, settings=settings).run(30)
     assert job.epochs[-1][1] == 1024
     assert job.pacer.pace.budget.max_records_per_source_subtask <= 1024
 
 
 def test_bytes_bound_the_budget_of_sources_that_time_stops_early():
-    pacer = EpochPacer(PacingSettings(max_bytes=1 << 20))
+    pacer = EpochPacer(pacing(max_bytes=1 << 20))
     pacer.observe(EpochReport(wall_ms=150, records=400, backlog=True, bytes_read=400 << 13))
     assert pacer.pace.budget.max_records_per_source_subtask == 128
 
@@ -224,7 +229,7 @@ def test_a_job_that_collects_much_keeps_its_epochs_within_the_bytes():
 
 
 def test_a_source_stopped_by_time_does_not_make_the_record_budget_run_away():
-    pacer = EpochPacer()
+    pacer = EpochPacer(pacing())
     for _ in range(30):
         pacer.observe(EpochReport(wall_ms=150, records=100, backlog=True))
     assert pacer.pace.budget.max_records_per_source_subtask == 1000
@@ -260,7 +265,7 @@ def test_settings_that_make_no_sense_are_refused(wrong):
     )
 )
 def test_no_measurements_lead_to_a_budget_out_of_bounds(reports):
-    pacer = EpochPacer()
+    pacer = EpochPacer(pacing())
     for report in reports:
         before = pacer.pace.budget.max_records_per_source_subtask
         pace = pacer.observe(report)
@@ -274,7 +279,7 @@ def test_no_measurements_lead_to_a_budget_out_of_bounds(reports):
 @pytest.mark.parametrize("fixed_ms", [250, 400, 800, 1_500])
 @pytest.mark.parametrize("interval_ms", [200, None])
 def test_a_fixed_cost_above_the_target_does_not_shrink_epochs_to_nothing(fixed_ms, interval_ms):
-    settings = PacingSettings(checkpoint_interval_ms=interval_ms)
+    settings = pacing(checkpoint_interval_ms=interval_ms)
     job = SimulatedJob(rate_per_s=100_000, fixed_ms=fixed_ms, waiting=1_000_000_000, settings=settings).run(40)
     work_ms = [wall_ms - fixed_ms for wall_ms, _, _ in job.epochs[-10:]]
     assert min(work_ms) >= settings.effective_target_ms / 4
@@ -288,7 +293,7 @@ def test_a_slow_function_still_shortens_its_epochs():
 @pytest.mark.parametrize(("spread", "fixed_ms"), [(0.05, 100), (0.145, 100), (0.155, 300), (0.3, 300)])
 def test_the_fixed_cost_is_learnt_from_epochs_of_different_size_only(spread, fixed_ms):
     """An epoch costs 300 ms and 5 ms per thousand records; 100 ms are the first guess."""
-    pacer = EpochPacer(PacingSettings(target_ms=1_000))
+    pacer = EpochPacer(pacing(target_ms=1_000))
     for number in range(20):
         records = round(100_000 * (1 + spread * (-1) ** number))
         pacer.observe(EpochReport(wall_ms=300 + records / 200, records=records, backlog=True))

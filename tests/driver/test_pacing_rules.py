@@ -12,8 +12,8 @@ QUIET = (100, 0, False)  # an epoch that takes as long as the pacer guesses, and
 
 
 def paced(*reports, **settings):
-    """Return the pace after these epochs, each given as (wall_ms, records, backlog)."""
-    pacer = EpochPacer(PacingSettings(**settings))
+    """Return the pace after these epochs, each given as (wall_ms, records, backlog). The target is a second."""
+    pacer = EpochPacer(PacingSettings(**{"target_ms": 1_000, "latency_target_ms": None, **settings}))
     for report in reports:
         pacer.observe(EpochReport(*report))
     return pacer.pace

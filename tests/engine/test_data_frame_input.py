@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import types as st
 
-from ekorn.config.checkpointing import ExternalizedCheckpointRetention
+from ekorn.config.choices import ExternalizedCheckpointRetention
 from ekorn.config.settings.checkpoint_settings import CheckpointSettings
 from ekorn.config.settings.job_settings import JobSettings
 from ekorn.connectors.data_frames.written_rows import MANIFEST

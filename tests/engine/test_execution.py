@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from ekorn.config.python_dependencies import PythonDependencies
-from ekorn.config.settings.link_settings import LinkSettings
+from ekorn.config.settings.deployment_settings import LinkSettings, PythonDependencies
 from ekorn.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from ekorn.engine.execution import reason_for_epochs
 from ekorn.engine.slots.slot_handle import Heartbeat

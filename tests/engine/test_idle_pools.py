@@ -12,7 +12,7 @@ from typing import cast
 
 import pytest
 
-from ekorn.config.python_dependencies import PythonDependencies
+from ekorn.config.settings.deployment_settings import PythonDependencies
 from ekorn.engine.slots.idle_pools import IdlePools, PoolKind, ReusedSlotPool
 from ekorn.engine.slots.resident_tables import ResidentTables
 from ekorn.engine.slots.slot_handle import Heartbeat, SlotHandle

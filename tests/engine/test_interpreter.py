@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from ekorn.config.python_dependencies import PythonArchive, PythonDependencies
+from ekorn.config.settings.deployment_settings import PythonArchive, PythonDependencies
 from ekorn.engine.slots.interpreter import prepare_interpreter
 from ekorn.errors import DeploymentError
 

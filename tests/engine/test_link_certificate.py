@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from ekorn.common import Configuration
-from ekorn.config.settings.link_settings import LinkSettings, link_settings
+from ekorn.config.settings.deployment_settings import LinkSettings
+from ekorn.config.settings.fields import read_settings
 from ekorn.engine.slots.epoch_engine import EpochSlotEngine
 from ekorn.engine.slots.link_certificate import certificate_for, made_by_command, made_by_package
 from ekorn.engine.slots.registering_pool import RegisteringSlotPool
@@ -90,13 +91,13 @@ def test_a_certificate_file_that_others_can_read_or_that_holds_none_is_refused(t
 
 def test_the_options_are_read_and_a_wrong_wish_is_refused() -> None:
     configuration = Configuration()
-    assert link_settings(configuration) == LinkSettings("auto", None)
+    assert read_settings(LinkSettings, configuration) == LinkSettings("auto", None)
     configuration.set_string("ekorn.links.encryption", "required")
     configuration.set_string("ekorn.links.certificate-file", "/a.pem")
-    assert link_settings(configuration) == LinkSettings("required", "/a.pem")
+    assert read_settings(LinkSettings, configuration) == LinkSettings("required", "/a.pem")
     configuration.set_string("ekorn.links.encryption", "sometimes")
     with pytest.raises(ConfigurationError, match=r"ekorn\.links\.encryption"):
-        link_settings(configuration)
+        read_settings(LinkSettings, configuration)
 
 
 def test_it_is_known_whether_spark_encrypts_its_own_connections() -> None:

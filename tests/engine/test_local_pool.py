@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ekorn.config.python_dependencies import PythonDependencies
+from ekorn.config.settings.deployment_settings import PythonDependencies
 from ekorn.engine.slots import local_pool
 from ekorn.engine.slots.local_pool import LocalSlotPool
 from ekorn.errors import DeploymentError

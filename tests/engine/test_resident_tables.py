@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ekorn.config.python_dependencies import PythonDependencies
+from ekorn.config.settings.deployment_settings import PythonDependencies
 from ekorn.engine.slots.local_pool import LocalSlotPool
 from ekorn.engine.slots.resident_tables import ResidentTables
 from ekorn.engine.spark.task_side.table_access import TableAccess

@@ -8,9 +8,10 @@ import pytest
 
 from ekorn.clock import ManualClock
 from ekorn.common import Configuration, Types, WatermarkStrategy
-from ekorn.config.rocksdb_options import rocksdb_settings
-from ekorn.config.settings.metric_settings import LatencySettings, latency_settings, state_latency_settings
-from ekorn.config.settings.rocksdb_settings import COUNTERS, RocksDBSettings
+from ekorn.config.options.rocksdb import COUNTERS
+from ekorn.config.settings.fields import read_settings
+from ekorn.config.settings.metric_settings import LatencySettings, state_latency_settings
+from ekorn.config.settings.rocksdb_settings import RocksDBSettings, rocksdb_settings
 from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from ekorn.datastream.state import (
@@ -220,9 +221,9 @@ def test_the_name_of_a_state_may_be_a_part_of_the_metrics_name():
 
 def test_the_settings_are_read_by_flinks_keys_and_off_unless_set():
     assert state_latency_settings(Configuration()) is None
-    assert latency_settings(Configuration()) == LatencySettings(0, "operator", 128)
+    assert read_settings(LatencySettings, Configuration()) == LatencySettings(0, "operator", 128)
     given = {"metrics.latency.interval": "2 s", "metrics.latency.granularity": "subtask"}
-    assert latency_settings(Configuration.from_dict(given)) == LatencySettings(2000, "subtask", 128)
+    assert read_settings(LatencySettings, Configuration.from_dict(given)) == LatencySettings(2000, "subtask", 128)
     with pytest.raises(ConfigurationError, match="sample-interval"):
         keys = {"state.latency-track.keyed-state-enabled": "true", "state.latency-track.sample-interval": "0"}
         state_latency_settings(Configuration.from_dict(keys))

@@ -10,7 +10,7 @@ import pytest
 
 from ekorn.common import Configuration, RestartStrategies, Row, Types, WatermarkStrategy
 from ekorn.common.restart_strategy import FallbackRestartStrategyConfiguration
-from ekorn.config.python_dependencies import PythonArchive
+from ekorn.config.settings.deployment_settings import PythonArchive
 from ekorn.connectors.collection_source import CollectionSource
 from ekorn.datastream import (
     CheckpointingMode,

@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from ekorn.config.settings.link_settings import LinkSettings
+from ekorn.config.settings.deployment_settings import LinkSettings
 from ekorn.engine.slots.link_certificate import certificate_for
 from ekorn.engine.slots.registering_pool import RegisteringSlotPool
 from ekorn.engine.slots.slot_handle import Heartbeat

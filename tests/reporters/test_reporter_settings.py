@@ -3,7 +3,7 @@
 import pytest
 
 from ekorn.common import Configuration
-from ekorn.config.settings.reporter_settings import ReporterSettings, reporter_settings
+from ekorn.config.settings.metric_settings import ReporterSettings, reporter_settings
 from ekorn.errors import ConfigurationError
 
 PROMETHEUS = "org.apache.flink.metrics.prometheus.PrometheusReporterFactory"

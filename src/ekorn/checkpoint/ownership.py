@@ -54,6 +54,7 @@ from ekorn.checkpoint.owner_files import (
     read_claim,
     read_owner_file,
 )
+from ekorn.config import options
 from ekorn.errors import DirectoryInUse, Fenced, JobHasFinished, JobWasCancelled
 from ekorn.storage.file_store import FileStore
 
@@ -61,7 +62,7 @@ __all__ = ["LEASE_MS", "Ownership", "claim", "claim_after", "living_owner", "pos
 
 _LOG = logging.getLogger(__name__)
 
-LEASE_MS = 30_000
+LEASE_MS = options.OWNER_LEASE.default
 RENEWALS_PER_LEASE = 6
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ekorn.config.settings.checkpoint_settings import CheckpointSettings
 from ekorn.errors import ConfigurationError
 
 __all__ = ["CoordinatorSettings", "Schedule"]
@@ -28,12 +29,12 @@ class CoordinatorSettings:
     """
 
     interval_ms: int | None
-    timeout_ms: int = 600_000
-    min_pause_ms: int = 0
-    max_concurrent: int = 1
-    tolerable_failures: int | None = 0
-    after_tasks_finish: bool = True
-    backlog_interval_ms: int | None = None
+    timeout_ms: int = CheckpointSettings.timeout_ms
+    min_pause_ms: int = CheckpointSettings.min_pause_ms
+    max_concurrent: int = CheckpointSettings.max_concurrent
+    tolerable_failures: int | None = CheckpointSettings.tolerable_failures
+    after_tasks_finish: bool = CheckpointSettings.after_tasks_finish
+    backlog_interval_ms: int | None = CheckpointSettings.backlog_interval_ms
 
     def __post_init__(self) -> None:
         for name, value, least in (

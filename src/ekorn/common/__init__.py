@@ -1,15 +1,14 @@
 """Types, time, configuration, watermark strategies and job clients: the names of `pyflink.common`."""
 
 from ekorn.clock import Clock, ManualClock, SystemClock
-from ekorn.config.config_file import load_configuration
+from ekorn.config.choices import InputDependencyConstraint, RuntimeExecutionMode
 from ekorn.config.configuration import Configuration
 from ekorn.config.execution_config import ExecutionConfig
-from ekorn.config.execution_mode import RuntimeExecutionMode
-from ekorn.config.input_dependency_constraint import InputDependencyConstraint
 from ekorn.config.job_id import JobID
 from ekorn.config.option import ConfigOption, ConfigOptions
 from ekorn.config.parameter_tool import ParameterTool
 from ekorn.config.restart_strategy import RestartStrategies, RestartStrategyConfiguration
+from ekorn.config.starting_configuration import load_configuration
 from ekorn.connectors.formats.avro_rows import AvroRowDeserializationSchema, AvroRowSerializationSchema
 from ekorn.connectors.formats.csv_rows import CsvRowDeserializationSchema, CsvRowSerializationSchema
 from ekorn.connectors.formats.json_rows import JsonRowDeserializationSchema, JsonRowSerializationSchema

@@ -1,5 +1,5 @@
 """`SavepointFormatType`: the format of the state in a savepoint."""
 
-from ekorn.config.savepoint_format import SavepointFormatType
+from ekorn.config.choices import SavepointFormatType
 
 __all__ = ["SavepointFormatType"]

@@ -18,16 +18,16 @@ from ekorn.config.checkpoint_storage import (
     JobManagerCheckpointStorage,
     checkpoint_uri,
 )
-from ekorn.config.checkpointing import CheckpointingMode, ExternalizedCheckpointRetention
+from ekorn.config.choices import CheckpointingMode, ExternalizedCheckpointRetention
 from ekorn.config.configuration import Configuration
 from ekorn.config.option import ConfigOption
 from ekorn.config.settings.checkpoint_settings import (
     KEEP_ALL_FAILURES,
     MINIMAL_CHECKPOINT_TIME_MS,
     CheckpointSettings,
-    checkpoint_settings,
     storage_name,
 )
+from ekorn.config.settings.fields import read_settings
 from ekorn.errors import warn
 from ekorn.types.time import Duration, Time, millis_of
 
@@ -321,7 +321,8 @@ class CheckpointConfig:
         Raises:
             ConfigurationError: A value is out of range, or contradicts another one.
         """
-        return checkpoint_settings(
+        return read_settings(
+            CheckpointSettings,
             self._configuration,
             max_state_bytes=self._max_state_bytes,
             ignored_in_flight_checkpoint_id=self._ignored_in_flight,

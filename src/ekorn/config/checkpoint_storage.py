@@ -6,6 +6,8 @@ import os
 from abc import ABC
 from urllib.parse import urlsplit
 
+from ekorn.config import options
+
 __all__ = ["CheckpointStorage", "FileSystemCheckpointStorage", "JobManagerCheckpointStorage"]
 
 _ONE_MEBIBYTE = 1024 * 1024
@@ -60,8 +62,8 @@ class FileSystemCheckpointStorage(CheckpointStorage):
     """
 
     MAX_FILE_STATE_THRESHOLD = _ONE_MEBIBYTE
-    DEFAULT_FILE_STATE_THRESHOLD = 20 * 1024
-    DEFAULT_WRITE_BUFFER_SIZE = 4096
+    DEFAULT_FILE_STATE_THRESHOLD = options.CHECKPOINT_INLINE_THRESHOLD.default
+    DEFAULT_WRITE_BUFFER_SIZE = options.CHECKPOINT_WRITE_BUFFER.default
 
     def __init__(
         self,

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TypeVar
 
 from ekorn.config import options
 from ekorn.config.configuration import Configuration
-from ekorn.config.option import ConfigOption
+from ekorn.config.settings.fields import filled_by, read_settings
 from ekorn.errors import ConfigurationError
 from ekorn.types.time import Duration, Time, millis_of
 
@@ -28,9 +27,7 @@ __all__ = [
     "resolve",
 ]
 
-T = TypeVar("T")
-
-UNLIMITED = 2**31 - 1
+UNLIMITED = 2**31 - 1  # as a number of restarts
 
 Length = Duration | Time | timedelta | int
 
@@ -71,8 +68,8 @@ class FallbackRestartStrategyConfiguration(RestartStrategyConfiguration):
 class FixedDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
     """A limited number of restarts over the whole life of the job, each after the same delay."""
 
-    restart_attempts: int
-    delay_ms: int
+    restart_attempts: int = filled_by(options.FIXED_DELAY_ATTEMPTS)
+    delay_ms: int = filled_by(options.FIXED_DELAY_DELAY)
 
     def __post_init__(self) -> None:
         _require_count("restart_attempts", self.restart_attempts)
@@ -87,9 +84,9 @@ class FixedDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
 class FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
     """Restarts while at most `max_failures` failures fall into an interval."""
 
-    max_failures: int
-    interval_ms: int
-    delay_ms: int
+    max_failures: int = filled_by(options.FAILURE_RATE_MAX)
+    interval_ms: int = filled_by(options.FAILURE_RATE_INTERVAL)
+    delay_ms: int = filled_by(options.FAILURE_RATE_DELAY)
 
     def __post_init__(self) -> None:
         _require_count("the number of failures", self.max_failures)
@@ -108,12 +105,12 @@ class FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
 class ExponentialDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
     """Restarts after delays that grow with each failure, and are reset after a time without failures."""
 
-    initial_backoff_ms: int
-    max_backoff_ms: int
-    multiplier: float
-    reset_threshold_ms: int
-    jitter: float
-    attempts_before_reset: int = UNLIMITED
+    initial_backoff_ms: int = filled_by(options.EXPONENTIAL_INITIAL)
+    max_backoff_ms: int = filled_by(options.EXPONENTIAL_MAX)
+    multiplier: float = filled_by(options.EXPONENTIAL_MULTIPLIER)
+    reset_threshold_ms: int = filled_by(options.EXPONENTIAL_RESET)
+    jitter: float = filled_by(options.EXPONENTIAL_JITTER)
+    attempts_before_reset: int = filled_by(options.EXPONENTIAL_ATTEMPTS)
 
     def __post_init__(self) -> None:
         _require(self.initial_backoff_ms > 0, f"the initial backoff must be positive, not {self.initial_backoff_ms} ms")
@@ -177,7 +174,7 @@ class RestartStrategies:
         backoff_multiplier: float,
         reset_backoff_threshold: Length,
         jitter_factor: float,
-        attempts_before_reset: int = UNLIMITED,
+        attempts_before_reset: int = options.EXPONENTIAL_ATTEMPTS.default,
     ) -> ExponentialDelayRestartStrategyConfiguration:
         """Return the strategy of delays that grow by ``backoff_multiplier``, each varied by ``jitter_factor``."""
         return ExponentialDelayRestartStrategyConfiguration(
@@ -200,32 +197,16 @@ def from_configuration(configuration: Configuration) -> RestartStrategyConfigura
     if name is None:
         return None
 
-    def read(option: ConfigOption[T]) -> T:
-        return option.read(configuration)
-
     try:
         match name.strip().lower():
             case "none" | "off" | "disable":
                 return NoRestartStrategyConfiguration()
             case "fixed-delay" | "fixeddelay":
-                return FixedDelayRestartStrategyConfiguration(
-                    read(options.FIXED_DELAY_ATTEMPTS), read(options.FIXED_DELAY_DELAY)
-                )
+                return read_settings(FixedDelayRestartStrategyConfiguration, configuration)
             case "failure-rate" | "failurerate":
-                return FailureRateRestartStrategyConfiguration(
-                    read(options.FAILURE_RATE_MAX),
-                    read(options.FAILURE_RATE_INTERVAL),
-                    read(options.FAILURE_RATE_DELAY),
-                )
+                return read_settings(FailureRateRestartStrategyConfiguration, configuration)
             case "exponential-delay" | "exponentialdelay":
-                return ExponentialDelayRestartStrategyConfiguration(
-                    read(options.EXPONENTIAL_INITIAL),
-                    read(options.EXPONENTIAL_MAX),
-                    read(options.EXPONENTIAL_MULTIPLIER),
-                    read(options.EXPONENTIAL_RESET),
-                    read(options.EXPONENTIAL_JITTER),
-                    read(options.EXPONENTIAL_ATTEMPTS),
-                )
+                return read_settings(ExponentialDelayRestartStrategyConfiguration, configuration)
     except ConfigurationError:
         raise
     except ValueError as error:
@@ -249,7 +230,7 @@ def resolve(
         return NoRestartStrategyConfiguration(is_default=True)
     # Flink: 1.x restarts for ever after a delay of one second, 2.x after growing delays. Ekorn keeps the first: a job
     # under test restarts soon, and its timing is predictable.
-    return FixedDelayRestartStrategyConfiguration(UNLIMITED, 1000)
+    return FixedDelayRestartStrategyConfiguration(restart_attempts=UNLIMITED)
 
 
 def _require_count(name: str, value: object) -> None:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from ekorn.config import environment_variables
-from ekorn.config.config_file import load_configuration
 from ekorn.config.configuration import Configuration
 from ekorn.config.options.listing import all_options
 from ekorn.config.unread_keys import without_unread_keys
 from ekorn.errors import ConfigurationError
 
-__all__ = ["file_configuration", "set_command_line", "starting_configuration", "with_current_keys"]
+__all__ = [
+    "file_configuration",
+    "load_configuration",
+    "set_command_line",
+    "starting_configuration",
+    "with_current_keys",
+]
 
 _FILE_NAMES = ("config.yaml", "flink-conf.yaml")  # the first one found is read
 
@@ -77,3 +82,18 @@ def _file() -> Path | None:
         f"{environment_variables.CONF_DIR} is {folder!r}, but this folder has no config.yaml; "
         "unset the variable, or add the file"
     )
+
+
+def load_configuration(path: str | Path) -> Configuration:
+    """Read the configuration in a file.
+
+    Raises:
+        ConfigurationError: There is no such file, or a line cannot be read.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"cannot read the configuration file {str(path)!r}: {error}") from None
+    from ekorn.config.yaml_text import parse_configuration  # here: executors read no file, and may lack PyYAML
+
+    return parse_configuration(text, where=str(path))

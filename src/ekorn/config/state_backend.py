@@ -11,9 +11,9 @@ from abc import ABC, abstractmethod
 from enum import Enum
 
 from ekorn.config import options
-from ekorn.config import rocksdb_options as keys
 from ekorn.config.checkpoint_config import CheckpointConfig
 from ekorn.config.configuration import Configuration
+from ekorn.config.options import rocksdb as keys
 
 __all__ = [
     "EmbeddedRocksDBStateBackend",

@@ -11,10 +11,10 @@ import difflib
 import logging
 from functools import cache
 
-from ekorn.config import rocksdb_options
 from ekorn.config.configuration import Configuration
+from ekorn.config.options import rocksdb as rocksdb_options
 from ekorn.config.options.listing import all_options, service_keys
-from ekorn.config.settings import reporter_settings
+from ekorn.config.settings.metric_settings import PREFIX as REPORTERS
 from ekorn.errors import ConfigurationError
 
 __all__ = ["refuse_unread_keys", "without_unread_keys"]
@@ -90,7 +90,7 @@ def _without_service_keys(configuration: Configuration) -> Configuration:
 def _refusal(key: str) -> str | None:
     """Return why a key is refused; None if it is read, or belongs to the program."""
     known = _known_keys()
-    if key in known or key.startswith(("spark.", "$internal.", rocksdb_options.PREFIX, reporter_settings.PREFIX)):
+    if key in known or key.startswith(("spark.", "$internal.", rocksdb_options.PREFIX, REPORTERS)):
         return None
     for prefix, why in _INSTEAD.items():
         if key.startswith(prefix):
@@ -108,4 +108,4 @@ def _refusal(key: str) -> str | None:
 def _known_keys() -> dict[str, None]:
     """Return every key that is read, sorted, so that of two keys as near as each other the same one is suggested."""
     general = {key for option in all_options() for key in (option.key, *option.old_keys)}
-    return dict.fromkeys(sorted(general | rocksdb_options.declared_keys()))
+    return dict.fromkeys(sorted(general | {option.key for option in rocksdb_options.rocksdb_options()}))

@@ -8,8 +8,11 @@ from ekorn.config.checkpoint_storage import (
     FileSystemCheckpointStorage,
     JobManagerCheckpointStorage,
 )
-from ekorn.config.checkpointing import CheckpointingMode, ExternalizedCheckpointRetention
-from ekorn.config.execution_mode import RuntimeExecutionMode
+from ekorn.config.choices import (
+    CheckpointingMode,
+    ExternalizedCheckpointRetention,
+    RuntimeExecutionMode,
+)
 from ekorn.config.state_backend import (
     EmbeddedRocksDBStateBackend,
     HashMapStateBackend,

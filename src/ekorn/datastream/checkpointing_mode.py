@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ekorn.config.checkpointing import CheckpointingMode
+from ekorn.config.choices import CheckpointingMode
 
 __all__ = ["CheckpointingMode"]

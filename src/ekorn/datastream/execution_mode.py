@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ekorn.config.execution_mode import RuntimeExecutionMode
+from ekorn.config.choices import RuntimeExecutionMode
 
 __all__ = ["RuntimeExecutionMode"]

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ekorn.config.checkpointing import ExternalizedCheckpointRetention
+from ekorn.config.choices import ExternalizedCheckpointRetention
 
 __all__ = ["ExternalizedCheckpointRetention"]

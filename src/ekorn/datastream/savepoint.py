@@ -2,6 +2,6 @@
 
 from ekorn.checkpoint.describe import describe
 from ekorn.checkpoint.savepoint_files import dispose_savepoint
-from ekorn.config.savepoint_format import SavepointFormatType
+from ekorn.config.choices import SavepointFormatType
 
 __all__ = ["SavepointFormatType", "describe", "dispose_savepoint"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from ekorn.config.checkpointing import ExternalizedCheckpointRetention
+from ekorn.config.choices import ExternalizedCheckpointRetention
 from ekorn.config.settings.job_settings import JobSettings
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.functions.source_contract import Source

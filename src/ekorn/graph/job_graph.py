@@ -12,6 +12,8 @@ from typing import Any, NewType
 
 import cloudpickle
 
+from ekorn.config import options
+from ekorn.config.settings.fields import filled_by
 from ekorn.config.settings.metric_settings import StateLatencySettings
 from ekorn.functions.dead_letters import OnRecordError
 from ekorn.graph.specs import KeySpec, OperatorSpec, Partitioning, SourceFunctionSpec, SourceSpec
@@ -115,23 +117,25 @@ class ExecutionSettings:
     """Settings of the whole job, parsed from the configuration."""
 
     batch: bool = False
-    object_reuse: bool = False
-    blob_bytes: int = 8 << 20  # the size at which output to another subtask is sent
-    batch_records_in_memory: int = 500_000  # of one input; more are written to disk
-    async_linger_ms: int = 50  # the wait for asynchronous requests at the end of an epoch
-    max_record_bytes: int = 1 << 30  # of a record that is sent to another subtask or to the driver
-    slot_memory_bytes: int = 64 << 20  # the messages that a slot keeps in memory; others wait on its disk
-    auto_watermark_interval_ms: int = 200
-    held_watermark_warning_ms: int = 60_000  # 0 is off
-    time_characteristic: TimeCharacteristic = TimeCharacteristic.EventTime
-    job_parameters: dict[str, str] = field(default_factory=dict)
+    object_reuse: bool = filled_by(options.OBJECT_REUSE)
+    blob_bytes: int = filled_by(options.BLOB_BYTES)
+    batch_records_in_memory: int = filled_by(options.BATCH_RECORDS_IN_MEMORY)
+    async_linger_ms: int = filled_by(options.ASYNC_LINGER)
+    max_record_bytes: int = filled_by(options.MAX_RECORD_BYTES)
+    slot_memory_bytes: int = filled_by(options.SLOT_MEMORY)
+    auto_watermark_interval_ms: int = filled_by(options.AUTO_WATERMARK_INTERVAL)
+    held_watermark_warning_ms: int = filled_by(options.HELD_WATERMARK_WARNING)
+    time_characteristic: TimeCharacteristic = filled_by(
+        options.TIME_CHARACTERISTIC, by=lambda name: TimeCharacteristic[name]
+    )
+    job_parameters: dict[str, str] = filled_by(options.GLOBAL_JOB_PARAMETERS, by=dict)
     cached_files: tuple[CachedFile, ...] = ()
     checkpointing: bool = False
-    unaligned: bool = False  # marks may overtake the records on their way, where jobs run continuously
-    record_error_limit: int | None = None  # how many records a subtask of an operator may skip; None: any number
+    unaligned: bool = False  # checkpoint marks may overtake records in flight; only with continuous execution
+    record_error_limit: int | None = filled_by(options.RECORD_ERROR_LIMIT)
     releases_at_once: bool = False  # AT_LEAST_ONCE: sinks do not wait for their checkpoint to complete
-    state_latency: StateLatencySettings | None = None  # how accesses to keyed state are timed
-    restarts_regions: bool = True  # a failure restarts its region; else the whole job
+    state_latency: StateLatencySettings | None = None  # how accesses to keyed state are timed; None: not at all
+    restarts_regions: bool = filled_by(options.FAILOVER_STRATEGY, by=lambda strategy: strategy == "region")
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ekorn.config.execution_mode import RuntimeExecutionMode
+from ekorn.config import options
+from ekorn.config.choices import RuntimeExecutionMode
+from ekorn.config.settings.fields import filled_by, part
 from ekorn.errors import InvalidProgramError
 from ekorn.functions.dead_letters import OnRecordError
 from ekorn.functions.source_contract import Boundedness
@@ -49,16 +51,16 @@ class GraphSettings:
     """Settings of the environment that decide the job graph."""
 
     name: str = "job"
-    parallelism: int = 1
-    max_parallelism: int | None = None
-    mode: RuntimeExecutionMode = RuntimeExecutionMode.STREAMING
-    chaining: bool = True
-    chain_different_max_parallelism: bool = True
-    auto_generate_uids: bool = True
+    parallelism: int = filled_by(options.PARALLELISM)
+    max_parallelism: int | None = filled_by(options.MAX_PARALLELISM, by=lambda given: None if given == -1 else given)
+    mode: RuntimeExecutionMode = filled_by(options.RUNTIME_MODE)
+    chaining: bool = filled_by(options.OPERATOR_CHAINING)
+    chain_different_max_parallelism: bool = filled_by(options.CHAIN_DIFFERENT_MAX_PARALLELISM)
+    auto_generate_uids: bool = filled_by(options.AUTO_GENERATE_UIDS)
     unaligned_checkpoints: bool = False
-    force_unaligned: bool = False
-    on_record_error: OnRecordError = OnRecordError.FAIL  # of operators that do not say otherwise
-    execution: ExecutionSettings = field(default_factory=ExecutionSettings)
+    force_unaligned: bool = filled_by(options.CHECKPOINT_UNALIGNED_FORCED)
+    on_record_error: OnRecordError = filled_by(options.ON_RECORD_ERROR, by=OnRecordError)  # of operators that set none
+    execution: ExecutionSettings = part(ExecutionSettings)
 
 
 def build_job_graph(graph: StreamGraph, settings: GraphSettings) -> JobGraph:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Self
 
 from ekorn.config.settings.job_settings import JobSettings
-from ekorn.config.settings.reporter_settings import ReporterSettings
+from ekorn.config.settings.metric_settings import ReporterSettings
 from ekorn.driver.control import runtime_folder
 from ekorn.driver.job_handle import JobHandle
 from ekorn.functions.results.job_status import JobStatus

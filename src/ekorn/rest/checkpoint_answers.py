@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ekorn.config.checkpointing import ExternalizedCheckpointRetention
+from ekorn.config.choices import ExternalizedCheckpointRetention
 from ekorn.driver.statistics.checkpoint_statistics import CheckpointRecord, CheckpointStatistics, SnapshotRecord
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import Vertex

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ekorn.config import options
 from ekorn.links.encryption import Certificate
 from ekorn.links.link import Address
 
@@ -17,11 +18,12 @@ class SlotConfig:
     secret: bytes = field(repr=False)
     folder: str  # for local slots: shared by them; on a cluster: the directory where the slot creates its own
     python_path: list[str]
-    heartbeat_s: float = 10.0
+    heartbeat_s: float = options.HEARTBEAT_INTERVAL.default / 1000
     log_file: str | None = None
     driver: Address | None = None  # on a cluster: where to register; the slot ends when this connection does
     generation: int = 0  # on a cluster: the start of slots that this slot belongs to
-    driver_timeout_s: float = 50.0  # on a cluster: the slot ends when it has not heard of the driver for this long
+    # On a cluster the slot ends when it has not heard of the driver for this long.
+    driver_timeout_s: float = options.HEARTBEAT_TIMEOUT.default / 1000
     executor_pid: int | None = None  # on a cluster: the slot ends when this process does
     certificate: Certificate | None = None  # on a cluster: with one, the slot's listener speaks TLS
 
@@ -34,7 +36,7 @@ class DriverContact:
     secret: bytes = field(repr=False)
     heartbeat_s: float
     generation: int = 0  # counts the driver's starts of slots
-    timeout_s: float = 50.0  # how long the driver may be silent
+    timeout_s: float = options.HEARTBEAT_TIMEOUT.default / 1000  # how long the driver may be silent
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ekorn.codegen.exchange_code import Append
 from ekorn.codegen.key_code import key_function
+from ekorn.config import options
 from ekorn.errors import InvalidKeyError, InvalidProgramError, RecordTooLargeError, RecordTypeError, preview
 from ekorn.graph.channels import targets_of
 from ekorn.graph.job_graph import Exchange, JobGraph, Vertex
@@ -20,7 +21,7 @@ from ekorn.subtask.wire.frames import END, EPOCH, NO_MARK, RECORDS, Blob, Frame
 from ekorn.types.by_value import dumps_up_to, pickled_size, size_of
 
 FULL_RUN = 8192  # records that fill a blob, if they are small
-BLOB_BYTES = 8 << 20  # bytes that fill a blob, unless the option says otherwise
+BLOB_BYTES = options.BLOB_BYTES.default  # bytes that fill a blob
 _FIRST_RUN = 256  # records that fill the first blob of a channel, whose records have not been measured yet
 _GROWTH = 4  # a run grows at most this much from one blob to the next
 _SUBTASK_BYTES = 64 << 20  # bytes that all channels of an exchange may hold together
@@ -76,7 +77,7 @@ class ExchangeWriter:
         *,
         sender: int,
         blob_bytes: int = BLOB_BYTES,
-        max_record_bytes: int = 1 << 30,
+        max_record_bytes: int = options.MAX_RECORD_BYTES.default,
     ) -> None:
         self.exchange = exchange
         self.sender = sender

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ekorn.config.python_dependencies import PythonDependencies
-from ekorn.config.settings.link_settings import LinkSettings
+from ekorn.config.settings.deployment_settings import LinkSettings, PythonDependencies
 from ekorn.engine.slots.link_certificate import certificate_for
 from ekorn.engine.slots.local_pool import LocalSlotPool
 from ekorn.engine.slots.registering_pool import RegisteringSlotPool

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 from ekorn.batch.planner.rdds import Rdds, SparkRdds
 from ekorn.config import options
 from ekorn.config.configuration import Configuration
-from ekorn.config.python_dependencies import python_dependencies
-from ekorn.config.settings.job_settings import heartbeat_timeout_ms
-from ekorn.config.settings.link_settings import link_settings
+from ekorn.config.settings.deployment_settings import LinkSettings, PythonDependencies
+from ekorn.config.settings.fields import read_settings
+from ekorn.config.settings.job_settings import check_heartbeat
 from ekorn.engine.slots.slot_handle import Heartbeat
 from ekorn.engine.slots.slot_pool import SlotPool
 from ekorn.engine.spark.driver_side.slot_start import slots_beside
@@ -45,16 +45,16 @@ class SparkPlace:
 
     def slots(self, most: int) -> SlotPool:
         configuration = self._configuration
-        heartbeat = Heartbeat(
-            interval_s=options.HEARTBEAT_INTERVAL.read(configuration) / 1000,
-            timeout_s=heartbeat_timeout_ms(configuration) / 1000,
-        )
+        interval_ms = options.HEARTBEAT_INTERVAL.read(configuration)
+        timeout_ms = options.HEARTBEAT_TIMEOUT.read(configuration)
+        check_heartbeat(interval_ms, timeout_ms)
+        heartbeat = Heartbeat(interval_s=interval_ms / 1000, timeout_s=timeout_ms / 1000)
         pool = slots_beside(
             self._context,
             min(most, self._context.defaultParallelism),
-            python_dependencies(configuration),
+            read_settings(PythonDependencies, configuration),
             heartbeat,
-            link_settings(configuration),
+            read_settings(LinkSettings, configuration),
         )
         group = self._context.getLocalProperty(_GROUP)
 

@@ -2,7 +2,7 @@
 
 `PARALLELISM.read(configuration)` returns a value of the right type or raises a `ConfigurationError` that names the
 key. A `Configuration` keeps keys that are not declared here, and they have no effect. There are two exceptions: every
-`spark.` key is handed to Spark, and RocksDB's keys are declared in `ekorn.config.rocksdb_options`. `listing.py` lists
+`spark.` key is handed to Spark, and RocksDB's keys are declared in `ekorn.config.options.rocksdb`. `listing.py` lists
 all options; `python -m tests.config.options_page` writes the list to docs/options.md.
 
 >>> from ekorn.config.configuration import Configuration

@@ -36,5 +36,5 @@ def service_keys() -> frozenset[str]:
 
 
 def all_options() -> Iterator[ConfigOption[Any]]:
-    """Return every option, in the order of declaration. RocksDB's options are in `ekorn.config.rocksdb_options`."""
+    """Return every option, in the order of declaration. RocksDB's options are in `ekorn.config.options.rocksdb`."""
     return (value for module in MODULES for value in vars(module).values() if isinstance(value, ConfigOption))

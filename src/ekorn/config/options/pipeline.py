@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ekorn.config.execution_mode import RuntimeExecutionMode
+from ekorn.config.choices import RuntimeExecutionMode
 from ekorn.config.option import ConfigOption
 from ekorn.config.options.kinds import at_least, choice, count, flag, millis, text
 from ekorn.config.value_text import parse_choice, parse_enum, parse_int, parse_list, parse_map

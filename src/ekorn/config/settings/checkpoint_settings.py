@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from ekorn.config import options
-from ekorn.config.checkpoint_storage import checkpoint_uri
-from ekorn.config.checkpointing import CheckpointingMode, ExternalizedCheckpointRetention
+from ekorn.config.checkpoint_storage import JobManagerCheckpointStorage, checkpoint_uri
+from ekorn.config.choices import CheckpointingMode, ExternalizedCheckpointRetention
 from ekorn.config.configuration import Configuration
+from ekorn.config.option import ConfigOption
+from ekorn.config.settings.fields import filled_by, fillings, part
 from ekorn.errors import ConfigurationError
 
 __all__ = [
@@ -17,7 +19,6 @@ __all__ = [
     "MINIMAL_CHECKPOINT_TIME_MS",
     "CheckpointSettings",
     "LocalCopySettings",
-    "checkpoint_settings",
     "storage_name",
 ]
 
@@ -27,6 +28,86 @@ KEEP_ALL_FAILURES = 2**31 - 1  # as a number of tolerable checkpoint failures: n
 MINIMAL_CHECKPOINT_TIME_MS = 10
 _ONE_YEAR_MS = 365 * 24 * 60 * 60 * 1000
 
+Storage = Literal["jobmanager", "filesystem"]
+
+
+# ------------------------------------------------------------------------------- the values of fields, and their checks
+
+
+def _pause(given: int) -> int:
+    return min(given, _ONE_YEAR_MS)
+
+
+def _interval(given: int | None, min_pause: int) -> int | None:
+    """Return the interval of periodic checkpoints, which a longer pause between checkpoints replaces."""
+    if not given:
+        return None
+    _check_length(options.CHECKPOINT_INTERVAL, given)
+    return max(given, _pause(min_pause))
+
+
+def _backlog_interval(given: int | None, interval: int | None, min_pause: int) -> int | None:
+    if given and interval and given < interval:
+        raise ConfigurationError(
+            f"{options.CHECKPOINT_INTERVAL_DURING_BACKLOG.key} is {given} ms; it must be 0, for no checkpoints "
+            f"during a backlog, or at least {options.CHECKPOINT_INTERVAL.key}, {interval} ms"
+        )
+    return max(given, _pause(min_pause)) if given and interval else given
+
+
+def _timeout(given: int) -> int:
+    _check_length(options.CHECKPOINT_TIMEOUT, given)
+    return given
+
+
+def _check_length(option: ConfigOption[Any], given: int) -> None:
+    if given < MINIMAL_CHECKPOINT_TIME_MS:
+        raise ConfigurationError(f"{option.key} must be at least {MINIMAL_CHECKPOINT_TIME_MS} ms, got {given} ms")
+
+
+def _max_concurrent(given: int, min_pause: int) -> int:
+    return 1 if min_pause > 0 else given
+
+
+def _storage(named: str | None, backend: str, directory: str | None) -> Storage:
+    if named is None:
+        # Flink: in 1.x the name of a state backend also chose the storage of its checkpoints.
+        old: dict[str, Storage] = {
+            "jobmanager": "jobmanager",
+            "memory": "jobmanager",
+            "filesystem": "filesystem",
+            "fs": "filesystem",
+        }
+        return old.get(backend.strip().lower(), "jobmanager" if directory is None else "filesystem")
+    match named.strip().lower():
+        case "jobmanager":
+            return "jobmanager"
+        case "filesystem":
+            return "filesystem"
+    raise ConfigurationError(f"{options.CHECKPOINT_STORAGE.key} must be 'jobmanager' or 'filesystem', got {named!r}")
+
+
+def _unaligned(given: bool, mode: str, max_concurrent: int) -> bool:
+    if not given:
+        return False
+    if mode != CheckpointingMode.EXACTLY_ONCE.name:
+        log.warning("unaligned checkpoints are disabled: they need the mode EXACTLY_ONCE")
+        return False
+    if max_concurrent > 1:
+        raise ConfigurationError(
+            f"unaligned checkpoints need {options.CHECKPOINT_MAX_CONCURRENT.key} to be 1, got {max_concurrent}"
+        )
+    return True
+
+
+def _num_retained(given: int) -> int:
+    if given < 1:
+        log.warning("%s is %d; one checkpoint is retained", options.CHECKPOINT_NUM_RETAINED.key, given)
+    return max(1, given)
+
+
+# --------------------------------------------------------------------------------------------------------- the settings
+
 
 @dataclass(frozen=True)
 class LocalCopySettings:
@@ -35,41 +116,67 @@ class LocalCopySettings:
     Without a directory the copies lie in the directory for temporary files.
     """
 
-    write: bool = False
-    read: bool = False
-    directories: tuple[str, ...] = ()
+    write: bool = filled_by(options.LOCAL_BACKUP)
+    read: bool = filled_by(options.RECOVER_FROM_LOCAL)
+    directories: tuple[str, ...] = filled_by(options.LOCAL_BACKUP_DIRS, by=tuple)
 
 
 @dataclass(frozen=True)
 class CheckpointSettings:
-    """When a job takes checkpoints, where it stores them and when it deletes them."""
+    """When a job takes checkpoints, where it stores them and when it deletes them.
 
-    interval_ms: int | None = None  # None: no periodic checkpoints
-    mode: CheckpointingMode = CheckpointingMode.EXACTLY_ONCE
-    backlog_interval_ms: int | None = None  # while sources have a backlog; 0: no checkpoints during a backlog
-    timeout_ms: int = 600_000
-    min_pause_ms: int = 0
-    max_concurrent: int = 1
-    tolerable_failures: int = 0
-    retention: ExternalizedCheckpointRetention = ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
-    storage: Literal["jobmanager", "filesystem"] = "jobmanager"
-    directory: str | None = None
-    create_subdir: bool = True
-    max_state_bytes: int = 5 * 1024 * 1024  # of a single state, with storage "jobmanager"
-    num_retained: int = 1
-    inline_threshold_bytes: int = 20 * 1024
-    write_buffer_bytes: int = 20 * 1024
-    incremental: bool = False
-    asynchronous: bool = True
-    local_copies: LocalCopySettings = field(default_factory=LocalCopySettings)
-    unaligned: bool = False
-    aligned_timeout_ms: int = 0  # where checkpoints are unaligned: how long they are aligned before
-    after_tasks_finish: bool = True
-    compression: bool = False
-    prefer_checkpoint_for_recovery: bool = False
+    Raises:
+        ConfigurationError: Checkpoints are to be stored as files, and no directory is set.
+    """
+
+    interval_ms: int | None = filled_by(  # None: no periodic checkpoints
+        options.CHECKPOINT_INTERVAL, options.CHECKPOINT_MIN_PAUSE, by=_interval
+    )
+    mode: CheckpointingMode = filled_by(options.CHECKPOINT_MODE, by=lambda name: CheckpointingMode[name])
+    backlog_interval_ms: int | None = filled_by(  # while sources have a backlog; 0: no checkpoints during a backlog
+        options.CHECKPOINT_INTERVAL_DURING_BACKLOG,
+        options.CHECKPOINT_INTERVAL,
+        options.CHECKPOINT_MIN_PAUSE,
+        by=_backlog_interval,
+    )
+    timeout_ms: int = filled_by(options.CHECKPOINT_TIMEOUT, by=_timeout)
+    min_pause_ms: int = filled_by(options.CHECKPOINT_MIN_PAUSE, by=_pause)
+    max_concurrent: int = filled_by(options.CHECKPOINT_MAX_CONCURRENT, options.CHECKPOINT_MIN_PAUSE, by=_max_concurrent)
+    tolerable_failures: int = filled_by(options.CHECKPOINT_TOLERABLE_FAILURES, by=lambda given: max(0, given))
+    retention: ExternalizedCheckpointRetention = filled_by(
+        options.CHECKPOINT_RETENTION, by=lambda name: ExternalizedCheckpointRetention[name]
+    )
+    storage: Storage = filled_by(options.CHECKPOINT_STORAGE, options.STATE_BACKEND, options.CHECKPOINT_DIR, by=_storage)
+    directory: str | None = filled_by(
+        options.CHECKPOINT_DIR, by=lambda given: None if given is None else checkpoint_uri(given)
+    )
+    create_subdir: bool = filled_by(options.CHECKPOINT_CREATE_SUBDIR)
+    max_state_bytes: int = JobManagerCheckpointStorage.DEFAULT_MAX_STATE_SIZE  # of a state, with storage "jobmanager"
+    num_retained: int = filled_by(options.CHECKPOINT_NUM_RETAINED, by=_num_retained)
+    inline_threshold_bytes: int = filled_by(options.CHECKPOINT_INLINE_THRESHOLD)
+    write_buffer_bytes: int = filled_by(options.CHECKPOINT_WRITE_BUFFER, options.CHECKPOINT_INLINE_THRESHOLD, by=max)
+    incremental: bool = filled_by(
+        options.CHECKPOINT_INCREMENTAL, options.CHANGELOG_ENABLED, by=lambda given, logged: given or bool(logged)
+    )
+    asynchronous: bool = filled_by(options.STATE_BACKEND_ASYNC)
+    local_copies: LocalCopySettings = part(LocalCopySettings)
+    unaligned: bool = filled_by(
+        options.CHECKPOINT_UNALIGNED, options.CHECKPOINT_MODE, options.CHECKPOINT_MAX_CONCURRENT, by=_unaligned
+    )
+    aligned_timeout_ms: int = filled_by(options.CHECKPOINT_ALIGNED_TIMEOUT)  # then unaligned checkpoints overtake
+    after_tasks_finish: bool = filled_by(options.CHECKPOINT_AFTER_TASKS_FINISH)
+    compression: bool = filled_by(options.SNAPSHOT_COMPRESSION)
+    prefer_checkpoint_for_recovery: bool = filled_by(options.PREFER_CHECKPOINT_FOR_RECOVERY)
     ignored_in_flight_checkpoint_id: int | None = None
-    owner_lease_ms: int = 30_000
-    signing_key_file: str | None = None
+    owner_lease_ms: int = filled_by(options.OWNER_LEASE)
+    signing_key_file: str | None = filled_by(options.SIGNING_KEY_FILE)
+
+    def __post_init__(self) -> None:
+        if self.storage == "filesystem" and self.directory is None:
+            raise ConfigurationError(
+                f"checkpoints are to be stored as files, but no directory is set; "
+                f"set {options.CHECKPOINT_DIR.key}, or call set_checkpoint_storage_dir(...)"
+            )
 
     @property
     def enabled(self) -> bool:
@@ -77,118 +184,7 @@ class CheckpointSettings:
         return self.interval_ms is not None
 
 
-def checkpoint_settings(
-    configuration: Configuration,
-    *,
-    max_state_bytes: int,
-    ignored_in_flight_checkpoint_id: int | None = None,
-) -> CheckpointSettings:
-    """Read the checkpoint settings of a job. The settings that have no key are arguments.
-
-    Raises:
-        ConfigurationError: A value is out of range, or contradicts another one.
-    """
-    interval = options.CHECKPOINT_INTERVAL.read(configuration) or None
-    timeout = options.CHECKPOINT_TIMEOUT.read(configuration)
-    for option, value in ((options.CHECKPOINT_INTERVAL, interval), (options.CHECKPOINT_TIMEOUT, timeout)):
-        if value is not None and value < MINIMAL_CHECKPOINT_TIME_MS:
-            raise ConfigurationError(f"{option.key} must be at least {MINIMAL_CHECKPOINT_TIME_MS} ms, got {value} ms")
-    min_pause = min(options.CHECKPOINT_MIN_PAUSE.read(configuration), _ONE_YEAR_MS)
-    inline_threshold = options.CHECKPOINT_INLINE_THRESHOLD.read(configuration)
-    changelog = bool(options.CHANGELOG_ENABLED.read(configuration))
-    settings = CheckpointSettings(
-        interval_ms=None if interval is None else max(interval, min_pause),
-        backlog_interval_ms=_backlog_interval(configuration, interval, min_pause),
-        mode=CheckpointingMode[options.CHECKPOINT_MODE.read(configuration)],
-        timeout_ms=timeout,
-        min_pause_ms=min_pause,
-        max_concurrent=1 if min_pause > 0 else options.CHECKPOINT_MAX_CONCURRENT.read(configuration),
-        tolerable_failures=max(0, options.CHECKPOINT_TOLERABLE_FAILURES.read(configuration)),
-        retention=ExternalizedCheckpointRetention[options.CHECKPOINT_RETENTION.read(configuration)],
-        create_subdir=options.CHECKPOINT_CREATE_SUBDIR.read(configuration),
-        max_state_bytes=max_state_bytes,
-        num_retained=_num_retained(configuration),
-        inline_threshold_bytes=inline_threshold,
-        write_buffer_bytes=max(options.CHECKPOINT_WRITE_BUFFER.read(configuration), inline_threshold),
-        incremental=changelog or options.CHECKPOINT_INCREMENTAL.read(configuration),
-        asynchronous=options.STATE_BACKEND_ASYNC.read(configuration),
-        local_copies=_local_copies(configuration),
-        unaligned=_unaligned(configuration),
-        aligned_timeout_ms=options.CHECKPOINT_ALIGNED_TIMEOUT.read(configuration),
-        after_tasks_finish=options.CHECKPOINT_AFTER_TASKS_FINISH.read(configuration),
-        compression=options.SNAPSHOT_COMPRESSION.read(configuration),
-        prefer_checkpoint_for_recovery=options.PREFER_CHECKPOINT_FOR_RECOVERY.read(configuration),
-        ignored_in_flight_checkpoint_id=ignored_in_flight_checkpoint_id,
-        owner_lease_ms=options.OWNER_LEASE.read(configuration),
-        signing_key_file=options.SIGNING_KEY_FILE.read(configuration),
-    )
-    return _with_place(configuration, settings)
-
-
 def storage_name(configuration: Configuration) -> str:
     """Return the checkpoint storage: `jobmanager` or `filesystem`."""
-    named = options.CHECKPOINT_STORAGE.read(configuration)
-    if named is None:
-        # Flink: in 1.x the name of a state backend also chose the storage of its checkpoints.
-        old = {"jobmanager": "jobmanager", "memory": "jobmanager", "filesystem": "filesystem", "fs": "filesystem"}
-        backend = options.STATE_BACKEND.read(configuration).strip().lower()
-        return old.get(backend, "jobmanager" if options.CHECKPOINT_DIR.read(configuration) is None else "filesystem")
-    if named.strip().lower() not in ("jobmanager", "filesystem"):
-        raise ConfigurationError(
-            f"{options.CHECKPOINT_STORAGE.key} must be 'jobmanager' or 'filesystem', got {named!r}"
-        )
-    return named.strip().lower()
-
-
-def _backlog_interval(configuration: Configuration, interval: int | None, min_pause: int) -> int | None:
-    given = options.CHECKPOINT_INTERVAL_DURING_BACKLOG.read(configuration)
-    if given and interval is not None and given < interval:
-        raise ConfigurationError(
-            f"{options.CHECKPOINT_INTERVAL_DURING_BACKLOG.key} is {given} ms; it must be 0, for no checkpoints "
-            f"during a backlog, or at least {options.CHECKPOINT_INTERVAL.key}, {interval} ms"
-        )
-    # A pause longer than both intervals replaces them.
-    return given if not given or interval is None else max(given, min_pause)
-
-
-def _local_copies(configuration: Configuration) -> LocalCopySettings:
-    return LocalCopySettings(
-        write=options.LOCAL_BACKUP.read(configuration),
-        read=options.RECOVER_FROM_LOCAL.read(configuration),
-        directories=tuple(options.LOCAL_BACKUP_DIRS.read(configuration)),
-    )
-
-
-def _unaligned(configuration: Configuration) -> bool:
-    if not options.CHECKPOINT_UNALIGNED.read(configuration):
-        return False
-    if options.CHECKPOINT_MODE.read(configuration) != CheckpointingMode.EXACTLY_ONCE.name:
-        log.warning("unaligned checkpoints are disabled: they need the mode EXACTLY_ONCE")
-        return False
-    concurrent = options.CHECKPOINT_MAX_CONCURRENT.read(configuration)
-    if concurrent > 1:
-        raise ConfigurationError(
-            f"unaligned checkpoints need {options.CHECKPOINT_MAX_CONCURRENT.key} to be 1, got {concurrent}"
-        )
-    return True
-
-
-def _num_retained(configuration: Configuration) -> int:
-    given = options.CHECKPOINT_NUM_RETAINED.read(configuration)
-    if given < 1:
-        log.warning("%s is %d; one checkpoint is retained", options.CHECKPOINT_NUM_RETAINED.key, given)
-    return max(1, given)
-
-
-def _with_place(configuration: Configuration, settings: CheckpointSettings) -> CheckpointSettings:
-    directory = options.CHECKPOINT_DIR.read(configuration)
-    if directory is not None:
-        directory = checkpoint_uri(directory)
-    if storage_name(configuration) == "jobmanager":
-        return replace(settings, storage="jobmanager", directory=directory)
-    if directory is None:
-        raise ConfigurationError(
-            f"checkpoints are to be stored as files, but no directory is set; "
-            f"set {options.CHECKPOINT_DIR.key}, or call set_checkpoint_storage_dir(...)"
-        )
-    return replace(settings, storage="filesystem", directory=directory)
+    name: str = fillings(CheckpointSettings)["storage"].read(configuration)
+    return name

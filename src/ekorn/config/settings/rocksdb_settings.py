@@ -5,76 +5,48 @@ Flink derives some of these sizes from its managed memory. Here they have fixed 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import difflib
+import importlib.util
+from dataclasses import dataclass, replace
 from typing import Any
 
-MEBIBYTE = 1 << 20
+from ekorn.config.configuration import Configuration
+from ekorn.config.options import rocksdb as options
+from ekorn.config.options.rocksdb import MEBIBYTE, rocksdb_options
+from ekorn.config.settings.fields import filled_by, fillings
+from ekorn.errors import ConfigurationError
 
-# Flink's names of compression types, and rocksdict's.
-COMPRESSIONS = {
-    "NO_COMPRESSION": "none",
-    "SNAPPY_COMPRESSION": "snappy",
-    "ZLIB_COMPRESSION": "zlib",
-    "BZLIB2_COMPRESSION": "bz2",
-    "LZ4_COMPRESSION": "lz4",
-    "LZ4HC_COMPRESSION": "lz4hc",
-    "ZSTD_COMPRESSION": "zstd",
-}
-
-
-# Flink's keys of RocksDB's own metrics, and the properties of RocksDB behind them.
-NATIVE_METRICS = (
-    "actual-delayed-write-rate", "background-errors", "block-cache-capacity", "block-cache-pinned-usage",
-    "block-cache-usage", "compaction-pending", "cur-size-active-mem-table", "cur-size-all-mem-tables",
-    "estimate-live-data-size", "estimate-num-keys", "estimate-pending-compaction-bytes", "estimate-table-readers-mem",
-    "is-write-stopped", "live-sst-files-size", "mem-table-flush-pending", "num-deletes-active-mem-table",
-    "num-deletes-imm-mem-tables", "num-entries-active-mem-table", "num-entries-imm-mem-tables", "num-files-at-level",
-    "num-immutable-mem-table", "num-live-versions", "num-running-compactions", "num-running-flushes", "num-snapshots",
-    "size-all-mem-tables", "total-sst-files-size",
-)  # fmt: skip
-LEVELS = 7  # of files, for `num-files-at-level`
-# Flink's keys of the counters that RocksDB has where its statistics are on, and their names in the statistics.
-COUNTERS = {
-    "block-cache-hit": "block.cache.hit",
-    "block-cache-miss": "block.cache.miss",
-    "bloom-filter-full-positive": "bloom.filter.full.positive",
-    "bloom-filter-full-true-positive": "bloom.filter.full.true.positive",
-    "bloom-filter-useful": "bloom.filter.useful",
-    "bytes-read": "bytes.read",
-    "bytes-written": "bytes.written",
-    "compaction-read-bytes": "compact.read.bytes",
-    "compaction-write-bytes": "compact.write.bytes",
-    "iter-bytes-read": "db.iter.bytes.read",
-    "stall-micros": "stall.micros",
-}
+__all__ = ["RocksDBSettings", "require_rocksdict", "rocksdb_settings"]
 
 
 @dataclass(frozen=True)
 class RocksDBSettings:
     """The settings of the RocksDB instances of a job."""
 
-    compaction_style: str = "UNIVERSAL"
-    write_buffer_bytes: int = 32 * MEBIBYTE
-    write_buffer_count: int = 2
-    write_buffers_to_merge: int = 1
-    block_cache_bytes: int = 64 * MEBIBYTE  # shared by all instances in a slot
-    block_bytes: int = 4096
-    metadata_block_bytes: int = 4096
-    bloom_bits_per_key: int = 10  # 0: no Bloom filter
-    target_file_bytes: int = 64 * MEBIBYTE
-    level_base_bytes: int = 256 * MEBIBYTE
-    dynamic_level_size: bool = False
-    compression_per_level: tuple[str, ...] = ()  # empty: chosen to suit the compaction style
-    background_threads: int = 2
-    open_files: int = -1  # -1: no limit
-    write_batch_bytes: int = 2 * MEBIBYTE
-    memory_per_slot_bytes: int | None = None  # replaces the sizes of the block cache and of the write buffers
-    local_directories: tuple[str, ...] = ()
-    transfer_threads: int = 4
-    options_factory: str | None = None
-    cache_bytes: int = 256 * MEBIBYTE  # of entries in use, in front of all instances in a slot
-    native_metrics: tuple[str, ...] = ()  # of `NATIVE_METRICS`: those that are reported
-    counters: tuple[str, ...] = ()  # of `COUNTERS`: those that are reported; any of them turns RocksDB's statistics on
+    compaction_style: str = filled_by(options.COMPACTION_STYLE)
+    write_buffer_bytes: int = filled_by(options.WRITE_BUFFER_SIZE)
+    write_buffer_count: int = filled_by(options.WRITE_BUFFER_COUNT)
+    write_buffers_to_merge: int = filled_by(options.WRITE_BUFFERS_TO_MERGE)
+    block_cache_bytes: int = filled_by(options.BLOCK_CACHE_SIZE)
+    block_bytes: int = filled_by(options.BLOCK_SIZE)
+    metadata_block_bytes: int = filled_by(options.METADATA_BLOCK_SIZE)
+    bloom_bits_per_key: int = filled_by(  # 0: no Bloom filter
+        options.BLOOM_BITS, options.USE_BLOOM_FILTER, by=lambda bits, used: bits if used else 0
+    )
+    target_file_bytes: int = filled_by(options.TARGET_FILE_SIZE)
+    level_base_bytes: int = filled_by(options.LEVEL_BASE_SIZE)
+    dynamic_level_size: bool = filled_by(options.DYNAMIC_LEVEL_SIZE)
+    compression_per_level: tuple[str, ...] = filled_by(options.COMPRESSION_PER_LEVEL)
+    background_threads: int = filled_by(options.BACKGROUND_THREADS)
+    open_files: int = filled_by(options.OPEN_FILES)
+    write_batch_bytes: int = filled_by(options.WRITE_BATCH_SIZE)
+    memory_per_slot_bytes: int | None = filled_by(options.MEMORY_PER_SLOT)
+    local_directories: tuple[str, ...] = filled_by(options.LOCAL_DIRECTORIES)
+    transfer_threads: int = filled_by(options.TRANSFER_THREADS)
+    options_factory: str | None = filled_by(options.OPTIONS_FACTORY)
+    cache_bytes: int = filled_by(options.CACHE_SIZE)
+    native_metrics: tuple[str, ...] = ()  # the reported ones of `NATIVE_METRICS`
+    counters: tuple[str, ...] = ()  # the reported ones of `COUNTERS`; any of them turns RocksDB's statistics on
 
 
 # Flink's predefined options: the fields in which each set differs from the defaults.
@@ -103,3 +75,51 @@ PREDEFINED: dict[str, dict[str, Any]] = {
         "background_threads": 4,
     },
 }
+
+
+def rocksdb_settings(configuration: Configuration) -> RocksDBSettings:
+    """Read the settings of RocksDB from a configuration.
+
+    Raises:
+        ConfigurationError: A key is not known, or a value cannot be honoured.
+    """
+    _refuse_unknown(configuration)
+    for option in options.CONDITIONS:
+        option.read(configuration)
+    predefined = PREDEFINED[options.PREDEFINED_OPTIONS.read(configuration)]
+    given = {
+        name: filling.read(configuration)
+        for name, filling in fillings(RocksDBSettings).items()
+        if any(option.find(configuration) for option in (filling.option, *filling.others))
+    }
+    return replace(
+        RocksDBSettings(),
+        **{**predefined, **given},
+        native_metrics=tuple(name for name, option in options.NATIVE.items() if option.read(configuration)),
+        counters=tuple(name for name, option in options.COUNTED.items() if option.read(configuration)),
+    )
+
+
+def require_rocksdict() -> None:
+    """Check that the package `rocksdict` is installed.
+
+    Raises:
+        ConfigurationError: It is not. The message says what to install.
+    """
+    if importlib.util.find_spec("rocksdict") is None:
+        raise ConfigurationError(
+            "state is, or was saved, in RocksDB, for which the package 'rocksdict' is needed and not installed: "
+            "pip install 'ekorn[rocksdb]', here and wherever the slots run"
+        )
+
+
+def _refuse_unknown(configuration: Configuration) -> None:
+    known = {option.key for option in rocksdb_options()}
+    for key in sorted(configuration.to_dict()):
+        if key.startswith(options.PREFIX) and key not in known:
+            name = key.removeprefix(f"{options.PREFIX}metrics.")
+            if name in options.REFUSED_METRICS:
+                raise ConfigurationError(f"{key!r} is refused: {options.REFUSED_METRICS[name]}")
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else "docs/state_backends.md lists the keys that have an effect"
+            raise ConfigurationError(f"{key!r} has no effect here and is therefore refused: {hint}")

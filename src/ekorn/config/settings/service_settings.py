@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from ekorn.config import environment_variables
 from ekorn.config.configuration import Configuration
 from ekorn.config.options import service as options
+from ekorn.config.settings.fields import filled_by, read_settings
 from ekorn.config.settings.web_settings import WebSettings, web_settings
 from ekorn.errors import ConfigurationError
 
@@ -18,47 +19,55 @@ __all__ = ["ClusterSettings", "ServiceSettings", "service_folder", "service_sett
 _CLUSTER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
+def _cluster_id(given: str) -> str:
+    if not _CLUSTER_ID.fullmatch(given):
+        raise ConfigurationError(
+            f"{options.HA_CLUSTER_ID.key} is {given!r}; a name has letters, digits, '_', '.' and '-'"
+        )
+    return given
+
+
 @dataclass(frozen=True)
 class ClusterSettings:
-    """What services have in common that stand by for each other.
+    """The settings that services share which stand by for each other.
 
     Attributes:
-        directory: The directory that they share.
+        directory: The directory that the services share.
         cluster_id: The name of their folder in it.
         lease_ms: How long their leader may be silent.
     """
 
     directory: str
-    cluster_id: str = "default"
-    lease_ms: int = 15_000
+    cluster_id: str = filled_by(options.HA_CLUSTER_ID, by=_cluster_id)
+    lease_ms: int = filled_by(options.HA_LEASE)
 
 
 @dataclass(frozen=True)
 class ServiceSettings:
-    """What the service runs with.
+    """The settings of one service.
 
     Attributes:
         folder: The folder of the service.
-        web: Where it listens.
+        web: The settings of its web server.
         slots: How many slots its jobs have together.
         memory_bytes: How much memory the slots may claim together; None for any.
-        bundle_bytes: The largest program that it accepts.
+        bundle_bytes: The size of the largest program that it accepts.
         jobs_kept: How many ended jobs it remembers.
         programs_kept: How many programs it keeps that no remembered job needs.
-        cluster: The services that it stands by for; None for a service of its own.
-        host: The name by which it is reached; None for the address that it listens on.
+        cluster: The services that stand by for it; None for a service of its own.
+        host: The name by which clients reach it; None for the address that it listens on.
         configuration: Every key, for people to look at.
     """
 
     folder: str
     web: WebSettings
     slots: int
-    memory_bytes: int | None = None
-    bundle_bytes: int = 256 << 20
-    jobs_kept: int = 100
-    programs_kept: int = 100
+    memory_bytes: int | None = filled_by(options.SERVICE_MEMORY)
+    bundle_bytes: int = filled_by(options.SERVICE_BUNDLE_BYTES)
+    jobs_kept: int = filled_by(options.SERVICE_JOBS_KEPT)
+    programs_kept: int = filled_by(options.SERVICE_PROGRAMS_KEPT)
     cluster: ClusterSettings | None = None
-    host: str | None = None
+    host: str | None = filled_by(options.SERVICE_ADDRESS)
     configuration: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -68,16 +77,13 @@ def service_settings(configuration: Configuration) -> ServiceSettings:
     Raises:
         ConfigurationError: A value cannot be read.
     """
-    return ServiceSettings(
+    return read_settings(
+        ServiceSettings,
+        configuration,
         folder=service_folder(configuration),
         web=web_settings(configuration, options.SERVICE_PORT.read(configuration)),
         slots=options.SERVICE_SLOTS.read(configuration) or os.cpu_count() or 1,
-        memory_bytes=options.SERVICE_MEMORY.read(configuration),
-        bundle_bytes=options.SERVICE_BUNDLE_BYTES.read(configuration),
-        jobs_kept=options.SERVICE_JOBS_KEPT.read(configuration),
-        programs_kept=options.SERVICE_PROGRAMS_KEPT.read(configuration),
         cluster=_cluster(configuration),
-        host=options.SERVICE_ADDRESS.read(configuration),
         configuration=configuration.to_dict(),
     )
 
@@ -94,12 +100,7 @@ def _cluster(configuration: Configuration) -> ClusterSettings | None:
         )
     if directory is None:
         raise ConfigurationError(f"{key} is 'storage': set {options.HA_STORAGE_DIR.key} to the directory")
-    cluster_id = options.HA_CLUSTER_ID.read(configuration)
-    if not _CLUSTER_ID.fullmatch(cluster_id):
-        raise ConfigurationError(
-            f"{options.HA_CLUSTER_ID.key} is {cluster_id!r}; a name has letters, digits, '_', '.' and '-'"
-        )
-    return ClusterSettings(directory, cluster_id, options.HA_LEASE.read(configuration))
+    return read_settings(ClusterSettings, configuration, directory=directory)
 
 
 def service_folder(configuration: Configuration) -> str:

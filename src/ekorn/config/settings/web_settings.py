@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ekorn.config import options
 from ekorn.config.configuration import Configuration
+from ekorn.config.settings.fields import filled_by, part, read_settings
 from ekorn.errors import ConfigurationError
 
 __all__ = ["FlameGraphSettings", "WebSettings", "web_settings"]
@@ -17,47 +18,51 @@ class FlameGraphSettings:
     """How stacks are sampled for flame graphs.
 
     Attributes:
-        enabled: Whether they are.
+        enabled: Whether flame graphs are offered.
         samples: How many samples make a flame graph.
         delay_ms: The time between two samples.
-        depth: How many frames are kept, from the innermost on.
-        refresh_ms: How old a flame graph may become before the next request samples anew.
+        depth: How many frames of a stack are kept, counted from the innermost.
+        refresh_ms: The age at which a flame graph is sampled anew on the next request.
     """
 
-    enabled: bool = True
-    samples: int = 100
-    delay_ms: int = 50
-    depth: int = 100
-    refresh_ms: int = 60_000
+    enabled: bool = filled_by(options.FLAME_GRAPH_ENABLED)
+    samples: int = filled_by(options.FLAME_GRAPH_SAMPLES)
+    delay_ms: int = filled_by(options.FLAME_GRAPH_DELAY)
+    depth: int = filled_by(options.FLAME_GRAPH_DEPTH)
+    refresh_ms: int = filled_by(options.FLAME_GRAPH_REFRESH)
+
+
+def _port(given: str) -> int | None:
+    return {"off": None, "auto": 0}[given] if given in ("off", "auto") else int(given)
 
 
 @dataclass(frozen=True)
 class WebSettings:
-    """Where a web server listens, and whom it answers.
+    """Where a web server listens, and which requests it answers.
 
     Attributes:
         port: The port; 0 for a free one, None for no server.
         socket: A Unix socket at which the driver's own user is answered; None for none.
-        bind_address: The address that it listens on.
+        bind_address: The address that the server listens on.
         token_file: The file with the token; None for the file in the user's runtime folder.
         needs_token: Whether requests without the token are refused.
         read_only: Whether requests that change something are refused.
         certificate_file: A PEM file with certificate and private key; None for a server without TLS.
         allowed_hosts: Further names by which the server may be addressed.
-        address: Where the server listens, once it is open.
+        address: The address of the server once it is open.
         flame_graphs: How stacks are sampled.
     """
 
-    port: int | None = None
-    socket: str | None = None
-    bind_address: str = "127.0.0.1"
-    token_file: str | None = None
-    needs_token: bool = True
-    read_only: bool = False
-    certificate_file: str | None = None
-    allowed_hosts: tuple[str, ...] = ()
+    port: int | None = filled_by(options.WEB, by=_port)
+    socket: str | None = filled_by(options.WEB_SOCKET)
+    bind_address: str = filled_by(options.WEB_BIND_ADDRESS, by=str.strip)
+    token_file: str | None = filled_by(options.WEB_TOKEN_FILE)
+    needs_token: bool = filled_by(options.WEB_AUTHENTICATION, by=lambda way: way == "token")
+    read_only: bool = filled_by(options.WEB_READ_ONLY)
+    certificate_file: str | None = filled_by(options.WEB_CERTIFICATE_FILE)
+    allowed_hosts: tuple[str, ...] = filled_by(options.WEB_ALLOWED_HOSTS)
     address: str | None = None
-    flame_graphs: FlameGraphSettings = FlameGraphSettings()
+    flame_graphs: FlameGraphSettings = part(FlameGraphSettings)
 
 
 def web_settings(configuration: Configuration, port: int | None = None) -> WebSettings:
@@ -71,26 +76,8 @@ def web_settings(configuration: Configuration, port: int | None = None) -> WebSe
         ConfigurationError: Strangers could use the server: it is reachable from other machines without TLS, or needs
             no token.
     """
-    if port is None:
-        given = options.WEB.read(configuration)
-        port = {"off": None, "auto": 0}[given] if given in ("off", "auto") else int(given)
-    settings = WebSettings(
-        port=port,
-        socket=options.WEB_SOCKET.read(configuration),
-        bind_address=options.WEB_BIND_ADDRESS.read(configuration).strip(),
-        token_file=options.WEB_TOKEN_FILE.read(configuration),
-        needs_token=options.WEB_AUTHENTICATION.read(configuration) == "token",
-        read_only=options.WEB_READ_ONLY.read(configuration),
-        certificate_file=options.WEB_CERTIFICATE_FILE.read(configuration),
-        allowed_hosts=options.WEB_ALLOWED_HOSTS.read(configuration),
-        flame_graphs=FlameGraphSettings(
-            enabled=options.FLAME_GRAPH_ENABLED.read(configuration),
-            samples=options.FLAME_GRAPH_SAMPLES.read(configuration),
-            delay_ms=options.FLAME_GRAPH_DELAY.read(configuration),
-            depth=options.FLAME_GRAPH_DEPTH.read(configuration),
-            refresh_ms=options.FLAME_GRAPH_REFRESH.read(configuration),
-        ),
-    )
+    given = {} if port is None else {"port": port}
+    settings = read_settings(WebSettings, configuration, **given)
     if not is_loopback(settings.bind_address):  # also without a port: the reporter for Prometheus has its own
         _check_exposed(settings, encrypted=options.WEB_ENCRYPTION.read(configuration) == "auto")
     return settings

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Set
 from ekorn.checkpoint.checkpoint_directory import CheckpointDirectory
 from ekorn.checkpoint.metadata import CheckpointMetadata
 from ekorn.checkpoint.retention import Deletions, JobEnd, Retention, RetentionPolicy
-from ekorn.config.checkpointing import ExternalizedCheckpointRetention
+from ekorn.config.choices import ExternalizedCheckpointRetention
 from ekorn.config.settings.job_settings import JobSettings
 from ekorn.driver.recovery.job_recovery import JobRecovery
 from ekorn.errors import CheckpointError, Fenced

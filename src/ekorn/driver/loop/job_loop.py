@@ -23,7 +23,7 @@ from dataclasses import replace
 
 from ekorn.checkpoint.checkpoint_directory import CheckpointDirectory
 from ekorn.clock import Clock, SteadyClock
-from ekorn.config.checkpointing import CheckpointingMode
+from ekorn.config.choices import CheckpointingMode
 from ekorn.config.settings.job_settings import JobSettings, for_batch
 from ekorn.driver.checkpoints.final_checkpoint import FinalCheckpoint
 from ekorn.driver.checkpoints.job_checkpoints import JobCheckpoints

@@ -14,8 +14,7 @@ import threading
 from collections.abc import Callable
 
 from ekorn.config import options
-from ekorn.config.settings.link_settings import LinkSettings
-from ekorn.config.settings.queryable_settings import QueryableSettings
+from ekorn.config.settings.deployment_settings import LinkSettings, QueryableSettings
 from ekorn.driver.control import runtime_folder
 from ekorn.driver.job_handle import JobHandle
 from ekorn.driver.queries.query_address import QueryAddress

@@ -13,7 +13,7 @@ import sys
 import threading
 from dataclasses import dataclass
 
-from ekorn.config.python_dependencies import PythonDependencies
+from ekorn.config.settings.deployment_settings import PythonDependencies
 from ekorn.engine.slots.local_pool import LocalSlotPool
 from ekorn.engine.slots.resident_tables import next_attempt
 from ekorn.engine.slots.slot_handle import Heartbeat

@@ -11,7 +11,7 @@ import tarfile
 import zipfile
 from dataclasses import dataclass
 
-from ekorn.config.python_dependencies import PythonArchive, PythonDependencies
+from ekorn.config.settings.deployment_settings import PythonArchive, PythonDependencies
 from ekorn.errors import DeploymentError
 
 

@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 
 from ekorn.config import options
-from ekorn.config.settings.link_settings import LinkSettings
+from ekorn.config.settings.deployment_settings import LinkSettings
 from ekorn.errors import DeploymentError
 from ekorn.links.encryption import CalledSide, Certificate
 from ekorn.storage.key_file import read_key_file

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 
-from ekorn.config.python_dependencies import PythonDependencies
+from ekorn.config.settings.deployment_settings import PythonDependencies
 from ekorn.engine.slots.child_process import ChildSlotProcess
 from ekorn.engine.slots.event_queue import EventQueue
 from ekorn.engine.slots.interpreter import prepare_interpreter

@@ -16,6 +16,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ekorn.config import options
 from ekorn.errors import DeploymentError, QueryError, SlotLostError, StateNotServed
 from ekorn.links.link import Address, Link, connect
 from ekorn.links.pipelined_link import PipelinedLink
@@ -52,9 +53,9 @@ class Heartbeat:
         stall_timeout_s: How long all slots may report that an epoch makes no progress before the epoch is cancelled.
     """
 
-    interval_s: float = 10.0
-    timeout_s: float = 50.0
-    stall_timeout_s: float = 60.0
+    interval_s: float = options.HEARTBEAT_INTERVAL.default / 1000
+    timeout_s: float = options.HEARTBEAT_TIMEOUT.default / 1000
+    stall_timeout_s: float = options.EPOCH_STALL_TIMEOUT.default / 1000
 
 
 class SlotProcess(Protocol):

@@ -11,10 +11,9 @@ from typing import ClassVar, Self
 
 from ekorn.config import options
 from ekorn.config.checkpoint_config import CheckpointConfig
-from ekorn.config.checkpointing import CheckpointingMode
+from ekorn.config.choices import CheckpointingMode, RuntimeExecutionMode
 from ekorn.config.configuration import Configuration
 from ekorn.config.execution_config import ExecutionConfig
-from ekorn.config.execution_mode import RuntimeExecutionMode
 from ekorn.config.restart_strategy import FallbackRestartStrategyConfiguration, RestartStrategyConfiguration
 from ekorn.config.settings.job_settings import buffer_timeout_ms, state_backend_name
 from ekorn.config.starting_configuration import with_current_keys
@@ -102,8 +101,9 @@ class EnvironmentSettings:
                 f"got {characteristic!r}"
             )
         self._configuration.set_string(options.TIME_CHARACTERISTIC.key, characteristic.name)
-        interval_ms = 0 if characteristic is TimeCharacteristic.ProcessingTime else 200
-        self._configuration.set_string(options.AUTO_WATERMARK_INTERVAL.key, f"{interval_ms} ms")
+        interval = options.AUTO_WATERMARK_INTERVAL
+        interval_ms = 0 if characteristic is TimeCharacteristic.ProcessingTime else interval.default
+        self._configuration.set_string(interval.key, f"{interval_ms} ms")
 
     def get_stream_time_characteristic(self) -> TimeCharacteristic:
         """Return the time that the job uses."""

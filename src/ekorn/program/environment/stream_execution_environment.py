@@ -11,9 +11,10 @@ from urllib.parse import urlsplit
 
 from ekorn.config import options
 from ekorn.config.checkpoint_config import CheckpointConfig
-from ekorn.config.checkpointing import CheckpointingMode
+from ekorn.config.choices import CheckpointingMode
 from ekorn.config.configuration import Configuration
 from ekorn.config.option import ConfigOption
+from ekorn.config.settings.fields import read_settings
 from ekorn.config.settings.job_settings import JobSettings, job_settings
 from ekorn.config.settings.metric_settings import state_latency_settings
 from ekorn.config.starting_configuration import starting_configuration, with_current_keys
@@ -21,14 +22,12 @@ from ekorn.config.value_text import parse_map
 from ekorn.driver.job_handle import JobHandle
 from ekorn.driver.submit import submit_from_program
 from ekorn.errors import ConfigurationError, QueryableNameTwice, warn
-from ekorn.functions.dead_letters import OnRecordError
 from ekorn.functions.results.job_execution_result import JobExecutionResult
 from ekorn.functions.state.state_descriptors import StateDescriptor
 from ekorn.graph.job_graph import CachedFile, ExecutionSettings, JobGraph, Operator
 from ekorn.graph.plan import execution_plan, explain
 from ekorn.graph.redrawing import Drawing
 from ekorn.graph.translation import GraphSettings, build_job_graph
-from ekorn.legacy.time_characteristic import TimeCharacteristic
 from ekorn.program.checks.attribute_suggestions import SuggestsMethods
 from ekorn.program.environment.cached_file_registry import CachedFileRegistry
 from ekorn.program.environment.data_frame_sources import DataFrameSources
@@ -245,36 +244,20 @@ def graph_settings(
     configuration: Configuration, job_name: str, checkpoints: CheckpointConfig, cached_files: Iterable[CachedFile]
 ) -> GraphSettings:
     """Read the settings that the translation of a stream graph to a job graph depends on."""
-    max_parallelism = options.MAX_PARALLELISM.read(configuration)
-    return GraphSettings(
+    execution = read_settings(
+        ExecutionSettings,
+        configuration,
+        cached_files=(*_configured_files(configuration), *cached_files),
+        checkpointing=checkpoints.is_checkpointing_enabled(),
+        state_latency=state_latency_settings(configuration),
+        releases_at_once=checkpoints.get_checkpointing_mode() is CheckpointingMode.AT_LEAST_ONCE,
+    )
+    return read_settings(
+        GraphSettings,
+        configuration,
         name=job_name,
-        parallelism=options.PARALLELISM.read(configuration),
-        max_parallelism=None if max_parallelism == -1 else max_parallelism,
-        mode=options.RUNTIME_MODE.read(configuration),
-        chaining=options.OPERATOR_CHAINING.read(configuration),
-        chain_different_max_parallelism=options.CHAIN_DIFFERENT_MAX_PARALLELISM.read(configuration),
-        auto_generate_uids=options.AUTO_GENERATE_UIDS.read(configuration),
         unaligned_checkpoints=checkpoints.is_unaligned_checkpoints_enabled(),
-        force_unaligned=checkpoints.is_force_unaligned_checkpoints(),
-        on_record_error=OnRecordError(options.ON_RECORD_ERROR.read(configuration)),
-        execution=ExecutionSettings(
-            record_error_limit=options.RECORD_ERROR_LIMIT.read(configuration),
-            object_reuse=options.OBJECT_REUSE.read(configuration),
-            blob_bytes=options.BLOB_BYTES.read(configuration),
-            batch_records_in_memory=options.BATCH_RECORDS_IN_MEMORY.read(configuration),
-            async_linger_ms=options.ASYNC_LINGER.read(configuration),
-            max_record_bytes=options.MAX_RECORD_BYTES.read(configuration),
-            slot_memory_bytes=options.SLOT_MEMORY.read(configuration),
-            auto_watermark_interval_ms=options.AUTO_WATERMARK_INTERVAL.read(configuration),
-            held_watermark_warning_ms=options.HELD_WATERMARK_WARNING.read(configuration),
-            time_characteristic=TimeCharacteristic[options.TIME_CHARACTERISTIC.read(configuration)],
-            job_parameters=options.GLOBAL_JOB_PARAMETERS.read(configuration).copy(),
-            cached_files=(*_configured_files(configuration), *cached_files),
-            checkpointing=checkpoints.is_checkpointing_enabled(),
-            state_latency=state_latency_settings(configuration),
-            restarts_regions=options.FAILOVER_STRATEGY.read(configuration) == "region",
-            releases_at_once=checkpoints.get_checkpointing_mode() is CheckpointingMode.AT_LEAST_ONCE,
-        ),
+        execution=execution,
     )
 
 

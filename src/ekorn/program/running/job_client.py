@@ -8,8 +8,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from ekorn.config.choices import SavepointFormatType
 from ekorn.config.job_id import JobID
-from ekorn.config.savepoint_format import SavepointFormatType
 from ekorn.errors import JobCancelledError
 from ekorn.functions.results.job_execution_result import JobExecutionResult
 from ekorn.functions.results.job_status import JobStatus

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ekorn.config import options
-from ekorn.config.execution_mode import RuntimeExecutionMode
+from ekorn.config.choices import RuntimeExecutionMode
 from ekorn.graph.specs import BootstrapSpec, ProcessSpec, SavepointFilesSpec, WindowSpec
 from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
 from ekorn.program.streams.data_stream import DataStream

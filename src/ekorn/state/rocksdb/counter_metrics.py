@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from ekorn.config.settings.rocksdb_settings import COUNTERS
+from ekorn.config.options.rocksdb import COUNTERS
 
 __all__ = ["counter_metrics"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ekorn.config.rocksdb_options import LOCAL_DIRECTORIES
+from ekorn.config.options.rocksdb import LOCAL_DIRECTORIES
 from ekorn.errors import ConfigurationError
 from ekorn.storage.scratch_folders import LocalFolder
 

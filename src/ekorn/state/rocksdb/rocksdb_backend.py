@@ -30,7 +30,8 @@ from functools import partial
 from typing import Any
 
 from ekorn.clock import Clock, SystemClock
-from ekorn.config.settings.rocksdb_settings import LEVELS, RocksDBSettings
+from ekorn.config.options.rocksdb import LEVELS
+from ekorn.config.settings.rocksdb_settings import RocksDBSettings
 from ekorn.keygroups import KeyGroupRange, user_key
 from ekorn.state.declared import Declaration
 from ekorn.state.heap.heap_backend import HeapStateBackend

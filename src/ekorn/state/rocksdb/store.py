@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ekorn.config.rocksdb_options import require_rocksdict
-from ekorn.config.settings.rocksdb_settings import RocksDBSettings
+from ekorn.config.settings.rocksdb_settings import RocksDBSettings, require_rocksdict
 from ekorn.errors import StateError
 from ekorn.keygroups import KeyGroupRange
 from ekorn.state.rocksdb.key_bytes import PREFIX

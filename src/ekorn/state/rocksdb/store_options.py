@@ -6,7 +6,8 @@ import importlib
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ekorn.config.settings.rocksdb_settings import COMPRESSIONS, RocksDBSettings
+from ekorn.config.options.rocksdb import COMPRESSIONS
+from ekorn.config.settings.rocksdb_settings import RocksDBSettings
 from ekorn.errors import ConfigurationError
 
 # Universal compaction starts at this number of files. With more files reads are slower; with fewer, files are merged,

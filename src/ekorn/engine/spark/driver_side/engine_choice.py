@@ -7,8 +7,7 @@ import os
 from typing import Any, Literal
 
 from ekorn.config.environment_variables import SPARK_MASTER, variable
-from ekorn.config.python_dependencies import PythonDependencies
-from ekorn.config.settings.link_settings import LinkSettings
+from ekorn.config.settings.deployment_settings import LinkSettings, PythonDependencies
 from ekorn.engine.execution import reason_for_epochs
 from ekorn.engine.slots.continuous_engine import ContinuousSlotEngine
 from ekorn.engine.slots.epoch_engine import EpochSlotEngine

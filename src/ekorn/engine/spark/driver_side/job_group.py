@@ -12,8 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from ekorn.config.python_dependencies import PythonDependencies
-from ekorn.config.settings.link_settings import LinkSettings
+from ekorn.config.settings.deployment_settings import LinkSettings, PythonDependencies
 from ekorn.engine.slots.local_pool import LocalSlotPool
 from ekorn.engine.slots.slot_calls import SlotCalls
 from ekorn.engine.slots.slot_handle import Heartbeat

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ekorn.config.python_dependencies import PythonDependencies
-from ekorn.config.settings.link_settings import LinkSettings
+from ekorn.config.settings.deployment_settings import LinkSettings, PythonDependencies
 from ekorn.engine.slots.idle_pools import IDLE_POOLS, PoolKind
 from ekorn.engine.slots.slot_handle import Heartbeat
 from ekorn.engine.slots.slot_pool import SlotPool
