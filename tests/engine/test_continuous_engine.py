@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 import pytest
 
 from ekorn.engine.slots.continuous_engine import ContinuousSlotEngine
-from ekorn.engine.slots.event_queue import EventQueue
 from ekorn.engine.slots.slot_calls import SlotCalls
-from ekorn.engine.slots.slot_handle import SlotHandle
+from ekorn.engine.slots.slot_handle import Heartbeat, SlotHandle
+from ekorn.engine.slots.slot_pool import SlotPool
 from ekorn.errors import DeploymentError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.links.link import Link
 from ekorn.operators.epoch import EpochOrder
-from ekorn.slot_protocol.slot_events import SlotActivity
 from ekorn.testing import continuous_process_engine
 from ekorn.testing.continuous_process_engine import ProcessFlows
 from ekorn.testing.local_slots import InProcessSlots
@@ -22,35 +21,26 @@ from ekorn.testing.slot_processes import ThisMachine
 from tests.slot.small_job import deployment, graph, summing
 
 
-class NoSlots:
+class NoSlots(SlotPool):
     """A pool whose slots do not start."""
 
+    shares_disk = True
+
     def __init__(self) -> None:
-        self.secret = b""
-        self.slots: list[SlotHandle] = []
-        self.events = EventQueue()
-        self.shares_disk = True
+        super().__init__(0, Heartbeat())
         self.sizes: list[int] = []
         self.began: list[str] = []
-        self.on_lost: Callable[[int], None] = lambda number: None
-        self.on_activity: Callable[[int, SlotActivity], None] = lambda number, activity: None
 
     def begin_replacing(self) -> None:
         self.began.append("slots")
 
-    def ensure(self) -> list[int]:
+    def _start(self, numbers: list[int], started: dict[int, SlotHandle]) -> None:
         raise DeploymentError("no slot starts")
-
-    def prepare(self, count: int) -> None:
-        """Do nothing: there are no slots."""
-
-    def upcoming(self, count: int) -> list[SlotHandle]:
-        return []
 
     def resize(self, count: int) -> None:
         self.sizes.append(count)
 
-    def shutdown(self) -> None:
+    def _release(self) -> None:
         """Do nothing: there are no slots."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ekorn.engine.slots.spare_slots import SpareSlots
+from ekorn.engine.slots.slot_pool import SpareSlots
 
 
 def test_slots_beyond_those_in_use_are_missing() -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import secrets
 import tempfile
-from collections.abc import Callable
 
-from ekorn.engine.slots.event_queue import EventQueue
 from ekorn.engine.slots.slot_handle import Heartbeat, SlotHandle
+from ekorn.engine.slots.slot_pool import SlotPool
+from ekorn.links.link import Link
 from ekorn.slot.slot_server import SlotServer
 from ekorn.slot_protocol.slot_config import SlotConfig
-from ekorn.slot_protocol.slot_events import SlotActivity
 from ekorn.storage.scratch_folders import LocalFolder
 
 __all__ = ["InProcessSlots"]
@@ -24,6 +22,7 @@ class _Server:
 
     def __init__(self, server: SlotServer) -> None:
         self._server = server
+        self.events: Link | None = None  # of the handle
 
     @property
     def alive(self) -> bool:
@@ -34,35 +33,21 @@ class _Server:
 
     def end(self) -> None:
         self._server.stop()
+        if self.events is not None:
+            self.events.shut_down()  # a process that ends does it
 
     def give_up(self, why: str) -> None:
         self._server.stop()
 
 
-class InProcessSlots:
+class InProcessSlots(SlotPool):
     """A pool of slots that are threads of this process."""
 
     shares_disk = True
 
     def __init__(self, count: int) -> None:
-        self.secret = secrets.token_bytes(32)
-        self.slots: list[SlotHandle] = []
-        self.events = EventQueue()
-        self.on_lost: Callable[[int], None] = lambda number: None
-        self.on_activity: Callable[[int, SlotActivity], None] = lambda number, activity: None
-        self._count = count
+        super().__init__(count, Heartbeat())
         self._scratch = LocalFolder(tempfile.gettempdir(), "ekorn-job-")
-
-    def ensure(self) -> list[int]:
-        started = [number for number in range(self._count) if number >= len(self.slots)]
-        for number in started:
-            folder = self._scratch.path
-            server = SlotServer(SlotConfig(number, os.path.join(folder, f"s{number}"), self.secret, folder, []))
-            server.start()
-            slot = SlotHandle(number, server.address, self.secret, _Server(server))
-            slot.connect(self.events.put, self.on_activity, self.on_lost, Heartbeat())
-            self.slots.append(slot)
-        return started
 
     def begin_replacing(self) -> None:
         """Do nothing: a slot starts at once."""
@@ -70,23 +55,14 @@ class InProcessSlots:
     def prepare(self, count: int) -> None:
         """Do nothing: a slot starts at once."""
 
-    def upcoming(self, count: int) -> list[SlotHandle]:
-        return self.slots[:count]
+    def _start(self, numbers: list[int], started: dict[int, SlotHandle]) -> None:
+        for number in numbers:
+            folder = self._scratch.path
+            server = SlotServer(SlotConfig(number, os.path.join(folder, f"s{number}"), self.secret, folder, []))
+            server.start()
+            process = _Server(server)
+            started[number] = self._connect(SlotHandle(number, server.address, self.secret, process))
+            process.events = started[number].events
 
-    def resize(self, count: int) -> None:
-        self._count = count
-        surplus, self.slots = self.slots[count:], self.slots[:count]
-        self._end(surplus)
-
-    def shutdown(self) -> None:
-        self.events.end()
-        self._end(self.slots)
-        self.slots = []
+    def _release(self) -> None:
         self._scratch.close()
-
-    @staticmethod
-    def _end(slots: list[SlotHandle]) -> None:
-        for slot in slots:
-            slot.close()
-            if slot.events is not None:
-                slot.events.shut_down()  # a process that ends does it

@@ -17,22 +17,18 @@ from __future__ import annotations
 import contextlib
 import pickle
 import queue
-import secrets
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ekorn.engine.slots.event_queue import EventQueue
 from ekorn.engine.slots.slot_handle import Heartbeat, SlotHandle
-from ekorn.engine.slots.spare_slots import SpareSlots
+from ekorn.engine.slots.slot_pool import SlotPool
 from ekorn.errors import DeploymentError
 from ekorn.links.encryption import Certificate
 from ekorn.links.link import Address, Link
 from ekorn.links.listener import Listener
-from ekorn.slot_protocol.messages import Exit
 from ekorn.slot_protocol.slot_config import DriverContact, Registration, Welcome
-from ekorn.slot_protocol.slot_events import SlotActivity
 from ekorn.types.by_value import dumps
 
 
@@ -99,7 +95,7 @@ class _Start:
     registered: queue.SimpleQueue[SlotHandle] = field(default_factory=queue.SimpleQueue)
 
 
-class RegisteringSlotPool:
+class RegisteringSlotPool(SlotPool):
     """Has slots started elsewhere, and waits for them to register.
 
     Args:
@@ -127,18 +123,11 @@ class RegisteringSlotPool:
         certificate: Certificate | None = None,
         register_s: float = 120.0,
     ) -> None:
-        self.secret = secrets.token_bytes(32)
-        self.events = EventQueue()
-        self.slots: list[SlotHandle] = []
-        self.on_lost: Callable[[int], None] = lambda number: None
-        self.on_activity: Callable[[int, SlotActivity], None] = lambda number, activity: None
-        self._count = count
+        super().__init__(count, heartbeat)
         self._launch = launch
-        self._release = release
+        self._on_released = release
         self._locate = locate
-        self._heartbeat = heartbeat
         self._register_s = register_s
-        self._spare = SpareSlots()
         self._registering = threading.Lock()  # over the generation, and the starts
         self._generation = 0
         self._starts: dict[int, _Start] = {}  # those under way, by generation: of a restart, and of a rescale beside it
@@ -152,67 +141,26 @@ class RegisteringSlotPool:
         """The number of slots that have registered and are not in use."""
         return sum(start.registered.qsize() for start in list(self._starts.values()))
 
-    def ensure(self) -> list[int]:
-        present = {slot.number: slot for slot in self.slots if slot.process.alive}
-        missing = [n for n in range(self._count) if n not in present]
-        if missing:
-            for slot in self.slots:
-                if slot.number in missing:
-                    slot.close()
-            arrived: dict[int, SlotHandle] = {}
-            try:
-                self._start(missing, arrived)
-            except BaseException:
-                for slot in arrived.values():
-                    slot.close()
-                raise
-            present |= arrived
-            self.slots = [present[n] for n in range(self._count)]
-        return missing
-
     def begin_replacing(self) -> None:
         """Do nothing: Spark starts slots where the tasks of the attempt before have left."""
 
-    def prepare(self, count: int) -> None:
-        missing = self._spare.missing(len(self.slots), count)
-        arrived: dict[int, SlotHandle] = {}
-        try:
-            self._start(missing, arrived)
-        finally:
-            for slot in arrived.values():
-                self._spare.add(slot)
-
-    def upcoming(self, count: int) -> list[SlotHandle]:
-        return self._spare.upcoming(list(self.slots), count)
-
-    def resize(self, count: int) -> None:
-        self._count = count
-        if self.slots:
-            self.slots = self._spare.resized(self.slots, count)
-
-    def _lost(self, number: int) -> None:
-        if number < len(self.slots):  # else the slot is spare, and nothing runs in it
-            self.on_lost(number)
-
-    def _start(self, missing: list[int], arrived: dict[int, SlotHandle]) -> None:
-        """Have slots started; add each to `arrived` as soon as it is connected."""
-        if not missing:
+    def _start(self, numbers: list[int], started: dict[int, SlotHandle]) -> None:
+        if not numbers:
             return
         heartbeat = self._heartbeat
         with self._registering:
             self._generation += 1
-            start = self._starts[self._generation] = _Start(self._generation, set(missing))
+            start = self._starts[self._generation] = _Start(self._generation, set(numbers))
         contact = DriverContact(
             self.address, self.secret, heartbeat.interval_s, generation=start.generation, timeout_s=heartbeat.timeout_s
         )
         try:
-            self._launch(contact, missing)
+            self._launch(contact, numbers)
             deadline = time.monotonic() + self._register_s
-            while len(arrived) < len(missing):
-                slot = self._next_registered(start, deadline, len(arrived), len(missing))
-                slot.connect(self.events.put, self.on_activity, self._lost, heartbeat)
+            while len(started) < len(numbers):
+                slot = self._connect(self._next_registered(start, deadline, len(started), len(numbers)))
                 slot.beside = self._locate(slot.number)
-                arrived[slot.number] = slot
+                started[slot.number] = slot
         finally:
             self._end(start)
 
@@ -248,15 +196,8 @@ class RegisteringSlotPool:
             process = RemoteSlotProcess(registration, link, self._heartbeat.interval_s)
             start.registered.put(SlotHandle(registration.slot, registration.address, self.secret, process))
 
-    def shutdown(self) -> None:
-        self.events.end()
-        self._spare.end()
-        for slot in self.slots:
-            slot.tell(Exit())
-        for slot in self.slots:
-            slot.close()
+    def _release(self) -> None:
         for start in list(self._starts.values()):
             self._end(start)
         self._listener.close()
-        self.slots = []
-        self._release()
+        self._on_released()
