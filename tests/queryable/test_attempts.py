@@ -60,7 +60,7 @@ def test_a_slot_refuses_the_query_of_a_subtask_that_it_does_not_have(deployed):
 def test_a_query_that_waits_too_long_for_user_code_is_refused(deployed):
     engine, _ = deployed
     (state,) = [state for state in engine.queryable_states() if state.name == "value"]
-    with engine.hosts[0].turn, pytest.raises(StateNotServed, match="without a pause"):
+    with engine.hosts[0].user_code, pytest.raises(StateNotServed, match="without a pause"):
         engine.look_up(StateQuery(SubtaskId(state.vertex, 0), RUNNING_ATTEMPT, "value", [1], timeout_s=0.01)).result(30)
 
 
