@@ -79,19 +79,19 @@ class ExecutionConfig:
         return self._set_millis(options.LATENCY_TRACKING_INTERVAL, interval)
 
     def get_task_cancellation_interval(self) -> int:
-        """Return the interval at which a cancelled subtask is interrupted, in milliseconds."""
+        """Return the interval in milliseconds that `set_task_cancellation_interval` set. It has no effect."""
         return options.TASK_CANCELLATION_INTERVAL.read(self._configuration)
 
     def set_task_cancellation_interval(self, interval: int) -> ExecutionConfig:
-        """Set the interval at which a cancelled subtask is interrupted, in milliseconds."""
+        """Accept the interval of interrupts in milliseconds. It has no effect."""
         return self._set_millis(options.TASK_CANCELLATION_INTERVAL, interval)
 
     def get_task_cancellation_timeout(self) -> int:
-        """Return how long cancelling may take, in milliseconds; 0 for no limit."""
+        """Return the timeout in milliseconds that `set_task_cancellation_timeout` set. It has no effect."""
         return options.TASK_CANCELLATION_TIMEOUT.read(self._configuration)
 
     def set_task_cancellation_timeout(self, timeout: int) -> ExecutionConfig:
-        """Set how long cancelling may take, in milliseconds; 0 for no limit."""
+        """Accept the timeout of a cancellation in milliseconds. It has no effect."""
         return self._set_millis(options.TASK_CANCELLATION_TIMEOUT, timeout)
 
     def get_global_job_parameters(self) -> dict[str, str]:
@@ -135,15 +135,15 @@ class ExecutionConfig:
         return options.AUTO_GENERATE_UIDS.read(self._configuration)
 
     def enable_generic_types(self) -> ExecutionConfig:
-        """Allow streams without a declared type."""
+        """Accepted without effect: streams need no declared type."""
         return self._set(options.GENERIC_TYPES, True)
 
     def disable_generic_types(self) -> ExecutionConfig:
-        """Refuse jobs with streams that have no declared type."""
+        """Accepted without effect: streams need no declared type."""
         return self._set(options.GENERIC_TYPES, False)
 
     def has_generic_types_disabled(self) -> bool:
-        """Return whether streams without a declared type are refused."""
+        """Return whether `disable_generic_types` was called last."""
         return not options.GENERIC_TYPES.read(self._configuration)
 
     def is_use_snapshot_compression(self) -> bool:

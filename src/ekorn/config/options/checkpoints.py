@@ -1,4 +1,4 @@
-"""Options of state backends, checkpoints and savepoints, and of starting from them."""
+"""Options of state backends, checkpoints, savepoints and restores."""
 
 from __future__ import annotations
 
@@ -13,50 +13,53 @@ STATE_BACKEND = ConfigOption(
     str,
     "hashmap",
     ("state.backend",),
-    sentence="Where keyed state is kept: hashmap or rocksdb, or a name of Flink 1.x (jobmanager, filesystem).",
+    sentence="The state backend: `hashmap` or `rocksdb`, or a name from Flink 1.x (`jobmanager`, `filesystem`).",
 )
 STATE_BACKEND_ASYNC = flag(
-    "state.backend.async", True, "Whether heap state is written while the job processes records."
+    "state.backend.async", True, "Whether snapshots of heap state are written while the job goes on processing records."
 )
 CHECKPOINT_INCREMENTAL = flag(
     "execution.checkpointing.incremental",
     True,  # Flink: false, because only RocksDB has it. In ekorn the heap has it too, and it costs nothing.
-    "Whether a checkpoint writes only what changed since the last one.",
+    "Whether a checkpoint writes only the state that changed since the checkpoint before it.",
     "state.backend.incremental",
 )
 CHANGELOG_ENABLED = ConfigOption[bool | None](
     "state.changelog.enabled",
     parse_bool,
     None,
-    sentence="Whether state changes are logged continuously (Flink); here the same as incremental checkpoints.",
+    sentence="Whether checkpoints write only changes of state. Flink logs changes continuously; here the key "
+    "enables incremental checkpoints.",
 )
 CHECKPOINT_STORAGE = text(
     "execution.checkpointing.storage",
-    "The checkpoint storage, jobmanager or filesystem; unset, filesystem if a directory is set.",
+    "The checkpoint storage: `jobmanager` or `filesystem`. If not set, it is `filesystem` if a directory is set.",
     "state.checkpoint-storage",
 )
 CHECKPOINT_DIR = text(
     "execution.checkpointing.dir",
-    "The directory of checkpoints.",
+    "The directory for checkpoints: a path, or a URL.",
     "state.checkpoints.dir",
     "state.backend.fs.checkpointdir",
 )
 CHECKPOINT_CREATE_SUBDIR = flag(
     "execution.checkpointing.create-subdir",
     True,
-    "Whether each job writes into a subdirectory named by its id.",
+    "Whether each job writes its checkpoints to a subdirectory named after its id.",
     "state.checkpoints.create-subdir",
 )
-# A value below 1 means 1, with a warning when the checkpoint settings are read: hence no check here.
+# No check here: the checkpoint settings take a value below 1 as 1, with a warning.
 CHECKPOINT_NUM_RETAINED = ConfigOption(
     "execution.checkpointing.num-retained",
     parse_int,
     1,
     ("state.checkpoints.num-retained",),
-    sentence="How many completed checkpoints are retained.",
+    sentence="The number of completed checkpoints that are retained.",
 )
 SAVEPOINT_DIR = text(
-    "execution.checkpointing.savepoint-dir", "The default directory of savepoints.", "state.savepoints.dir"
+    "execution.checkpointing.savepoint-dir",
+    "The directory for savepoints whose request names none.",
+    "state.savepoints.dir",
 )
 CHECKPOINT_INLINE_THRESHOLD = ConfigOption(
     "execution.checkpointing.data-inline-threshold",
@@ -64,7 +67,7 @@ CHECKPOINT_INLINE_THRESHOLD = ConfigOption(
     20 * 1024,
     ("state.storage.fs.memory-threshold", "state.backend.fs.memory-threshold"),
     "bytes",
-    "State up to this size is kept in the metadata file instead of a file of its own.",
+    "The size up to which state is stored in the metadata file instead of a file of its own.",
     within(0, 1024 * 1024),
 )
 CHECKPOINT_WRITE_BUFFER = ConfigOption(
@@ -73,18 +76,18 @@ CHECKPOINT_WRITE_BUFFER = ConfigOption(
     4096,
     ("state.backend.fs.write-buffer-size",),
     "bytes",
-    "How much is buffered before it is written.",
+    "The size of the buffer through which state files are written. It is at least the inline threshold.",
 )
 RECOVER_FROM_LOCAL = flag(
     "execution.state-recovery.from-local",
     False,
-    "Whether a restart reads state from local copies where there are any.",
+    "Whether a restart reads state from local copies where they exist.",
     "state.backend.local-recovery",
 )
 LOCAL_BACKUP = flag(
     "execution.checkpointing.local-backup.enabled",
     False,
-    "Whether slots keep local copies of their state files.",
+    "Whether slots keep local copies of the state files that they write.",
     "state.backend.local-recovery",
 )
 LOCAL_BACKUP_DIRS = ConfigOption[list[str]](
@@ -92,20 +95,20 @@ LOCAL_BACKUP_DIRS = ConfigOption[list[str]](
     parse_list,
     [],
     ("taskmanager.state.local.root-dirs",),
-    sentence="The directories of local copies; unset, the directory for temporary files.",
+    sentence="The directories for local copies. If not set, they are kept in the directory for temporary files.",
 )
 CHECKPOINT_MODE = choice(
     "execution.checkpointing.mode",
     "EXACTLY_ONCE",
     ("EXACTLY_ONCE", "AT_LEAST_ONCE"),
-    "The guarantee for output after a failure, and for state where the job runs continuously.",
+    "The guarantee after a failure: for the output of sinks and, with continuous execution, also for state.",
 )
 CHECKPOINT_INTERVAL = ConfigOption[int | None](
     "execution.checkpointing.interval",
     parse_duration_ms,
     None,
     unit="ms",
-    sentence="The interval of periodic checkpoints; unset is off.",
+    sentence="The interval of periodic checkpoints. If not set, no periodic checkpoints are taken.",
     check=at_least(0),
 )
 CHECKPOINT_INTERVAL_DURING_BACKLOG = ConfigOption[int | None](
@@ -113,108 +116,112 @@ CHECKPOINT_INTERVAL_DURING_BACKLOG = ConfigOption[int | None](
     parse_duration_ms,
     None,
     unit="ms",
-    sentence="The interval of periodic checkpoints during a backlog; 0 is off, unset is the usual interval.",
+    sentence="The interval of periodic checkpoints while sources have a backlog; 0 takes none. If not set, the "
+    "usual interval applies.",
     check=at_least(0),
 )
 CHECKPOINT_TIMEOUT = millis(
-    "execution.checkpointing.timeout", 600_000, "How long a checkpoint may take before it expires."
+    "execution.checkpointing.timeout", 600_000, "The time after which a checkpoint that has not completed expires."
 )
 CHECKPOINT_MIN_PAUSE = millis(
     "execution.checkpointing.min-pause", 0, "The minimum time from the end of one checkpoint to the start of the next."
 )
 CHECKPOINT_MAX_CONCURRENT = count(
-    "execution.checkpointing.max-concurrent-checkpoints", 1, "The largest number of checkpoints in flight.", least=1
+    "execution.checkpointing.max-concurrent-checkpoints", 1, "The maximum number of checkpoints in flight.", least=1
 )
 # Flink: 1.10 to 1.13 wrote -1 for "not set", which means 0.
 CHECKPOINT_TOLERABLE_FAILURES = count(
     "execution.checkpointing.tolerable-failed-checkpoints",
     0,
-    "How many consecutive checkpoints may fail before the job fails.",
+    "The number of consecutive checkpoint failures that are tolerated. One more fails the job.",
     least=-1,
 )
 CHECKPOINT_RETENTION = choice(
     "execution.checkpointing.externalized-checkpoint-retention",
     "NO_EXTERNALIZED_CHECKPOINTS",
     ("RETAIN_ON_CANCELLATION", "DELETE_ON_CANCELLATION", "NO_EXTERNALIZED_CHECKPOINTS"),
-    "Whether checkpoints are kept when the job fails or is cancelled.",
+    "Whether checkpoints are kept after the job fails or is cancelled.",
 )
 CHECKPOINT_UNALIGNED = flag(
     "execution.checkpointing.unaligned.enabled",
     False,
-    "Whether the marks of checkpoints overtake the records on their way, which become part of the checkpoint; with "
-    "ekorn.execution: continuous (in epochs no record is on its way at a checkpoint).",
+    "Whether checkpoint marks overtake records in flight, which then become part of the checkpoint. It "
+    "applies to continuous execution (ekorn.execution); in epochs no record is in flight at a "
+    "checkpoint.",
     "execution.checkpointing.unaligned",
 )
 CHECKPOINT_UNALIGNED_FORCED = flag(
     "execution.checkpointing.unaligned.forced",
     False,
-    "Whether unaligned checkpoints are allowed with custom partitioning; see unaligned.enabled.",
+    "Whether unaligned checkpoints are allowed in jobs with custom partitioning.",
 )
 CHECKPOINT_ALIGNED_TIMEOUT = millis(
     "execution.checkpointing.aligned-checkpoint-timeout",
     0,
-    "How long an unaligned checkpoint is aligned before its marks overtake; see unaligned.enabled.",
+    "How long an unaligned checkpoint stays aligned before its marks overtake records.",
     "execution.checkpointing.alignment-timeout",
 )
 CHECKPOINT_AFTER_TASKS_FINISH = flag(
     "execution.checkpointing.checkpoints-after-tasks-finish",
     True,
-    "Whether checkpoints are taken when some sources have ended.",
+    "Whether checkpoints are taken after some sources have finished.",
     "execution.checkpointing.checkpoints-after-tasks-finish.enabled",
 )
 PREFER_CHECKPOINT_FOR_RECOVERY = flag(
     "execution.checkpointing.prefer-checkpoint-for-recovery",
     False,
-    "Whether a restart restores the last checkpoint even if a savepoint is newer (Flink 1.9 to 1.14).",
+    "Whether a restart restores the latest checkpoint even if a savepoint is newer (Flink 1.9 to 1.14).",
 )
 SNAPSHOT_COMPRESSION = flag(
     "execution.checkpointing.snapshot-compression",
     False,
-    "Whether keyed state is compressed in checkpoints.",
+    "Whether keyed state is compressed in checkpoints and savepoints.",
     "execution.snapshot-compression",
 )
 RESTORE_PATH = text(
-    "execution.state-recovery.path", "The checkpoint or savepoint to start from.", "execution.savepoint.path"
+    "execution.state-recovery.path", "The checkpoint or savepoint that the job starts from.", "execution.savepoint.path"
 )
 RESTORE_IGNORE_UNCLAIMED = flag(
     "execution.state-recovery.ignore-unclaimed-state",
     False,
-    "Whether saved state that belongs to no operator of the job is dropped instead of failing the restore.",
+    "Whether saved state that belongs to no operator of the job is dropped. If false, such state fails the restore.",
     "execution.savepoint.ignore-unclaimed-state",
 )
 RESUME = flag(
     "ekorn.resume",
     False,
-    "Whether the job continues the job of the same name that has the newest checkpoint in the checkpoint directory.",
+    "Whether the job continues the job of the same name with the newest checkpoint in the checkpoint directory.",
 )
 ONLY_CHECK_RESTORE = flag(
     "$internal.only-check-restore",
     False,
-    "Whether a job only checks that it can start from what it is to start from; the service sets it before an upgrade.",
+    "Whether the job only checks that it can be restored, and does not start. The service sets it before an upgrade.",
 )
 ONLY_CONTINUE = flag(
     "$internal.only-continue",
     False,
-    "Whether a job fails if it has no checkpoint to start from; the service sets it when the driver of a job was lost.",
+    "Whether the job fails if it has no checkpoint to start from. The service sets it when the driver "
+    "of a job was lost.",
 )
 LEADER = text(
     "$internal.leader",
-    "The cluster of services and the term of its leader, for a driver that the leader starts: the driver takes the "
-    "checkpoint directory over from the drivers of earlier leaders.",
+    "The cluster of services, and the term of the leader that started the driver. The driver takes the "
+    "checkpoint directory over from drivers that earlier leaders started. The service sets it.",
 )
 RESTORE_CLAIM_MODE: ConfigOption[Literal["NO_CLAIM", "CLAIM", "LEGACY"]] = choice(
     "execution.state-recovery.claim-mode",
     "NO_CLAIM",
     ("NO_CLAIM", "CLAIM", "LEGACY"),
-    "Whether the job takes over the files of the checkpoint it starts from.",
+    "Whether the job takes ownership of the checkpoint that it starts from, and later deletes it.",
     "execution.savepoint-restore-mode",
 )
 OWNER_LEASE = millis(
     "ekorn.checkpoint.owner-lease",
     30_000,
-    "How long a driver on another host may be silent before its checkpoint directory is taken over.",
+    "How long a driver on another host may be silent before another driver takes over its checkpoint directory.",
 )
 SIGNING_KEY_FILE = text(
     "ekorn.checkpoint.signing-key-file",
-    "A file with the key that signs checkpoints and savepoints; with a key, what is not signed with it is refused.",
+    "The file with the key that signs checkpoints and savepoints. With a key, a checkpoint or savepoint "
+    "without its signature is refused.",
 )

@@ -1,4 +1,4 @@
-"""Options of where a job runs: links between processes, and Python and Java dependencies."""
+"""Options of the deployment of a job: connections, control, slots, Python and Java dependencies."""
 
 from __future__ import annotations
 
@@ -12,37 +12,49 @@ LINK_ENCRYPTION: ConfigOption[Literal["auto", "required", "off"]] = choice(
     "ekorn.links.encryption",
     "auto",
     ("auto", "required", "off"),
-    "Which connections of driver, slots and Spark's tasks are encrypted: those between hosts, all over TCP, or none.",
+    "Which connections between driver, slots and Spark's tasks are encrypted: those between hosts "
+    "(`auto`), every TCP connection (`required`), or none (`off`).",
 )
 LINK_CERTIFICATE_FILE = text(
     "ekorn.links.certificate-file",
-    "A PEM file with the certificate and private key of encrypted connections; unless set, each job makes its own.",
+    "A PEM file with the certificate and the private key of encrypted connections. If not set, each job "
+    "generates its own.",
 )
 DATA_FRAMES_DIR = text(
     "ekorn.data-frames.dir",
-    "Where rows of DataFrames wait in files between Spark and the slots, as a path or URL that every machine sees.",
+    "The directory for the rows of DataFrames on their way between Spark and the slots: a path or URL "
+    "that every machine reaches.",
 )
 CONTROL = ConfigOption[bool | None](
     "ekorn.control.enabled",
     parse_bool,
     None,
-    sentence="Whether `ekorn list`, `stop`, `cancel`, `savepoint trigger` reach the job; unless set, on Spark only.",
+    sentence="Whether `ekorn list`, `stop`, `cancel` and `savepoint trigger` reach the job. If not set, they "
+    "reach jobs on Spark.",
 )
 MOST_SLOTS = ConfigOption[int | None](
     "ekorn.slots.max",
     parse_int,
     None,
-    sentence="The most slots that a job may take: a job that needs more does not start. The service sets it.",
+    sentence="The maximum number of slots of a job. A job that needs more does not start. The service sets it.",
     check=at_least(1),
 )
-PYTHON_FILES = comma_list("python.files", "Python files, package folders and zips for the slots' import path.")
+PYTHON_FILES = comma_list(
+    "python.files", "Python files, package folders and zip files that are added to the import path of the slots."
+)
 PYTHON_ARCHIVES = comma_list(
-    "python.archives", "Archives unpacked in the slots' working directory; path#folder unpacks into that folder."
+    "python.archives",
+    "Archives that are unpacked to the working directory of the slots; `path#folder` unpacks to that folder.",
 )
-PYTHON_EXECUTABLE = text("python.executable", "The interpreter that runs the slots.")
+PYTHON_EXECUTABLE = text("python.executable", "The Python interpreter that runs the slots.")
 PYTHON_REQUIREMENTS = text(
-    "python.requirements", "A requirements file to install for the slots; file#folder installs from that folder."
+    "python.requirements",
+    "A requirements file whose packages are installed for the slots; `file#folder` installs them from that folder.",
 )
-SPARK_JARS = comma_list("spark.jars", "Jars that Spark brings to the driver and the executors.")
-SPARK_DRIVER_CLASSPATH = text("spark.driver.extraClassPath", "Paths added to the class path of Spark's driver.")
-SPARK_EXECUTOR_CLASSPATH = text("spark.executor.extraClassPath", "Paths added to the class path of the executors.")
+SPARK_JARS = comma_list("spark.jars", "Jars that Spark ships to the driver and the executors.")
+SPARK_DRIVER_CLASSPATH = text(
+    "spark.driver.extraClassPath", "Paths that are added to the class path of Spark's driver."
+)
+SPARK_EXECUTOR_CLASSPATH = text(
+    "spark.executor.extraClassPath", "Paths that are added to the class path of Spark's executors."
+)

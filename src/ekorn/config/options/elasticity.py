@@ -1,4 +1,4 @@
-"""Options of jobs that change their parallelism by themselves: reactive mode and the autoscaler."""
+"""Options of jobs that adapt their own parallelism: reactive mode and the autoscaler."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ SCHEDULER_MODE: ConfigOption[Literal["default", "reactive"]] = choice(
     "scheduler-mode",
     "default",
     ("default", "reactive"),
-    "With `reactive` the parallelism of a job follows the places for tasks that the Spark session has.",
+    "With `reactive`, the parallelism of a job follows the number of tasks that the Spark session can run at a time.",
 )
 PRELOAD = flag(
     "ekorn.rescale.preload",
     True,
-    "Whether the slots of a job read its state into memory before a rescale switches to them; needs memory for both.",
+    "Whether the new slots of a job load its state before a rescale switches to them. Both sets of "
+    "slots need memory meanwhile.",
 )
 RESCALE_COOLDOWN = millis(
     "jobmanager.adaptive-scheduler.executing.cooldown-after-rescaling",
@@ -27,7 +28,7 @@ RESCALE_COOLDOWN = millis(
 RESOURCE_STABILIZATION = millis(
     "jobmanager.adaptive-scheduler.executing.resource-stabilization-timeout",
     60_000,
-    "How long the number of places must stay the same before a job in reactive mode is rescaled.",
+    "How long the number of tasks that Spark can run must stay the same before a job in reactive mode is rescaled.",
     "jobmanager.adaptive-scheduler.resource-stabilization-timeout",
 )
 AUTOSCALER = flag("job.autoscaler.enabled", False, "Whether the parallelism of a job follows its load.")
@@ -36,23 +37,23 @@ AUTOSCALER_TARGET = ConfigOption[float](
     float,
     0.7,
     ("job.autoscaler.target.utilization",),
-    sentence="The share of its time that the job is to be busy.",
+    sentence="The utilization that the autoscaler aims at: the share of its time that the job is busy.",
     check=within(0.01, 1.0),
 )
 AUTOSCALER_BOUNDARY = ConfigOption[float](
     "job.autoscaler.target.utilization.boundary",
     float,
     0.3,
-    sentence="How far the utilization may be from its target before the job is rescaled.",
+    sentence="How far the utilization may deviate from its target before the job is rescaled.",
     check=within(0.0, 1.0),
 )
 AUTOSCALER_STABILIZATION = millis(
     "job.autoscaler.stabilization.interval",
     300_000,
-    "How long the autoscaler does nothing after the start of a job and after a rescale.",
+    "How long the autoscaler waits after the start of a job and after a rescale.",
 )
 AUTOSCALER_WINDOW = millis(
-    "job.autoscaler.metrics.window", 900_000, "The time over which the autoscaler takes the mean of the utilization."
+    "job.autoscaler.metrics.window", 900_000, "The time over which the autoscaler averages the utilization."
 )
 AUTOSCALER_MIN_PARALLELISM = count(
     "job.autoscaler.vertex.min-parallelism", 1, "The lowest parallelism that the autoscaler chooses.", least=1
@@ -60,6 +61,6 @@ AUTOSCALER_MIN_PARALLELISM = count(
 AUTOSCALER_MAX_PARALLELISM = count(
     "job.autoscaler.vertex.max-parallelism",
     200,
-    "The highest parallelism that the autoscaler chooses, within the max parallelism of the job.",
+    "The highest parallelism that the autoscaler chooses. It never exceeds the maximum parallelism of the job.",
     least=1,
 )

@@ -1,4 +1,4 @@
-"""Options of epochs, and of what passes between subtasks: sizes, memory, timeouts."""
+"""Options of epochs and exchanges: execution, sizes, memory and timeouts."""
 
 from __future__ import annotations
 
@@ -12,33 +12,36 @@ EXECUTION: ConfigOption[Literal["epochs", "continuous", "auto"]] = choice(
     "ekorn.execution",
     "epochs",
     ("epochs", "continuous", "auto"),
-    "How Spark runs a job: one Spark job per epoch; or Spark jobs as long as an attempt, with milliseconds from "
-    "source to sink; or continuously if Spark 4.3, the session and the job allow it. BATCH, loops and queries of Spark "
-    "as sources always "
-    "run in epochs.",
+    "How Spark runs a job. `epochs` runs one Spark job per epoch. `continuous` runs Spark jobs as long "
+    "as an attempt, which takes records from source to sink in milliseconds. `auto` runs continuously "
+    "if Spark 4.3, the session and the job allow it. BATCH programs, loops and sources that are queries "
+    "of Spark always run in epochs.",
 )
 BUFFER_TIMEOUT = millis(
     "execution.buffer-timeout.interval",
     100,
-    "How long output may wait to be sent together with more.",
+    "How long output may wait to be sent together with more output.",
     "execution.buffer-timeout",
 )
 BUFFER_TIMEOUT_ENABLED = flag(
     "execution.buffer-timeout.enabled",
     True,
-    "Whether the buffer timeout holds; if not, output waits for a full blob.",
+    "Whether output is sent after the buffer timeout. If false, it waits until a blob is full.",
 )
 EPOCH_TARGET = count(
-    "ekorn.epoch.target-ms", 2_000, "How many milliseconds an epoch may take while sources have a backlog.", least=1
+    "ekorn.epoch.target-ms",
+    2_000,
+    "The duration, in milliseconds, that an epoch aims at while sources have a backlog.",
+    least=1,
 )
 EPOCH_LATENCY_TARGET = ConfigOption(
     "ekorn.epoch.latency-target",
     parse_duration_ms,
     500,
     unit="ms",
-    sentence="How long an epoch may take while sources have a backlog in a job that processes few records a second; "
-    "from 20,000 a second on it may take ekorn.epoch.target-ms. Shorter epochs process less, because each has a fixed "
-    "cost.",
+    sentence="The duration that an epoch aims at under backlog in a job that processes few records a second. It "
+    "grows with the rate up to ekorn.epoch.target-ms, which applies from 20,000 records a second on. "
+    "Shorter epochs lower the throughput, because each epoch has a fixed cost.",
     check=at_least(1),
 )
 EPOCH_SOURCE_BYTES = ConfigOption(
@@ -46,20 +49,21 @@ EPOCH_SOURCE_BYTES = ConfigOption(
     parse_memory_bytes,
     64 << 20,
     unit="bytes",
-    sentence="How many bytes a source subtask may read in one epoch, as estimated from a sample of its records.",
+    sentence="How many bytes a source subtask may read in one epoch, estimated from a sample of its records.",
     check=at_least(1),
 )
 EPOCH_STALL_TIMEOUT = millis(
     "ekorn.epoch.stall-timeout",
     60_000,
-    "How long an epoch may make no progress outside user code before the job restarts; noticed at the next heartbeat.",
+    "How long an epoch may make no progress outside user code before the job restarts. The driver "
+    "checks it at every heartbeat.",
 )
 BLOB_BYTES = ConfigOption(
     "ekorn.exchange.blob-size",
     parse_memory_bytes,
     8 << 20,
     unit="bytes",
-    sentence="The size at which a subtask's output to another subtask is sent.",
+    sentence="The size at which a blob, the output of a subtask to another subtask, is sent.",
     check=within(1024, 1 << 29),
 )
 MAX_RECORD_BYTES = ConfigOption(
@@ -67,7 +71,7 @@ MAX_RECORD_BYTES = ConfigOption(
     parse_memory_bytes,
     1 << 30,
     unit="bytes",
-    sentence="The largest record that may be sent to another subtask or to the driver, in bytes when pickled.",
+    sentence="The largest pickled record that may be sent to another subtask or to the driver.",
     check=within(1024, 1 << 30),  # Spark's Python serializer stops at 2 GiB
 )
 SLOT_MEMORY = ConfigOption(
@@ -75,7 +79,8 @@ SLOT_MEMORY = ConfigOption(
     parse_memory_bytes,
     64 << 20,
     unit="bytes",
-    sentence="How much of an epoch's input a slot keeps in memory until it is read; the rest waits on local disk.",
+    sentence="How much input of an epoch a slot keeps in memory until subtasks read it. The rest is written to "
+    "local disk.",
     check=at_least(0),
 )
 COLLECT_BUFFER = ConfigOption(
@@ -83,23 +88,21 @@ COLLECT_BUFFER = ConfigOption(
     parse_memory_bytes,
     64 << 20,
     unit="bytes",
-    sentence="How much execute_and_collect holds in memory; the job waits while the program has not read that much.",
+    sentence="How much output `execute_and_collect` buffers in the driver's memory. The job waits while the "
+    "buffer is full.",
     check=at_least(1),
 )
 BATCH_RECORDS_IN_MEMORY = count(
     "ekorn.batch.records-in-memory",
     500_000,
-    "In BATCH mode, how many records of an input a subtask sorts or holds in memory before it writes them to disk.",
+    "How many records of one input a subtask sorts or holds in memory in BATCH mode. Further records "
+    "are written to disk.",
     least=1,
 )
 ASYNC_LINGER = millis(
     "ekorn.async-io.linger",
     50,
-    "How long the end of an epoch waits for asynchronous requests; later answers leave in the next epoch.",
+    "How long the end of an epoch waits for asynchronous requests. Later answers are emitted in the next epoch.",
 )
-TASK_CANCELLATION_INTERVAL = millis(
-    "task.cancellation.interval", 30_000, "The interval at which a cancelled subtask is interrupted."
-)
-TASK_CANCELLATION_TIMEOUT = millis(
-    "task.cancellation.timeout", 180_000, "How long cancelling may take before the slot is ended; 0 is no limit."
-)
+TASK_CANCELLATION_INTERVAL = millis("task.cancellation.interval", 30_000, "Accepted without effect.")
+TASK_CANCELLATION_TIMEOUT = millis("task.cancellation.timeout", 180_000, "Accepted without effect.")

@@ -1,4 +1,4 @@
-"""Options of metrics."""
+"""Options of metrics: reporters, and latencies that are measured on request."""
 
 from __future__ import annotations
 
@@ -8,43 +8,48 @@ from ekorn.config.option import ConfigOption
 from ekorn.config.options.kinds import choice, comma_list, count, flag, millis
 
 METRICS_REPORTERS = comma_list(
-    "metrics.reporters", "The names of the metric reporters that run; without it, every reporter with a factory class."
+    "metrics.reporters",
+    "The names of the metric reporters that run. If not set, every reporter with a factory class runs.",
 )
 LATENCY_TRACKING_INTERVAL = millis(
-    "metrics.latency.interval", 0, "How often the latency from source to operator is taken, of a mark; 0 is off."
+    "metrics.latency.interval",
+    0,
+    "The interval at which the latency from source to operator is measured; 0 disables it.",
 )
 LATENCY_GRANULARITY: ConfigOption[Literal["single", "operator", "subtask"]] = choice(
     "metrics.latency.granularity",
     "operator",
     ("single", "operator", "subtask"),
-    "Whether latencies tell nothing (`single`), sources (`operator`) or also their subtasks (`subtask`) apart.",
+    "How latencies are kept apart: not at all (`single`), by source (`operator`), or by subtask of a "
+    "source (`subtask`).",
 )
 LATENCY_HISTORY = count(
-    "metrics.latency.history-size", 128, "Over how many of the latest latencies percentiles are.", least=1
+    "metrics.latency.history-size", 128, "How many of the latest latencies percentiles are computed from.", least=1
 )
 STATE_LATENCY_ENABLED = flag(
     "state.latency-track.keyed-state-enabled",
     False,
-    "Whether some accesses to keyed state are timed.",
+    "Whether a sample of the accesses to keyed state is timed.",
     "state.backend.latency-track.keyed-state-enabled",
 )
 STATE_LATENCY_EVERY = count(
     "state.latency-track.sample-interval",
     100,
-    "Each access of this number is timed.",
+    "The sampling rate: one access in this many is timed.",
     "state.backend.latency-track.sample-interval",
     least=1,
 )
 STATE_LATENCY_HISTORY = count(
     "state.latency-track.history-size",
     128,
-    "Over how many of the latest accesses percentiles are.",
+    "How many of the latest timed accesses percentiles are computed from.",
     "state.backend.latency-track.history-size",
     least=1,
 )
 STATE_LATENCY_NAME_AS_VARIABLE = flag(
     "state.latency-track.state-name-as-variable",
     True,
-    "Whether the name of a state is a variable of the metric (`state_name`), and not the group itself.",
+    "Whether the name of a state is a variable of the metric (`state_name`). If false, it is part of "
+    "the metric's group.",
     "state.backend.latency-track.state-name-as-variable",
 )

@@ -1,4 +1,4 @@
-"""Options of a program: parallelism, time, chaining, names, and what a failing record does."""
+"""Options of a program: parallelism, time, chaining, names, and records that cannot be processed."""
 
 from __future__ import annotations
 
@@ -18,45 +18,47 @@ RUNTIME_MODE = ConfigOption(
     "execution.runtime-mode",
     parse_enum(RuntimeExecutionMode),
     RuntimeExecutionMode.STREAMING,
-    sentence="Whether results are emitted as records arrive (STREAMING) or only final ones (BATCH).",
+    sentence="When a job emits results: as records arrive (STREAMING), only final results after all input was "
+    "read (BATCH), or BATCH if every source is bounded (AUTOMATIC).",
     values=tuple(mode.name for mode in RuntimeExecutionMode),
 )
-PARALLELISM = count("parallelism.default", 1, "The parallelism of operators that have none of their own.", least=1)
+PARALLELISM = count("parallelism.default", 1, "The parallelism of operators that do not set their own.", least=1)
 MAX_PARALLELISM = ConfigOption(
     "pipeline.max-parallelism",
     parse_int,
     -1,
-    sentence="The number of key groups of keyed state; -1 derives it from the parallelism.",
+    sentence="The number of key groups, which is the highest parallelism that keyed state can be rescaled to; -1 "
+    "derives it from the parallelism.",
     check=_max_parallelism,
 )
 AUTO_WATERMARK_INTERVAL = millis(
-    "pipeline.auto-watermark-interval", 200, "The interval of periodic watermarks; 0 is off."
+    "pipeline.auto-watermark-interval", 200, "The interval at which sources emit periodic watermarks; 0 disables them."
 )
 HELD_WATERMARK_WARNING = millis(
     "ekorn.watermark.held-back-warning",
     60_000,
-    "How long one split or input may hold the watermark back while others advance before a warning names it; 0 is off.",
+    "How long one split or input may hold the watermark back while others advance; then a warning in "
+    "the log names it. 0 disables the warning.",
 )
 TIME_CHARACTERISTIC = choice(
     "pipeline.time-characteristic",
     "EventTime",
     ("ProcessingTime", "IngestionTime", "EventTime"),
-    "The time that time_window uses, and whether sources set timestamps (Flink 1.x).",
+    "The notion of time of a program written for Flink 1.x: the time that `time_window` uses, and how "
+    "sources assign timestamps.",
 )
 OPERATOR_CHAINING = flag(
     "pipeline.operator-chaining.enabled",
     True,
-    "Whether operators that need no exchange between them run in one vertex.",
+    "Whether operators with no exchange between them are chained into one vertex.",
     "pipeline.operator-chaining",
 )
 CHAIN_DIFFERENT_MAX_PARALLELISM = flag(
     "pipeline.operator-chaining.chain-operators-with-different-max-parallelism",
     True,
-    "Whether operators whose maximum parallelism differs may run in one vertex.",
+    "Whether operators with different maximum parallelism may be chained into one vertex.",
 )
-OBJECT_REUSE = flag(
-    "pipeline.object-reuse", False, "Whether chained functions may pass on one object without copying it."
-)
+OBJECT_REUSE = flag("pipeline.object-reuse", False, "Whether chained operators pass records on without copying them.")
 GLOBAL_JOB_PARAMETERS = ConfigOption[dict[str, str]](
     "pipeline.global-job-parameters", parse_map, {}, sentence="Parameters that every function of the job can read."
 )
@@ -64,48 +66,52 @@ CACHED_FILES = ConfigOption[list[str]](
     "pipeline.cached-files",
     parse_list,
     [],
-    sentence="Files copied to every slot; entries of the form name:n,path:p,executable:true.",
+    sentence="Files that are copied to every slot. An entry has the form `name:n,path:p,executable:true`.",
 )
 AUTO_GENERATE_UIDS = flag(
-    "pipeline.auto-generate-uids", True, "Whether uids are generated for operators that have none."
+    "pipeline.auto-generate-uids",
+    True,
+    "Whether operators without a uid get a generated one. If false, a job with such an operator is refused.",
 )
-JOB_NAME = text("pipeline.name", "The job's name when execute() is given none.")
+JOB_NAME = text("pipeline.name", "The name of a job whose `execute()` call gives none.")
 JOB_ID = text(
-    "$internal.pipeline.job-id", "The id of the job, 32 hexadecimal digits, when a new driver continues an old job."
+    "$internal.pipeline.job-id",
+    "The id of the job, 32 hexadecimal digits. The service sets it when a new driver continues a job.",
 )
 EXECUTIONS = ConfigOption[str | None](
     "$internal.executions",
     parse_choice("one", "many"),
     None,
-    sentence="Whether a program that a service runs may call execute() once, or several times with an id for each job.",
+    sentence="How many jobs a program that the service runs may start: one, or many with an id for each. The "
+    "service sets it.",
 )
 ON_RECORD_ERROR = choice(
     "ekorn.on-record-error",
     "fail",
     ("fail", "skip", "dead-letter"),
-    "What operators do with a record for which their function raises: fail the job, leave the record out, or send it "
-    "to the stream of dead letters.",
+    "What an operator does with a record for which its function raises: fail the job, skip the record, "
+    "or send it to the stream of dead letters.",
 )
 RECORD_ERROR_LIMIT = ConfigOption[int | None](
     "ekorn.on-record-error.limit",
     parse_int,
     None,
-    sentence="How many records one subtask of an operator may skip since the start of its attempt; one more fails the "
-    "job. Any number if it is not set.",
+    sentence="How many records one subtask of an operator may skip in one attempt before the job fails. If not "
+    "set, there is no limit.",
     check=at_least(0),
 )
 PROGRESS: ConfigOption[Literal["auto", "off"]] = choice(
     "ekorn.progress",
     "auto",
     ("auto", "off"),
-    "Whether lines about the job are written to standard error: if it is a terminal or a notebook, or never.",
+    "Whether the job's progress is written to standard error: only to a terminal or a notebook (`auto`), or never.",
 )
 CLOSURE_CLEANER = choice(
     "pipeline.closure-cleaner-level",
     "RECURSIVE",
     ("NONE", "TOP_LEVEL", "RECURSIVE"),
-    "Accepted without effect; functions are pickled as they are.",
+    "Accepted without effect: functions are pickled as they are.",
 )
-GENERIC_TYPES = flag("pipeline.generic-types", True, "Whether streams without a declared type are allowed.")
+GENERIC_TYPES = flag("pipeline.generic-types", True, "Accepted without effect: streams need no declared type.")
 FORCE_AVRO = flag("pipeline.force-avro", False, "Accepted without effect.")
 FORCE_KRYO = flag("pipeline.force-kryo", False, "Accepted without effect.")

@@ -12,22 +12,25 @@ SERVICE_PORT = ConfigOption(
     8081,
     ("rest.bind-port",),
     "",
-    "The port of the service; 0 is a free one.",
+    "The port of the service; 0 takes a free one.",
     within(0, 65535),
 )
 SERVICE_ADDRESS = text(
     "rest.address",
-    "The name or address by which clients and standbys reach this service; unless set, the one that it listens on.",
+    "The name or address by which clients and standby services reach this service. If not set, it is "
+    "the address that the service listens on.",
 )
 SERVICE_DIR = text(
     "ekorn.service.dir",
-    "The folder of the service: its jobs, their programs and logs, its token; unless set, `~/.local/state/ekorn`.",
+    "The folder in which the service keeps its jobs, their programs and logs, and its token. If not "
+    "set, it is `~/.local/state/ekorn`.",
 )
 SERVICE_SLOTS = ConfigOption[int | None](
     "taskmanager.numberOfTaskSlots",
     parse_int,
     None,
-    sentence="How many slots the jobs of the service have together; unless set, as many as the machine has cores.",
+    sentence="The number of slots that all jobs of the service share. If not set, it is the number of cores of "
+    "the machine.",
     check=at_least(1),
 )
 SERVICE_MEMORY = ConfigOption[int | None](
@@ -35,22 +38,25 @@ SERVICE_MEMORY = ConfigOption[int | None](
     parse_memory_bytes,
     None,
     unit="bytes",
-    sentence="How much memory all slots may claim together (`ekorn run -d --slot-memory`); unless set, any.",
+    sentence="The memory that all slots together may claim (`ekorn run -d --slot-memory`). If not set, there is "
+    "no limit.",
 )
 SERVICE_BUNDLE_BYTES = ConfigOption(
     "ekorn.service.bundle-size",
     parse_memory_bytes,
     256 << 20,
     unit="bytes",
-    sentence="The largest program with its modules that the service accepts, packed and unpacked.",
+    sentence="The maximum size of a program with its modules that the service accepts, packed and unpacked.",
 )
 SERVICE_JOBS_KEPT = count(
-    "jobstore.max-capacity", 100, "How many ended jobs the service remembers, with their logs and last answers."
+    "jobstore.max-capacity",
+    100,
+    "The number of ended jobs that the service remembers, with their logs and last answers.",
 )
 SERVICE_PROGRAMS_KEPT = count(
     "ekorn.service.programs-kept",
     100,
-    "How many programs the service keeps that no remembered job names; the ones uploaded last are kept.",
+    "The number of programs that the service keeps although no remembered job uses them. The latest uploads are kept.",
     least=1,
 )
 HA_TYPE = ConfigOption(
@@ -59,24 +65,25 @@ HA_TYPE = ConfigOption(
     "none",
     ("high-availability",),
     "",
-    "`storage` lets several services share `high-availability.storageDir`: one leads, the others stand by; or `none`.",
+    "Whether services stand by for each other: `storage` elects one leader among the services that "
+    "share `high-availability.storageDir`; `none` runs a service alone.",
 )
 HA_STORAGE_DIR = text(
     "high-availability.storageDir",
-    "The directory, which every service of the cluster reaches, for the lease, the jobs and their programs.",
+    "The directory that all services of a cluster share. It holds the leader's lease, the jobs and their programs.",
 )
 HA_CLUSTER_ID = ConfigOption(
     "high-availability.cluster-id",
     lambda text: text.strip().strip("/"),
     "default",
-    sentence="The name of the cluster: services with the same name in the same directory stand by for each other.",
+    sentence="The name of the cluster. Services with the same name in the same directory stand by for each other.",
 )
 HA_LEASE = ConfigOption(
     "high-availability.lease",
     parse_duration_ms,
     15_000,
     unit="ms",
-    sentence="How long a leader may be silent: within this time a standby takes its place, and a leader that cannot "
+    sentence="How long a leader may be silent. Within this time a standby takes over, and a leader that cannot "
     "reach the storage stops leading.",
     check=at_least(500),
 )

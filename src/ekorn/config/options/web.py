@@ -1,4 +1,4 @@
-"""Options of the web server: of a driver, and of the standing service."""
+"""Options of the web server of a driver, and of the standing service."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ WEB = ConfigOption(
     "ekorn.web",
     _web_port,
     "off",
-    sentence="Where the driver serves Flink's REST API and the dashboard: `off`, `auto` for a free port, or a port.",
+    sentence="The port at which the driver serves Flink's REST API and the dashboard: a port, `auto` for a free "
+    "one, or `off`.",
 )
 WEB_SOCKET = text(
-    "ekorn.web.socket", "A Unix socket at which the driver answers its own user's REST requests; the service sets it."
+    "ekorn.web.socket",
+    "The path of a Unix socket at which the driver answers REST requests of its own user. The service sets it.",
 )
 WEB_BIND_ADDRESS = ConfigOption(
     "ekorn.web.bind-address", str, "127.0.0.1", sentence="The address that the web server listens on."
@@ -36,34 +38,37 @@ WEB_AUTHENTICATION: ConfigOption[Literal["token", "none"]] = choice(
 )
 WEB_TOKEN_FILE = text(
     "ekorn.web.token-file",
-    "The file with the token, readable by its owner only; unless set, a file in the user's runtime folder.",
+    "The file with the token, which only its owner may read. If not set, it is a file in the user's runtime folder.",
 )
-WEB_READ_ONLY = flag("ekorn.web.read-only", False, "Whether every request that changes something is refused.")
+WEB_READ_ONLY = flag("ekorn.web.read-only", False, "Whether requests that change something are refused.")
 WEB_ENCRYPTION: ConfigOption[Literal["auto", "off"]] = choice(
     "ekorn.web.encryption",
     "auto",
     ("auto", "off"),
-    "`auto` demands a certificate on an address that other machines reach; `off` leaves TLS to a proxy in front.",
+    "Whether an address that other machines reach needs a certificate (`auto`), or TLS is left to a proxy (`off`).",
 )
 WEB_CERTIFICATE_FILE = text(
-    "ekorn.web.certificate-file", "A PEM file with certificate and private key: the web server then speaks TLS."
+    "ekorn.web.certificate-file",
+    "A PEM file with a certificate and its private key, with which the web server speaks TLS.",
 )
 WEB_ALLOWED_HOSTS = comma_list(
     "ekorn.web.allowed-hosts",
-    "Names by which browsers and clients may address the web server, beside its address and localhost.",
+    "Further host names by which clients may address the web server, besides its address and localhost.",
 )
 
 # Flink: off, because every sample stops its threads. Here a sample reads the stack of one thread while others go on.
-FLAME_GRAPH_ENABLED = flag("rest.flamegraph.enabled", True, "Whether stacks are sampled for flame graphs, on request.")
-FLAME_GRAPH_SAMPLES = count("rest.flamegraph.num-samples", 100, "How many samples make a flame graph.", least=1)
+FLAME_GRAPH_ENABLED = flag(
+    "rest.flamegraph.enabled", True, "Whether the web server samples stacks for flame graphs on request."
+)
+FLAME_GRAPH_SAMPLES = count("rest.flamegraph.num-samples", 100, "The number of samples in a flame graph.", least=1)
 FLAME_GRAPH_DELAY = millis("rest.flamegraph.delay-between-samples", 50, "The time between two samples.")
 FLAME_GRAPH_DEPTH = ConfigOption(
     "rest.flamegraph.stack-depth",
     parse_int,
     100,
-    sentence="How many frames of a stack are kept, from the innermost on; at most 500.",
+    sentence="The number of frames of a stack that are kept, counted from the innermost; at most 500.",
     check=within(1, 500),
 )
 FLAME_GRAPH_REFRESH = millis(
-    "rest.flamegraph.refresh-interval", 60_000, "How old a flame graph may become before the next request samples anew."
+    "rest.flamegraph.refresh-interval", 60_000, "The age at which a flame graph is sampled anew on the next request."
 )
