@@ -32,6 +32,7 @@ from ekorn.keygroups import (
     subtask_of,
     user_key,
 )
+from ekorn.state.rocksdb.key_bytes import address_of
 
 # Literals: a change here moves the state of every job ever checkpointed.
 VECTORS = [
@@ -80,8 +81,13 @@ Point = collections.namedtuple("Point", "x y")
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-    id: int
+    id: float
     note: str = dataclasses.field(default="", compare=False)
+
+
+@dataclasses.dataclass(unsafe_hash=True)
+class Changing:
+    id: float
 
 
 class Identity:
@@ -265,6 +271,18 @@ TELL_APART = [
     *(0, 0.0, -0.0, False, 1, 1.0, True, "1", b"1", None, float("nan"), decimal.Decimal(1)),
     *((1,), (1.0,), ((1,),), ((True,),), ("1",), (0.0,), (-0.0,), (float("nan"),), Point(1, 2), (1, 2)),
     *(Row(1), Colour.RED, Level.LOW, Name("1"), (b"\x00typed",), (b"\x00typed", "float", 1.0)),
+    *(Point(1.0, 2), Point(float("nan"), 2), Row(1.0), Row(True), Row(float("nan")), Row(-0.0), Row(a=1)),
+    *(Order(1), Order(float("nan")), decimal.Decimal("NaN"), complex(float("nan"), 1), [1], [1.0]),
+    *(
+        frozenset({1}),
+        frozenset({1.0}),
+        frozenset({float("nan")}),
+        [float("nan")],
+        Row([1.0]),
+        Changing(1),
+        Changing(1.0),
+    ),
+    *((decimal.Decimal("NaN"),), Point(Row(float("nan")), Order(float("nan")))),
 ]
 
 
@@ -275,6 +293,41 @@ def test_a_state_key_tells_types_apart_and_gives_the_key_back(key):
     assert hash(state_key(key)) == hash(state_key(key))
     given_back = user_key(state_key(key))
     assert (type(given_back), repr(given_back)) == (type(key), repr(key))
+
+
+def fresh_nans():
+    """Return keys with NaN, made anew, so that no two of them are one object."""
+    nan = float("1e999") - float("1e999")
+    number = decimal.Decimal("NaN")
+    return [
+        *(nan, (nan,), [nan], Row(nan, 1), Row(a=nan), Point(nan, "x"), Order(nan), frozenset({nan}), complex(nan, 1)),
+        *(number, (number,), Row(number), Point(Row(nan), (number, nan)), decimal.Decimal("sNaN"), Changing(nan)),
+    ]
+
+
+@pytest.mark.parametrize("number", range(15))
+def test_nan_is_one_key_wherever_it_stands_in_a_key(number):
+    one, other = fresh_nans()[number], fresh_nans()[number]
+    assert state_key(one) == state_key(other) and hash(state_key(one)) == hash(state_key(other))
+    assert key_group(one, 32768) == key_group(other, 32768)
+    assert address_of(state_key(one), 128, 0) == address_of(state_key(other), 128, 0)
+
+
+@pytest.mark.parametrize("key", TELL_APART, ids=repr)
+def test_two_keys_have_one_address_on_disk_if_they_are_one_key_on_the_heap(key):
+    for other in TELL_APART:
+        if key is not None and other is not None:
+            is_one = address_of(state_key(key), 128, 0)[0] == address_of(state_key(other), 128, 0)[0]
+            assert is_one == (state_key(key) == state_key(other)), other
+
+
+def test_a_dataclass_changed_afterwards_is_not_the_key_changed():
+    key = Changing(1)
+    kept = state_key(key)
+    key.id = 2
+    assert user_key(kept) == Changing(1) and hash(kept) == hash(state_key(Changing(1)))
+    user_key(kept).id = 3
+    assert user_key(kept) == Changing(1)
 
 
 def test_a_row_changed_afterwards_is_not_the_key_changed():

@@ -13,6 +13,7 @@ keys, as in Flink. `state_key` tells them apart.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import datetime
 import decimal
@@ -32,6 +33,7 @@ KeyGroup = NewType("KeyGroup", int)
 MAX_PARALLELISM = 1 << 15
 _MASK = (1 << 64) - 1
 _MULTIPLIER = 0xD6E8FEB86659FD93  # odd; both steps of the mixer use it
+_NAN = 0x7FF8000000000000  # the hash of every NaN: the bits of the usual one
 _NUMERIC_HASH_WIDTH = (1 << 61) - 1  # the modulus of Python's numeric hash on 64-bit platforms
 
 
@@ -146,8 +148,12 @@ def _hash_text(key: str) -> int:
 
 def _hash_number(key: Any) -> int:
     if key != key:  # Python hashes a NaN by its address
-        return 0x7FF8000000000000  # the bits of the usual NaN
+        return _NAN
     return hash(key) % _NUMERIC_HASH_WIDTH
+
+
+def _hash_decimal(key: decimal.Decimal) -> int:
+    return _NAN if key.is_nan() else _hash_number(key)  # a signaling NaN can be neither compared nor hashed
 
 
 def _hash_tuple(key: tuple[Any, ...]) -> int:
@@ -184,7 +190,7 @@ _HASHERS: dict[type, Callable[[Any], int]] = {
     bool: _hash_number,
     float: _hash_number,
     complex: _hash_number,
-    decimal.Decimal: _hash_number,
+    decimal.Decimal: _hash_decimal,
     fractions.Fraction: _hash_number,
     bytes: zlib.crc32,
     tuple: _hash_tuple,
@@ -265,41 +271,90 @@ def state_key(key: Any) -> Any:
     return (_TYPED, *_spelled(key))
 
 
+# In the signatures of keys that are stored in another form, or copied because the user may change them.
+_REPLACED = ("nan", "[", "Row(")
+
+
 def user_key(stored: Any) -> Any:
     """Return the key that `state_key` was given."""
     if type(stored) is tuple and stored and type(stored[0]) is bytes and stored[0] == _TYPED:
         _, signature, key = stored
-        return _unspelled(key) if "nan" in signature or "Row" in signature or "[" in signature else key
+        return _unspelled(key) if any(mark in signature for mark in _REPLACED) else key
     return stored
+
+
+def key_fields(key: Any) -> tuple[Any, ...] | None:
+    """Return the fields that make two keys of one composite type equal; None for a key that is not composite.
+
+    Composite are rows, tuples, named tuples, dataclasses and frozen sets, whose elements are in no order.
+    """
+    if isinstance(key, (tuple, Row)):
+        return tuple(key)
+    if isinstance(key, enum.Enum):
+        return None
+    if isinstance(key, frozenset):
+        return tuple(key)
+    if dataclasses.is_dataclass(key):
+        return tuple(getattr(key, field.name) for field in dataclasses.fields(key) if field.compare)
+    return None
 
 
 def _spelled(key: Any) -> tuple[str, Any]:
     """Return a signature that tells a key from equal keys of other types, and the key in a form with a sound `==`.
 
-    Flink: 0.0 and -0.0 are two keys, and NaN is one key. Ellipsis, which is not a valid key, stands for NaN.
+    One rule holds for plain and composite keys. Flink: 0.0 and -0.0 are two keys, and NaN is one key. Ellipsis, which
+    is not a valid key, stands for NaN, and the class Decimal for the NaN of Decimal. Fields are told apart by their
+    types too, except those of a dataclass, whose own `==` decides.
     """
     cls = type(key)
-    if cls is float and (key == 0.0 or key != key):
-        return ("nan", ...) if key != key else (repr(key), key)
-    if cls is tuple:
-        parts = [_spelled(field) for field in key]
-        return f"({','.join(signature for signature, _ in parts)})", tuple([field for _, field in parts])
+    if cls is float:
+        return ("nan", ...) if key != key else (repr(key) if key == 0.0 else "float", key)
+    if cls is decimal.Decimal and key.is_nan():
+        return "nan", decimal.Decimal
+    if cls is complex and key != key:
+        parts = [_spelled(key.real), _spelled(key.imag)]
+        return "complex nan", (complex, *[part for _, part in parts])
     if cls is list:
         parts = [_spelled(field) for field in key]
         return f"[{','.join(signature for signature, _ in parts)}]", (_LIST, *[field for _, field in parts])
-    return cls.__name__, _own_row(key) if cls is Row else key
+    fields = key_fields(key)
+    if fields is None:
+        return cls.__name__, key
+    parts = [_spelled(field) for field in fields]
+    composed = _composed(key, [field for _, field in parts])
+    signatures = [signature for signature, _ in parts]
+    if isinstance(key, frozenset):
+        signatures.sort()
+    elif dataclasses.is_dataclass(key):  # its own `==` decides about everything but NaN
+        signatures = [] if cls.__dataclass_params__.frozen and composed == key else ["nan"]
+    return f"{'' if cls is tuple else cls.__name__}({','.join(signatures)})", composed
 
 
 def _unspelled(key: Any) -> Any:
     if key is ...:
         return float("nan")
+    if key is decimal.Decimal:
+        return decimal.Decimal("NaN")
     if type(key) is tuple and key and key[0] is _LIST:
         return [_unspelled(field) for field in key[1:]]
-    if type(key) is tuple:
-        return tuple([_unspelled(field) for field in key])
-    return _own_row(key) if type(key) is Row else key
+    if type(key) is tuple and key and key[0] is complex:
+        return complex(*[_unspelled(field) for field in key[1:]])
+    fields = key_fields(key)
+    return key if fields is None else _composed(key, [_unspelled(field) for field in fields])
 
 
-def _own_row(key: Row) -> Row:
-    """Return a copy of a row: the user may change a row, but the key of a table must not change."""
-    return make_row(list(key), key._names, key.get_row_kind())
+def _composed(key: Any, fields: list[Any]) -> Any:
+    """Return a composite key with other fields. Rows and mutable dataclasses are copied: the user may change them."""
+    cls = type(key)
+    if cls is tuple:
+        return tuple(fields)
+    if cls is Row:
+        return make_row(fields, key._names, key.get_row_kind())
+    if isinstance(key, frozenset):
+        return cls(fields)
+    if isinstance(key, tuple):
+        return tuple.__new__(cls, fields)
+    own = copy.copy(key)
+    for field, value in zip((each for each in dataclasses.fields(key) if each.compare), fields, strict=True):
+        object.__setattr__(own, field.name, value)  # also of a frozen dataclass, which is not shared yet
+    return own

@@ -18,6 +18,7 @@ from ekorn.datastream.connectors.number_seq import NumberSequenceSource
 from ekorn.datastream.state import ValueStateDescriptor
 from ekorn.errors import JobCancelledError, JobExecutionError
 from ekorn.keygroups import key_group, key_group_range
+from tests.spark.nan_keys import CountOfKey, nan_key
 from tests.spark.processes import listening_addresses, run_driver, slot_processes
 
 
@@ -277,3 +278,13 @@ def test_batch_mode_gives_the_last_result_of_each_key() -> None:
     stream = numbers(env, 1000).key_by(lambda n: n % 4).reduce(lambda a, b: a + b)
     with stream.execute_and_collect() as results:
         assert sorted(results) == sorted(sum(range(r, 1001, 4)) for r in (1, 2, 3, 4))
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_nan_is_one_key_in_every_kind_of_composite_key(backend: str) -> None:
+    configuration = Configuration().set_string("state.backend.type", backend)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)
+    counted = numbers(env, 700).key_by(nan_key).process(CountOfKey())
+    with counted.execute_and_collect("keys with NaN") as results:
+        found = Counter(results)
+    assert found == Counter((repr(nan_key(kind)), n) for kind in range(7) for n in range(1, 101))

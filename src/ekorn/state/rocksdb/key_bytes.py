@@ -25,7 +25,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ekorn.errors import StateError, preview
-from ekorn.keygroups import key_group, key_group_of_int, key_group_of_text, user_key
+from ekorn.keygroups import key_fields, key_group, key_group_of_int, key_group_of_text, user_key
 from ekorn.types.by_value import dumps
 from ekorn.types.row import Row
 
@@ -104,8 +104,22 @@ def _put_key(out: Out, key: Any) -> bool:
         return all(exact)
     out.append(b"x")
     _put_text(out, cls.__name__)
-    _put_equal(out, key)
+    fields = key_fields(key)
+    if fields is None or dataclasses.is_dataclass(key):  # the `==` of a dataclass decides which fields are equal
+        _put_equal(out, key)
+    elif isinstance(key, frozenset):
+        _put_count(out, b"f", len(fields))
+        out.extend(sorted(map(_key_bytes, fields)))
+    else:
+        is_row = isinstance(key, Row)
+        _put_key(out, (fields, tuple(key._names or ()), key.get_row_kind().value) if is_row else fields)
     return False
+
+
+def _key_bytes(field: Any) -> bytes:
+    out: Out = []
+    _put_key(out, field)
+    return b"".join(out)
 
 
 def _put_text(out: Out, text: str) -> None:
