@@ -19,7 +19,7 @@ from ekorn.dataset import (
 from ekorn.datastream.functions import JoinFunction, MapFunction
 from ekorn.errors import InvalidProgramError, JobExecutionError
 from ekorn.testing import check_annotations
-from ekorn.testing.local_partitions import LocalPlace, LocalRdds
+from ekorn.testing.local_partitions import LocalRdds, LocalSuperstepEngine
 
 PAIRS = [("a", 1), ("b", 2), ("a", 3), ("c", 4)]
 
@@ -32,7 +32,7 @@ def env():
 def shuffled(data_set):
     """Run a data set in process; return how many shuffles it took, and its records."""
     rdds = LocalRdds()
-    with plans_run_by(lambda plan, settings: run_on(rdds, LocalPlace(), plan, settings, "0" * 32)):
+    with plans_run_by(lambda plan, settings: run_on(rdds, LocalSuperstepEngine(), plan, settings, "0" * 32)):
         records = sorted(data_set.collect())
     return rdds.shuffles, records
 

@@ -4,7 +4,7 @@ import weakref
 
 import pytest
 
-from ekorn.batch.tasks.broadcast_variables import BroadcastVariables, shared_name
+from ekorn.batch.tasks.task_context import BroadcastVariables, shared_name
 from ekorn.dataset import BroadcastVariableInitializer, ExecutionEnvironment
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.datastream.functions import MapFunction, ReduceFunction

@@ -6,7 +6,7 @@ from ekorn.batch.planner.plan_runner import run_on
 from ekorn.batch.program.runner import plans_run_by
 from ekorn.dataset import ExecutionEnvironment
 from ekorn.datastream.functions import MapFunction
-from ekorn.testing.local_partitions import LocalPlace, LocalRdds
+from ekorn.testing.local_partitions import LocalRdds, LocalSuperstepEngine
 
 
 class CountedRdds(LocalRdds):
@@ -19,7 +19,7 @@ class CountedRdds(LocalRdds):
         return super().broadcast(value)
 
 
-class CountedPlace(LocalPlace):
+class CountedEngine(LocalSuperstepEngine):
     def __init__(self):
         self.supersteps = []
         self.outside = CountedRdds()
@@ -30,14 +30,14 @@ class CountedPlace(LocalPlace):
 
 
 @pytest.fixture
-def place():
-    counted = CountedPlace()
+def engine():
+    counted = CountedEngine()
     with plans_run_by(lambda plan, settings: run_on(counted.outside, counted, plan, settings, "0" * 32)):
         yield counted
 
 
-def shuffles(place):
-    return [rdds.shuffles for rdds in place.supersteps]
+def shuffles(engine):
+    return [rdds.shuffles for rdds in engine.supersteps]
 
 
 @pytest.fixture
@@ -58,24 +58,24 @@ def ranked(env, *, annotated):
     return iteration.close_with(halved.with_forwarded_fields("f0") if annotated else halved)
 
 
-def test_data_that_stays_partitioned_by_key_is_joined_without_a_shuffle(env, place):
+def test_data_that_stays_partitioned_by_key_is_joined_without_a_shuffle(env, engine):
     with_annotation = sorted(ranked(env, annotated=True).collect())
-    assert shuffles(place) == [1, 1, 1, 1]
-    place.supersteps.clear()
+    assert shuffles(engine) == [1, 1, 1, 1]
+    engine.supersteps.clear()
     without = sorted(ranked(env, annotated=False).collect())
-    assert shuffles(place) == [2, 2, 2, 2]
+    assert shuffles(engine) == [2, 2, 2, 2]
     assert with_annotation == without
 
 
-def test_a_result_that_stays_partitioned_is_grouped_without_a_shuffle(env, place):
-    before = place.outside.shuffles
+def test_a_result_that_stays_partitioned_is_grouped_without_a_shuffle(env, engine):
+    before = engine.outside.shuffles
     ranked(env, annotated=True).group_by(0).sum(1).collect()
-    began = place.outside.shuffles - before
+    began = engine.outside.shuffles - before
     ranked(env, annotated=True).collect()
-    assert place.outside.shuffles - before == 2 * began
+    assert engine.outside.shuffles - before == 2 * began
 
 
-def test_a_work_set_that_is_the_delta_is_joined_by_its_keys_without_a_shuffle(env, place):
+def test_a_work_set_that_is_the_delta_is_joined_by_its_keys_without_a_shuffle(env, engine):
     edges = env.from_elements((1, 2), (2, 1), (2, 3), (3, 2), (4, 5), (5, 4))
     vertices = env.generate_sequence(1, 5).map(lambda vertex: (vertex, vertex))
     iteration = vertices.iterate_delta(vertices, 100, 0)
@@ -85,7 +85,7 @@ def test_a_work_set_that_is_the_delta_is_joined_by_its_keys_without_a_shuffle(en
     smaller = better.using_flat(lambda new, old: [new] if new[1] < old[1] else []).with_forwarded_fields_first("*")
     components = iteration.close_with(smaller, smaller)
     assert sorted(components.collect()) == [(1, 1), (2, 1), (3, 1), (4, 4), (5, 4)]
-    assert set(shuffles(place)) == {1}
+    assert set(shuffles(engine)) == {1}
 
 
 class Adding(MapFunction):
@@ -96,24 +96,24 @@ class Adding(MapFunction):
         return value + self.added
 
 
-def test_a_broadcast_from_outside_is_sent_once_for_all_supersteps(env, place):
+def test_a_broadcast_from_outside_is_sent_once_for_all_supersteps(env, engine):
     outside = env.from_elements(1, 2)
     iteration = env.from_elements(0, 10).iterate(5)
     added = iteration.map(Adding()).with_broadcast_set(outside, "added")
     assert sorted(iteration.close_with(added).collect()) == [15, 25]
-    assert [rdds.broadcasts for rdds in place.supersteps] == [0] * 5
-    assert place.outside.broadcasts == 1
+    assert [rdds.broadcasts for rdds in engine.supersteps] == [0] * 5
+    assert engine.outside.broadcasts == 1
 
 
-def test_a_broadcast_from_inside_is_sent_in_each_superstep(env, place):
+def test_a_broadcast_from_inside_is_sent_in_each_superstep(env, engine):
     iteration = env.from_elements(1, 2).iterate(3)
     added = iteration.map(Adding()).with_broadcast_set(iteration.reduce(max), "added")
     assert sorted(iteration.close_with(added).collect()) == [15, 16]
-    assert [rdds.broadcasts for rdds in place.supersteps] == [1, 1, 1]
+    assert [rdds.broadcasts for rdds in engine.supersteps] == [1, 1, 1]
 
 
-def test_a_crossed_input_from_outside_is_sent_once(env, place):
+def test_a_crossed_input_from_outside_is_sent_once(env, engine):
     iteration = env.from_elements(1).iterate(3)
     crossed = iteration.cross(env.from_elements(10)).using(lambda one, other: one + other)
     assert iteration.close_with(crossed).collect() == [31]
-    assert place.outside.broadcasts == 1 and not any(rdds.broadcasts for rdds in place.supersteps)
+    assert engine.outside.broadcasts == 1 and not any(rdds.broadcasts for rdds in engine.supersteps)

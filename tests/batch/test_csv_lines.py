@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekorn.batch.inputs.csv_lines import CsvColumn, CsvLines
-from ekorn.batch.inputs.file_input import FileInput
-from ekorn.batch.inputs.lines import LineFormat
+from ekorn.batch.inputs.lines import CsvColumn, CsvLines, LineFormat
+from ekorn.batch.inputs.source_inputs import FileInput
 from ekorn.connectors.files.stream_formats import StreamFormat
 from ekorn.dataset import ExecutionEnvironment
 from ekorn.errors import ConfigurationError, InvalidProgramError, MalformedRecordError

@@ -2,9 +2,8 @@
 
 import pytest
 
-from ekorn.batch.outputs.file_output import FileOutput, WriteMode
+from ekorn.batch.outputs.file_output import CsvLinesFormat, FileOutput, TextLinesFormat, WriteMode
 from ekorn.batch.outputs.output import SinkSubtask, WriteResult
-from ekorn.batch.outputs.text_formats import CsvLinesFormat, TextLinesFormat
 from ekorn.common import Row, Types
 from ekorn.dataset import ExecutionEnvironment
 from ekorn.errors import ConfigurationError, InvalidProgramError, OutputExistsError, RecordTypeError

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from ekorn.batch.tasks.job_files import WorkerCache, packed_files
+from ekorn.batch.tasks.task_context import WorkerCache, packed_files
 from ekorn.dataset import ExecutionEnvironment
 from ekorn.datastream.functions import MapFunction
 from ekorn.errors import JobExecutionError

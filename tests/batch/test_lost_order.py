@@ -6,7 +6,7 @@ from ekorn.batch.planner.plan_runner import run_on
 from ekorn.batch.program.runner import plans_run_by
 from ekorn.dataset import ExecutionEnvironment
 from ekorn.datastream.functions import MapFunction
-from ekorn.testing.local_partitions import LocalPlace, LocalRdds
+from ekorn.testing.local_partitions import LocalRdds, LocalSuperstepEngine
 from ekorn.types.factory import Types
 
 NOT_ROLLED_BACK = [  # as the scheduler of Spark 4.3 says it
@@ -52,7 +52,7 @@ class ClusterRdds(LocalRdds):
 @pytest.fixture
 def rdds():
     used = ClusterRdds()
-    with plans_run_by(lambda plan, settings: run_on(used, LocalPlace(), plan, settings, "0" * 32)):
+    with plans_run_by(lambda plan, settings: run_on(used, LocalSuperstepEngine(), plan, settings, "0" * 32)):
         yield used
 
 

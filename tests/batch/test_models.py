@@ -7,14 +7,16 @@ from hypothesis import strategies as st
 from ekorn.batch.planner.plan_runner import run_on
 from ekorn.batch.program.runner import plans_run_by
 from ekorn.dataset import ExecutionEnvironment
-from ekorn.testing.local_partitions import LocalPlace, LocalRdds
+from ekorn.testing.local_partitions import LocalRdds, LocalSuperstepEngine
 from tests.batch.generated_records import RECORDS
 from tests.batch.models import CASES, same
 from tests.examples_by_profile import examples
 
 
 def on_partitions(memory_mb):
-    return plans_run_by(lambda plan, settings: run_on(LocalRdds(memory_mb), LocalPlace(), plan, settings, "0" * 32))
+    return plans_run_by(
+        lambda plan, settings: run_on(LocalRdds(memory_mb), LocalSuperstepEngine(), plan, settings, "0" * 32)
+    )
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -12,7 +12,7 @@ from ekorn.common import Row, Types
 from ekorn.dataset import Aggregations, ExecutionEnvironment, InputFormat, JoinHint, MapFunction, Order
 from ekorn.errors import InvalidProgramError, JobExecutionError
 from ekorn.testing import collect_locally, on_local_engine
-from ekorn.testing.local_partitions import LocalPlace, LocalRdds
+from ekorn.testing.local_partitions import LocalRdds, LocalSuperstepEngine
 from tests.imports import SOURCE
 
 
@@ -217,7 +217,7 @@ def test_none_that_a_join_let_pass_is_refused_in_groups_after_it(env):
 
 def shuffles_of(data_set):
     rdds = LocalRdds()
-    with plans_run_by(lambda plan, settings: run_on(rdds, LocalPlace(), plan, settings, "0" * 32)):
+    with plans_run_by(lambda plan, settings: run_on(rdds, LocalSuperstepEngine(), plan, settings, "0" * 32)):
         data_set.collect()
     return rdds.shuffles
 

@@ -2,18 +2,20 @@
 
 from ekorn.batch.inputs.input_formats import InputFormat, NumberSequenceIterator, SplittableIterator
 from ekorn.batch.outputs.file_output import WriteMode
-from ekorn.batch.outputs.output_formats import OutputFormat
+from ekorn.batch.outputs.output import OutputFormat
 from ekorn.batch.plan.data_set_specs import JoinHint, Order
-from ekorn.batch.program.co_groups import CoGroup, CoGroupKeys, CoGroupOtherKeys
-from ekorn.batch.program.crosses import CrossOperator
 from ekorn.batch.program.csv_reader import CsvReader
 from ekorn.batch.program.data_set import DataSet
 from ekorn.batch.program.data_set_iterations import DeltaIteration, IterativeDataSet
 from ekorn.batch.program.data_set_job_client import DataSetJobClient
-from ekorn.batch.program.data_sink import DataSink
+from ekorn.batch.program.data_set_outputs import DataSink
 from ekorn.batch.program.execution_environment import ExecutionEnvironment
 from ekorn.batch.program.grouping import Grouping, SortedGrouping
 from ekorn.batch.program.joins import (
+    CoGroup,
+    CoGroupKeys,
+    CoGroupOtherKeys,
+    CrossOperator,
     JoinKeys,
     JoinOperator,
     JoinOtherKeys,

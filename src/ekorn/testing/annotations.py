@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from ekorn.batch.plan.data_set_specs import CoGroupSpec, CrossSpec, FlatMapSpec, GroupReduceSpec, JoinSpec, MapSpec
-from ekorn.batch.plan.iteration_body import body_of
 from ekorn.batch.plan.iteration_specs import BulkIterationSpec, DeltaIterationSpec
-from ekorn.batch.plan.operators import Plan, PlanOperator
+from ekorn.batch.plan.operators import Plan, PlanOperator, body_of
 from ekorn.batch.plan.partitioning import ForwardedFields
 from ekorn.batch.plan.record_keys import read_path
 from ekorn.batch.planner.plan_runner import PlanResult, RunSettings

@@ -15,18 +15,18 @@ from ekorn.errors import UnsupportedOperationError
 from ekorn.testing.local_slots import InProcessSlots
 from ekorn.types.data_types import RowType
 
-__all__ = ["LocalPlace", "LocalRdd", "LocalRdds", "run_in_process"]
+__all__ = ["LocalRdd", "LocalRdds", "LocalSuperstepEngine", "run_in_process"]
 
 
 def run_in_process(plan: Plan, settings: RunSettings) -> PlanResult:
     """Run all sinks of a plan in this process."""
     try:
-        return run_on(LocalRdds(), LocalPlace(), plan, settings, settings.job_id)
+        return run_on(LocalRdds(), LocalSuperstepEngine(), plan, settings, settings.job_id)
     except Exception as error:
         raise error_of_function(error, settings.job_name, None) or error from None
 
 
-class LocalPlace:
+class LocalSuperstepEngine:
     """Runs iterations in this process, with slots that are threads of it."""
 
     def slots(self, most: int) -> InProcessSlots:

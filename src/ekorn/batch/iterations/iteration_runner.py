@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
-from ekorn.batch.iterations.iteration_tables import IterationTables, TableSource
-from ekorn.batch.iterations.place import IterationPlace
-from ekorn.batch.iterations.step_plan import StepPlan
+from ekorn.batch.iterations.step_plan import IterationTables, StepPlan, TableSource
 from ekorn.batch.plan.iteration_specs import BulkIterationSpec, DeltaIterationSpec, IterationLimits
 from ekorn.batch.plan.operators import Plan, PlanOperator
 from ekorn.batch.plan.partitioning import Partitioning
 from ekorn.batch.plan.record_keys import Keys
-from ekorn.batch.planner.no_rdds import NoRdds
 from ekorn.batch.planner.plan_translation import Translation
+from ekorn.batch.planner.rdds import NoRdds, Rdds, SparkRdds
 from ekorn.batch.planner.stages import Flow, Stages
 from ekorn.batch.tasks.blobs import OperatorReport, OperatorSubtask
 from ekorn.batch.tasks.exits import ForwardExit
@@ -33,11 +31,25 @@ from ekorn.batch.tasks.task_context import TaskJobInfo
 from ekorn.batch.tasks.task_errors import carried_error
 from ekorn.config import options
 from ekorn.config.configuration import Configuration
+from ekorn.config.settings.deployment_settings import LinkSettings, PythonDependencies
+from ekorn.config.settings.fields import read_settings
+from ekorn.config.settings.job_settings import check_heartbeat
+from ekorn.engine.slots.slot_handle import Heartbeat
+from ekorn.engine.slots.slot_pool import SlotPool
+from ekorn.engine.spark.driver_side.slot_start import slots_beside
 from ekorn.errors import SlotLostError
 from ekorn.functions.data_sets.iteration_context import Aggregator
 from ekorn.functions.results.accumulators import Accumulator
 
-__all__ = ["IterationRunner", "SuperstepEnd", "carry_partitioning", "is_last", "merged_aggregates"]
+__all__ = [
+    "IterationRunner",
+    "SparkSuperstepEngine",
+    "SuperstepEnd",
+    "SuperstepEngine",
+    "carry_partitioning",
+    "is_last",
+    "merged_aggregates",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -58,7 +70,7 @@ class IterationRunner:
     """Runs the iterations of one job.
 
     Args:
-        place: Where they run.
+        engine: Starts the slots and makes the RDDs of the supersteps.
         facts: The job.
 
     Attributes:
@@ -66,8 +78,8 @@ class IterationRunner:
         accumulators: The accumulators of functions inside iterations.
     """
 
-    def __init__(self, place: IterationPlace, facts: TaskJobInfo) -> None:
-        self._place = place
+    def __init__(self, engine: SuperstepEngine, facts: TaskJobInfo) -> None:
+        self._engine = engine
         self._facts = facts
         self._configuration = Configuration.from_dict(facts.configuration)
         self._attempts_left = options.ITERATION_ATTEMPTS.read(self._configuration)
@@ -81,7 +93,7 @@ class IterationRunner:
         assert isinstance(spec, BulkIterationSpec | DeltaIterationSpec)
         tables = IterationTables()
         plan = StepPlan(operator, tables)
-        tables.start(self._place.slots(operator.parallelism), options.SLOT_MEMORY.read(self._configuration))
+        tables.start(self._engine.slots(operator.parallelism), options.SLOT_MEMORY.read(self._configuration))
         self._running.append(tables)
         in_superstep = set(plan.superstep.operators())
         given = {each: stages.kept(flows[each]) if each in in_superstep else flows[each] for each in operator.inputs}
@@ -125,7 +137,7 @@ class IterationRunner:
         spec = operator.spec
         assert isinstance(spec, BulkIterationSpec | DeltaIterationSpec)
         limits = spec.limits
-        with self._place.starting_slots():
+        with self._engine.starting_slots():
             tables.begin()
         written, _ = self._run(plan.beginning(carry_partitioning(plan, tables, given)), stages, given)
         tables.commit(written)
@@ -135,7 +147,7 @@ class IterationRunner:
         while True:
             number += 1
             superstep = Superstep(number, limits.aggregators, progress.aggregates, progress.fields)
-            rdds = self._place.rdds(f"{operator.name}: superstep {number}")
+            rdds = self._engine.rdds(f"{operator.name}: superstep {number}")
             step = Stages(rdds, replace(self._facts, superstep=superstep), first_number).inside(stages, given.values())
             try:
                 written, reports = self._run(plan.superstep, step, given)
@@ -255,3 +267,71 @@ def merged_aggregates(
         for name, value in values.items():
             merged[name].aggregate(value)
     return {name: each.get_aggregate() for name, each in merged.items()}
+
+
+class SuperstepEngine(Protocol):
+    """What the loop over supersteps needs of the engine."""
+
+    def slots(self, most: int) -> SlotPool:
+        """Return a pool of slots for the tables of an iteration: one for each core, and not more than `most`."""
+        ...
+
+    def starting_slots(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context in which slots are started."""
+        ...
+
+    def rdds(self, description: str) -> Rdds:
+        """Return what makes the RDDs of one superstep."""
+        ...
+
+
+class SparkSuperstepEngine:
+    """Runs iterations on Spark, with slots beside its tasks."""
+
+    def __init__(self, context: Any, configuration: dict[str, str]) -> None:
+        self._context = context
+        self._configuration = Configuration.from_dict(configuration)
+        self._rdds: SparkRdds | None = None
+
+    def slots(self, most: int) -> SlotPool:
+        configuration = self._configuration
+        interval_ms = options.HEARTBEAT_INTERVAL.read(configuration)
+        timeout_ms = options.HEARTBEAT_TIMEOUT.read(configuration)
+        check_heartbeat(interval_ms, timeout_ms)
+        heartbeat = Heartbeat(interval_s=interval_ms / 1000, timeout_s=timeout_ms / 1000)
+        pool = slots_beside(
+            self._context,
+            min(most, self._context.defaultParallelism),
+            read_settings(PythonDependencies, configuration),
+            heartbeat,
+            read_settings(LinkSettings, configuration),
+        )
+        group = self._context.getLocalProperty(_GROUP)
+
+        def cancel(number: int) -> None:
+            with contextlib.suppress(Exception):  # no job runs, or the session is gone
+                self._context.cancelJobGroup(group)  # its tasks wait for an answer that will not come
+
+        pool.on_lost = cancel
+        return pool
+
+    @contextlib.contextmanager
+    def starting_slots(self) -> Iterator[None]:
+        """Put back the job group of this thread, which the start of slots on a cluster replaces."""
+        before = {key: self._context.getLocalProperty(key) for key in (_GROUP, _DESCRIPTION, _INTERRUPT)}
+        try:
+            yield
+        finally:
+            for key, value in before.items():
+                self._context.setLocalProperty(key, value)
+
+    def rdds(self, description: str) -> Rdds:
+        self._context.setLocalProperty(_DESCRIPTION, description)
+        if self._rdds is None:
+            self._rdds = SparkRdds(self._context)
+        return self._rdds.again()
+
+
+_GROUP = "spark.jobGroup.id"
+_DESCRIPTION = "spark.job.description"
+_INTERRUPT = "spark.job.interruptOnCancel"

@@ -1,4 +1,4 @@
-"""The operators of a plan: what the planner translates.
+"""The operators of a plan: what the planner translates, and which of them belong to the body of an iteration.
 
 The classes of the API are mutable until a program runs (`name()`, `set_parallelism()`). `Plan` is made from them when
 it does, and changes no more. An operator that several others read is one object, so it is planned once.
@@ -6,14 +6,17 @@ it does, and changes no more. An operator that several others read is one object
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ekorn.batch.plan.data_set_specs import Spec
+from ekorn.batch.plan.iteration_specs import BulkIterationSpec, DeltaIterationSpec
 from ekorn.batch.plan.partitioning import ForwardedFields
 from ekorn.types.type_information import TypeInformation
 
-__all__ = ["Plan", "PlanOperator"]
+__all__ = ["Plan", "PlanOperator", "body_of", "outside_inputs"]
+
+IterationSpec = BulkIterationSpec | DeltaIterationSpec
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,3 +86,29 @@ class Plan:
             for each in operator.upstream():
                 counted[each] = counted.get(each, 0) + 1
         return counted
+
+
+def outside_inputs(spec: IterationSpec) -> list[PlanOperator]:
+    """Return the operators outside the body that the body reads, each once."""
+    inside = body_of(spec)
+    read = (each for operator in inside for each in operator.upstream() if each not in inside)
+    return list(dict.fromkeys(read))
+
+
+def body_of(spec: IterationSpec) -> dict[PlanOperator, None]:
+    """Return the operators of a body: those that depend on the iteration's data, inputs first."""
+    inside: dict[PlanOperator, None] = dict.fromkeys(_heads(spec))
+    for operator in Plan(tuple(_results(spec))).operators():
+        if any(each in inside for each in operator.upstream()):
+            inside[operator] = None
+    return inside
+
+
+def _heads(spec: IterationSpec) -> Sequence[PlanOperator]:
+    return [spec.partial] if isinstance(spec, BulkIterationSpec) else [spec.solution, spec.work]
+
+
+def _results(spec: IterationSpec) -> Sequence[PlanOperator]:
+    if isinstance(spec, DeltaIterationSpec):
+        return [spec.delta, spec.next_work]
+    return [spec.result] if spec.criterion is None else [spec.result, spec.criterion]

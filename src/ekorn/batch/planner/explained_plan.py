@@ -20,8 +20,8 @@ from ekorn.batch.plan.data_set_specs import (
 from ekorn.batch.plan.iteration_specs import BulkIterationSpec, DeltaIterationSpec
 from ekorn.batch.plan.operators import Plan, PlanOperator
 from ekorn.batch.plan.partitioning import Partitioning
-from ekorn.batch.planner.no_rdds import NoRdds
 from ekorn.batch.planner.plan_translation import Translation
+from ekorn.batch.planner.rdds import NoRdds
 from ekorn.batch.planner.stages import Flow, Stages
 from ekorn.batch.tasks.exits import CountExit, CustomExit, DealingExit, KeyedExit, RangeExit, ShuffleExit, StageExit
 from ekorn.batch.tasks.task_context import TaskJobInfo

@@ -6,23 +6,20 @@ import contextlib
 import logging
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ekorn.batch.iterations.iteration_runner import IterationRunner
-from ekorn.batch.iterations.place import IterationPlace, SparkPlace
-from ekorn.batch.plan.data_set_specs import CountSpec, FrameSpec
-from ekorn.batch.plan.iteration_body import IterationSpec
-from ekorn.batch.plan.operators import Plan, PlanOperator
-from ekorn.batch.planner.outputs import PlanOutputs
+from ekorn.batch.iterations.iteration_runner import IterationRunner, SparkSuperstepEngine, SuperstepEngine
+from ekorn.batch.outputs.output import Output
+from ekorn.batch.plan.data_set_specs import CountSpec, FrameSpec, OutputSpec
+from ekorn.batch.plan.operators import IterationSpec, Plan, PlanOperator
 from ekorn.batch.planner.plan_translation import Translation
 from ekorn.batch.planner.rdds import Rdds, SparkRdds
 from ekorn.batch.planner.stages import Flow, Stages
 from ekorn.batch.tasks.blobs import OperatorReport, OperatorSubtask
 from ekorn.batch.tasks.exits import CountExit, ForwardExit, StageExit
-from ekorn.batch.tasks.job_files import packed_files
-from ekorn.batch.tasks.task_context import TaskJobInfo
+from ekorn.batch.tasks.task_context import TaskJobInfo, packed_files
 from ekorn.batch.tasks.task_errors import carried_error
 from ekorn.config.job_id import JobID
 from ekorn.config.restart_strategy import RestartStrategyConfiguration
@@ -37,12 +34,29 @@ from ekorn.engine.spark.driver_side.session import (
     spark_context,
 )
 from ekorn.engine.spark.driver_side.worker_python import compare_pythons
-from ekorn.errors import DeploymentError, JobExecutionError, RecomputedInputError, SparkSessionLostError
+from ekorn.errors import (
+    DeploymentError,
+    JobExecutionError,
+    OutputsPartlyVisibleError,
+    RecomputedInputError,
+    SparkSessionLostError,
+)
 from ekorn.functions.results.accumulators import merge_accumulators
 from ekorn.functions.results.job_execution_result import JobExecutionResult
 from ekorn.graph.job_graph import CachedFile
 
-__all__ = ["PlanResult", "RunSettings", "cancel", "default_parallelism", "error_of_function", "run", "run_on", "start"]
+__all__ = [
+    "PlanOutputs",
+    "PlanResult",
+    "RunSettings",
+    "cancel",
+    "default_parallelism",
+    "error_of_function",
+    "run",
+    "run_on",
+    "start",
+]
+
 
 _log = logging.getLogger(__name__)
 
@@ -103,10 +117,10 @@ def run(plan: Plan, settings: RunSettings) -> PlanResult:
     if not context.master.startswith("local"):
         ship_package(context)
         compare_pythons(context)
-    place = SparkPlace(context, settings.configuration)
+    engine = SparkSuperstepEngine(context, settings.configuration)
     with _in_job_group(context, settings):
         try:
-            return run_on(SparkRdds(context), place, plan, settings, settings.job_id)
+            return run_on(SparkRdds(context), engine, plan, settings, settings.job_id)
         except Exception as error:
             raise explained(error, context, settings.job_name) from None
 
@@ -125,7 +139,7 @@ def _group(settings: RunSettings) -> str:
     return f"ekorn-{settings.job_id}"
 
 
-def run_on(rdds: Rdds, place: IterationPlace, plan: Plan, settings: RunSettings, job_id: str) -> PlanResult:
+def run_on(rdds: Rdds, engine: SuperstepEngine, plan: Plan, settings: RunSettings, job_id: str) -> PlanResult:
     """Run all sinks of a plan where the partitions are."""
     started = time.monotonic()
     facts = TaskJobInfo(
@@ -135,7 +149,7 @@ def run_on(rdds: Rdds, place: IterationPlace, plan: Plan, settings: RunSettings,
         settings.job_parameters,
         packed_files(settings.cached_files, None if rdds.local else rdds.broadcast),
     )
-    iterations = IterationRunner(place, facts)
+    iterations = IterationRunner(engine, facts)
     with PlanOutputs(plan, job_id) as outputs:
         runs = PlanRuns()
         records, reports = _run_sinks(Stages(rdds, facts), plan, iterations, runs)
@@ -233,3 +247,77 @@ def _in_job_group(context: Any, settings: RunSettings) -> Iterator[None]:
         with contextlib.suppress(Exception):  # the session is gone
             for key, value in before.items():
                 context.setLocalProperty(key, value)
+
+
+@dataclass(frozen=True)
+class _PlanOutput:
+    """What one sink writes to."""
+
+    number: int  # of the sink in its plan
+    sink: PlanOperator
+    output: Output
+
+    def __str__(self) -> str:
+        return f"{self.sink.name!r}" + (f" ({self.sink.call_site})" if self.sink.call_site else "")
+
+
+class PlanOutputs:
+    """What the sinks of a plan write to, in one run: checked before it, made visible at the end, or removed.
+
+    Outputs become visible one after another, when all of them have been written. Nothing makes that one step: they may
+    be on different file systems, and a format of the program is asked to complete itself. Flink: promises nothing
+    either.
+
+    As a context manager it checks the outputs at the beginning, and removes what was written if the run fails.
+    """
+
+    def __init__(self, plan: Plan, job_id: str) -> None:
+        self._outputs = [
+            _PlanOutput(number, sink, sink.spec.output)
+            for number, sink in enumerate(plan.sinks)
+            if isinstance(sink.spec, OutputSpec)
+        ]
+        self._job_id = job_id
+        self._begun: list[_PlanOutput] = []  # and not yet visible
+
+    def __enter__(self) -> PlanOutputs:
+        try:
+            for each in self._outputs:
+                each.output.begin(each.sink.parallelism)
+                self._begun.append(each)
+        except BaseException:
+            self._abort()
+            raise
+        return self
+
+    def commit(self, records: Sequence[list[Any]]) -> None:
+        """Make all outputs visible.
+
+        Args:
+            records: What each sink of the plan sent to the driver.
+
+        Raises:
+            OutputsPartlyVisibleError: One of several outputs failed; the error names those that are visible.
+        """
+        for number, each in enumerate(self._outputs):
+            try:
+                each.output.commit(records[each.number], self._job_id, each.sink.parallelism)
+            except Exception as error:
+                if len(self._outputs) == 1:
+                    raise
+                visible, missing = self._outputs[:number], self._outputs[number + 1 :]
+                raise OutputsPartlyVisibleError(
+                    str(each), f"{type(error).__name__}: {error}", tuple(map(str, visible)), tuple(map(str, missing))
+                ) from error
+            self._begun.remove(each)
+
+    def __exit__(self, kind: Any, error: BaseException | None, frames: Any) -> None:
+        if error is not None:
+            self._abort()
+
+    def _abort(self) -> None:
+        for each in self._begun:
+            try:
+                each.output.abort(self._job_id, each.sink.parallelism)
+            except Exception as error:  # what failed before is the error to report
+                _log.warning("what a failed job wrote could not be removed: %s", error)

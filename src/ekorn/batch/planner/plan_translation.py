@@ -48,7 +48,6 @@ from ekorn.batch.plan.partitioning import ForwardedFields, Partitioning, after
 from ekorn.batch.plan.record_keys import FieldPath
 from ekorn.batch.planner import groups, partition_flows, table_flows, two_inputs
 from ekorn.batch.planner.stages import Flow, Stages
-from ekorn.batch.tasks.broadcast_variables import shared_name
 from ekorn.batch.tasks.exits import CustomExit, DealingExit, KeyedExit
 from ekorn.batch.tasks.partition_operators import SortPartition, UniqueNumbering
 from ekorn.batch.tasks.record_operators import (
@@ -59,8 +58,9 @@ from ekorn.batch.tasks.record_operators import (
     ProjectFields,
     ReadSplits,
     TypeCheck,
+    WriteRecords,
 )
-from ekorn.batch.tasks.sink_operator import WriteRecords
+from ekorn.batch.tasks.task_context import shared_name
 from ekorn.batch.tasks.task_operator import TaskOperator
 from ekorn.graph.specs import FilterSpec, FlatMapSpec, MapSpec, ProjectSpec
 

@@ -16,7 +16,7 @@ from ekorn.engine.spark.driver_side.known_classes import KnownClassesContext
 from ekorn.engine.spark.driver_side.worker_python import DriverPythonContext
 from ekorn.types.data_types import RowType
 
-__all__ = ["Rdds", "SparkRdds", "blobs_of_frame", "frame_of_blobs", "passed_on"]
+__all__ = ["NoRdds", "Rdds", "SparkRdds", "blobs_of_frame", "frame_of_blobs", "passed_on"]
 
 Task = Callable[[int, Iterable[Any]], Iterator[bytes]]
 
@@ -284,3 +284,52 @@ class _BlobsToRows:
                 data = blob.as_buffer()
                 if data[0] != REPORTS:
                     yield columns.batch(pickle.loads(memoryview(data)[1:]))
+
+
+class NoRdds:
+    """RDDs without partitions: a plan is translated to see how it would run, without Spark."""
+
+    memory_mb = 0
+    local = True
+
+    def of_elements(self, partitions: Sequence[list[Any]]) -> None:
+        return None
+
+    def of_frame(self, frame: Any, row_type: RowType) -> tuple[None, int]:
+        return None, frame.rdd.getNumPartitions()
+
+    def frame(self, rdd: Any, row_type: RowType, *, copies: int) -> None:
+        return None
+
+    def in_order(self, rdd: Any) -> None:
+        return None
+
+    def may_change(self, rdd: Any) -> bool:
+        return False
+
+    def staged(self, rdd: Any, task: Task, *, keeps_partitions: bool) -> None:
+        return None
+
+    def shuffled(self, rdd: Any, partitions: int) -> None:
+        return None
+
+    def union(self, rdds: Sequence[Any]) -> None:
+        return None
+
+    def fewer(self, rdd: Any, partitions: int) -> None:
+        return None
+
+    def kept(self, rdd: Any) -> None:
+        return None
+
+    def collected(self, rdd: Any) -> list[bytes]:
+        return []
+
+    def broadcast(self, value: Any) -> None:
+        return None
+
+    def release(self) -> None:
+        pass
+
+    def drop_shuffles(self) -> None:
+        pass

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Self
 
-from ekorn.batch.inputs.csv_lines import CsvColumn, CsvLines
-from ekorn.batch.inputs.file_input import FileInput
-from ekorn.batch.inputs.lines import LineFormat
+from ekorn.batch.inputs.lines import CsvColumn, CsvLines, LineFormat
+from ekorn.batch.inputs.source_inputs import FileInput
 from ekorn.batch.plan.data_set_specs import InputSpec
 from ekorn.batch.program.data_set import DataSet
 from ekorn.batch.program.unfinished import Unfinished

@@ -50,11 +50,9 @@ from ekorn.types.record_text import record_text
 from ekorn.types.type_information import TypeInformation
 
 if TYPE_CHECKING:
-    from ekorn.batch.program.co_groups import CoGroupKeys
-    from ekorn.batch.program.crosses import CrossOperator
     from ekorn.batch.program.data_set_iterations import DeltaIteration, IterativeDataSet, SolutionSet
     from ekorn.batch.program.grouping import Grouping
-    from ekorn.batch.program.joins import JoinKeys, OuterJoinKeys
+    from ekorn.batch.program.joins import CoGroupKeys, CrossOperator, JoinKeys, OuterJoinKeys
     from ekorn.batch.program.refined_operators import (
         AggregateOperator,
         RangePartitionOperator,

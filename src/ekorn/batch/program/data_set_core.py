@@ -12,11 +12,12 @@ import ekorn
 from ekorn.batch.plan.data_set_specs import Spec
 from ekorn.batch.plan.partitioning import ForwardedFields
 from ekorn.batch.plan.record_keys import FieldKeys, FieldPath
-from ekorn.batch.program.data_set_settings import DataSetSettings
 from ekorn.batch.program.iteration_scope import scope_of
 from ekorn.batch.program.key_arguments import checked_path, type_at
+from ekorn.config.configuration import Configuration
 from ekorn.errors import InvalidProgramError
 from ekorn.functions.data_sets.field_annotations import FieldAnnotations, annotations_of
+from ekorn.graph.stream_graph import checked_parallelism
 from ekorn.program.checks.argument_checks import check_output_type
 from ekorn.program.checks.attribute_suggestions import SuggestsMethods
 from ekorn.types.type_information import TypeInformation
@@ -25,7 +26,67 @@ if TYPE_CHECKING:
     from ekorn.batch.program.data_set import DataSet
     from ekorn.batch.program.execution_environment import ExecutionEnvironment
 
-__all__ = ["AnnotatedOperator", "DataSetCore", "call_site", "parsed_annotations", "parsed_forwarded"]
+__all__ = ["AnnotatedOperator", "DataSetCore", "DataSetSettings", "call_site", "parsed_annotations", "parsed_forwarded"]
+
+
+class DataSetSettings:
+    """The settings of an operator: name, parallelism, parameters, type. They may change until the program runs."""
+
+    def __init__(self, default_name: str, known_type: TypeInformation | None) -> None:
+        self._name = default_name
+        self._parallelism: int | None = None
+        self._parameters: dict[str, str] = {}
+        self._known_type = known_type
+        self._declares_type = False
+        self._given_fields: dict[int, tuple[str, ...]] = {}  # by number of the input: `with_forwarded_fields`
+
+    def name(self, name: str) -> Self:
+        """Set the name that errors and plans show."""
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"a name is a string that is not empty, got {name!r}")
+        self._name = name
+        return self
+
+    def get_name(self) -> str:
+        """Return the operator's name."""
+        return self._name
+
+    def set_parallelism(self, parallelism: int) -> Self:
+        """Set the number of subtasks; -1 stands for the environment's parallelism."""
+        self._parallelism = checked_parallelism(parallelism)
+        return self
+
+    def get_parallelism(self) -> int:
+        """Return the number of subtasks that was set; -1 if the environment's parallelism applies."""
+        return -1 if self._parallelism is None else self._parallelism
+
+    def with_parameters(self, parameters: Configuration) -> Self:
+        """Give the function a configuration: `get_runtime_context().get_operator_parameters()` returns it."""
+        if not isinstance(parameters, Configuration):
+            raise TypeError(f"with_parameters() takes a Configuration, got {parameters!r}")
+        self._parameters = parameters.to_dict()
+        return self
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """Return what `with_parameters` gave."""
+        return dict(self._parameters)
+
+    @property
+    def declares_type(self) -> bool:
+        """Return whether the program declared the type of the records."""
+        return self._declares_type
+
+    def returns(self, type_info: TypeInformation) -> Self:
+        """Declare the type of the results. They are checked against it, and printed as the type prints them."""
+        check_output_type("returns", type_info, "type")
+        self._known_type = type_info
+        self._declares_type = type_info is not None
+        return self
+
+    def get_type(self) -> TypeInformation | None:
+        """Return the type of the records as far as it is known."""
+        return self._known_type
 
 
 class AnnotatedOperator(DataSetSettings):

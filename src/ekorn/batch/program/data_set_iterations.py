@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-from ekorn.batch.plan.iteration_body import outside_inputs
 from ekorn.batch.plan.iteration_specs import (
     BulkIterationSpec,
     Convergence,
@@ -19,7 +18,7 @@ from ekorn.batch.plan.iteration_specs import (
     IterationInputSpec,
     IterationLimits,
 )
-from ekorn.batch.plan.operators import PlanOperator
+from ekorn.batch.plan.operators import PlanOperator, outside_inputs
 from ekorn.batch.plan.record_keys import FieldKeys
 from ekorn.batch.program.data_set import DataSet
 from ekorn.batch.program.data_set_core import DataSetCore

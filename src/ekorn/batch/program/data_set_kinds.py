@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from ekorn.batch.plan.data_set_specs import JoinHint, JoinKind, Order, Spec
 from ekorn.batch.plan.record_keys import FieldKeys, Keys
-from ekorn.batch.program.co_groups import CoGroupKeys
-from ekorn.batch.program.crosses import CrossOperator
 from ekorn.batch.program.data_set import DataSet, Key
 from ekorn.batch.program.data_set_core import DataSetCore
 from ekorn.batch.program.data_set_iterations import DeltaIteration, IterativeDataSet
 from ekorn.batch.program.grouping import Grouping
-from ekorn.batch.program.joins import JoinKeys, OuterJoinKeys
+from ekorn.batch.program.joins import CoGroupKeys, CrossOperator, JoinKeys, OuterJoinKeys
 from ekorn.batch.program.refined_operators import AggregateOperator, RangePartitionOperator, SortPartitionOperator
 from ekorn.functions.data_sets.data_set_aggregates import Aggregations
 from ekorn.types.type_information import TypeInformation

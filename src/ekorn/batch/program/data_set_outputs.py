@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Self, cast
 
-from ekorn.batch.outputs.file_output import FileOutput, WriteMode
-from ekorn.batch.outputs.output import Output
-from ekorn.batch.outputs.output_formats import FormatOutput, FunctionFormat, OutputFormat, PrintFormat
-from ekorn.batch.outputs.text_formats import CsvLinesFormat, TextLinesFormat
+from ekorn.batch.outputs.file_output import CsvLinesFormat, FileOutput, TextLinesFormat, WriteMode
+from ekorn.batch.outputs.output import FormatOutput, FunctionFormat, Output, OutputFormat, PrintFormat
 from ekorn.batch.plan.data_set_specs import OutputSpec
-from ekorn.batch.program.data_set_core import DataSetCore
-from ekorn.batch.program.data_sink import DataSink
+from ekorn.batch.program.data_set_core import DataSetCore, DataSetSettings
 from ekorn.connectors.files.file_addresses import input_address
 from ekorn.connectors.files.text_lines import checked_charset
 from ekorn.connectors.formats.schemas import BulkWriterFactory
@@ -24,7 +21,7 @@ from ekorn.types.data_type_info import data_type_of
 from ekorn.types.data_types import RowType
 from ekorn.types.type_information import TypeInformation
 
-__all__ = ["DataSetOutputs"]
+__all__ = ["DataSetOutputs", "DataSink"]
 
 Path = str | os.PathLike[str]
 
@@ -121,3 +118,32 @@ class DataSetOutputs(DataSetCore):
         sink = self.next(kind, OutputSpec(output))
         self.environment.add_sink(sink)
         return DataSink(sink)
+
+
+class DataSink:
+    """An output that the next `execute` writes. Its name and parallelism may be set until then."""
+
+    def __init__(self, settings: DataSetSettings) -> None:
+        """Take the settings of the operator that writes; methods of `DataSet` make sinks."""
+        self._settings = settings
+
+    def name(self, name: str) -> Self:
+        """Set the name that errors and plans show."""
+        self._settings.name(name)
+        return self
+
+    def get_name(self) -> str:
+        """Return the sink's name."""
+        return self._settings.get_name()
+
+    def set_parallelism(self, parallelism: int) -> Self:
+        """Set the number of subtasks; -1 stands for the environment's parallelism. A file sink of one writes a file."""
+        self._settings.set_parallelism(parallelism)
+        return self
+
+    def get_parallelism(self) -> int:
+        """Return the number of subtasks that was set; -1 if the environment's parallelism applies."""
+        return self._settings.get_parallelism()
+
+    def __repr__(self) -> str:
+        return f"DataSink({self.get_name()!r})"

@@ -6,10 +6,9 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, cast
 
-from ekorn.batch.inputs.bounded_source import BoundedSourceInput
-from ekorn.batch.inputs.file_input import FileInput
 from ekorn.batch.inputs.input_formats import FormatInput, InputFormat, IteratorInput, SplittableIterator
 from ekorn.batch.inputs.lines import LineFormat
+from ekorn.batch.inputs.source_inputs import BoundedSourceInput, FileInput
 from ekorn.batch.plan.data_set_specs import FrameInputSpec, Input, InputSpec
 from ekorn.batch.program.csv_reader import CsvReader
 from ekorn.batch.program.data_set import DataSet
@@ -94,7 +93,7 @@ class EnvironmentInputs:
 
     def read_parquet(self, file_path: Path, row_type: RowType | None = None) -> DataSet:
         """Return the rows of Parquet files: the columns of a row type, or else all columns of the first file."""
-        from ekorn.batch.inputs.stored_schemas import row_type_of_parquet
+        from ekorn.batch.inputs.source_inputs import row_type_of_parquet
         from ekorn.connectors.formats.parquet_files import ParquetColumnarRowInputFormat
 
         address = input_address(file_path, "read_parquet()")
@@ -103,7 +102,7 @@ class EnvironmentInputs:
 
     def read_avro(self, file_path: Path, schema: AvroSchema | None = None) -> DataSet:
         """Return the records of Avro files as dicts, by a schema, or else by that of the first file."""
-        from ekorn.batch.inputs.stored_schemas import schema_of_avro
+        from ekorn.batch.inputs.source_inputs import schema_of_avro
         from ekorn.connectors.formats.avro_files import AvroReaderFormat
 
         address = input_address(file_path, "read_avro()")

@@ -1,24 +1,35 @@
-"""Joins: the two keys, then the function or the projection of the pairs."""
+"""Joins, co-groups and crosses: the keys of the two inputs, then the function or the projection of the pairs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
-from ekorn.batch.plan.data_set_specs import JoinHint, JoinKind, JoinSpec
+from ekorn.batch.plan.data_set_specs import CoGroupSpec, CrossSpec, JoinHint, JoinKind, JoinSpec, Order
 from ekorn.batch.plan.record_keys import Keys
 from ekorn.batch.program.data_set import DataSet, Key
-from ekorn.batch.program.key_arguments import check_keys_match, checked_keys, checked_partitioner, checked_positions
+from ekorn.batch.program.key_arguments import (
+    check_keys_match,
+    checked_keys,
+    checked_partitioner,
+    checked_positions,
+    checked_sort_field,
+)
 from ekorn.batch.program.unfinished import Unfinished
 from ekorn.errors import InvalidProgramError
+from ekorn.functions.data_sets.data_set_functions import CrossFunction
 from ekorn.functions.record_functions import Partitioner
-from ekorn.functions.windows.window_functions import FlatJoinFunction, JoinFunction
+from ekorn.functions.windows.window_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
 from ekorn.program.checks.argument_checks import check_function, check_single_result
 from ekorn.types.composite_types import TupleTypeInfo
 from ekorn.types.type_information import TypeInformation
 
 __all__ = [
+    "CoGroup",
+    "CoGroupKeys",
+    "CoGroupOtherKeys",
+    "CrossOperator",
     "Inputs",
     "JoinKeys",
     "JoinOperator",
@@ -38,7 +49,7 @@ _REFUSED_HINTS = {
 
 
 class Inputs(NamedTuple):
-    """The two data sets of a join or a co-group."""
+    """The two data sets of a join, a co-group or a cross."""
 
     first: DataSet
     second: DataSet
@@ -237,6 +248,109 @@ class ProjectedPairs(DataSet):
         self._fields += tuple([PairField(of_second, field) for field in fields or (None,)])
         self.spec = replace(self._pairs, function=PairProjection(self._fields))
         return self
+
+
+class CoGroupKeys(Unfinished):
+    """A co-group without keys yet."""
+
+    missing_call = "where(...).equal_to(...).using(function)"
+
+    def __init__(self, first: DataSet, second: DataSet) -> None:
+        first.check_other("co_group", second)
+        self._inputs = Inputs(first, second)
+
+    def where(self, *keys: Key) -> CoGroupOtherKeys:
+        """Set the key of the first input."""
+        return CoGroupOtherKeys(self._inputs, checked_keys("where", keys, self._inputs.first.get_type()))
+
+
+class CoGroupOtherKeys(Unfinished):
+    """A co-group without the key of its second input yet."""
+
+    missing_call = "equal_to(...).using(function)"
+
+    def __init__(self, inputs: Inputs, first_keys: Keys) -> None:
+        self._inputs = inputs
+        self._first_keys = first_keys
+
+    def equal_to(self, *keys: Key) -> CoGroup:
+        """Set the key of the second input."""
+        first, second = self._inputs
+        checked = checked_keys("equal_to", keys, second.get_type())
+        check_keys_match("equal_to", self._first_keys, first.get_type(), checked, second.get_type())
+        return CoGroup(self._inputs, CoGroupSpec(None, self._first_keys, checked))
+
+
+class CoGroup(Unfinished):
+    """A co-group without a function yet."""
+
+    missing_call = "using(function)"
+
+    def __init__(self, inputs: Inputs, spec: CoGroupSpec) -> None:
+        self._inputs = inputs
+        self._spec = spec
+
+    def sort_first_group(self, field: Key, order: Order = Order.ASCENDING) -> Self:
+        """Sort the groups of the first input by a field. Further calls add fields."""
+        further = checked_sort_field("sort_first_group", field, order, self._inputs.first.get_type())
+        self._spec = replace(self._spec, first_sort=(*self._spec.first_sort, further))
+        return self
+
+    def sort_second_group(self, field: Key, order: Order = Order.ASCENDING) -> Self:
+        """Sort the groups of the second input by a field. Further calls add fields."""
+        further = checked_sort_field("sort_second_group", field, order, self._inputs.second.get_type())
+        self._spec = replace(self._spec, second_sort=(*self._spec.second_sort, further))
+        return self
+
+    def with_partitioner(self, partitioner: Partitioner | Callable[[Any, int], int]) -> Self:
+        """Let a function of the key choose the partition where groups meet."""
+        checked_partitioner("with_partitioner", partitioner, self._spec.first_keys)
+        self._spec = replace(self._spec, partitioner=partitioner)
+        return self
+
+    def using(
+        self,
+        func: CoGroupFunction[Any, Any, Any] | Callable[[Iterator[Any], Iterator[Any]], Iterable[Any] | None],
+        output_type: TypeInformation | None = None,
+    ) -> DataSet:
+        """Call a function with the two groups of each key that either input has. A missing group is empty."""
+        check_function("using", func, CoGroupFunction, 2)
+        spec = replace(self._spec, function=func)
+        data_set = DataSet(self._inputs.first.environment, "CoGroup", spec, tuple(self._inputs))
+        return data_set.declared("using", output_type)
+
+    with_ = using
+
+
+class CrossOperator(DataSet):
+    """All pairs, (first, second); `using` or a projection makes something else of them."""
+
+    def __init__(self, first: DataSet, second: DataSet, broadcast_first: bool | None) -> None:
+        first.check_other("cross", second)
+        self._inputs = Inputs(first, second)
+        self._cross = CrossSpec(None, broadcast_first)
+        types = [first.get_type(), second.get_type()]
+        known = None if None in types else TupleTypeInfo([each for each in types if each is not None])
+        super().__init__(first.environment, "Cross", self._cross, tuple(self._inputs), known)
+
+    def using(
+        self, func: CrossFunction | Callable[[Any, Any], Any], output_type: TypeInformation | None = None
+    ) -> DataSet:
+        """Call a function with each pair."""
+        check_function("using", func, CrossFunction, 2)
+        check_single_result("using", func, "cross")
+        spec = replace(self._cross, function=func)
+        return DataSet(self.environment, "Cross", spec, tuple(self._inputs)).declared("using", output_type)
+
+    with_ = using
+
+    def project_first(self, *fields: int) -> ProjectedPairs:
+        """Make tuples that begin with fields of the first input, or with its whole record."""
+        return ProjectedPairs(self._inputs, self._cross, "Cross").project_first(*fields)
+
+    def project_second(self, *fields: int) -> ProjectedPairs:
+        """Make tuples that begin with fields of the second input, or with its whole record."""
+        return ProjectedPairs(self._inputs, self._cross, "Cross").project_second(*fields)
 
 
 def _kind_name(spec: JoinSpec) -> str:

@@ -20,18 +20,23 @@ _CHECKED_RECORDS = 100
 _LONGEST_LOOP = 12  # operators: a flat map is a block in the block of the one before, and Python allows 20
 
 
-class CallPlace(NamedTuple):
-    """What a line of a generated loop does: an operator's number, and the variable with the record."""
+class UserCall(NamedTuple):
+    """The call of a user's function in a line of a generated loop.
+
+    Attributes:
+        operator: The number of the operator whose function is called.
+        variable: The variable that holds the record.
+    """
 
     operator: int
     variable: str
 
 
 class GeneratedLoop(NamedTuple):
-    """A loop for operators of certain kinds, and what its lines do."""
+    """A loop for operators of certain kinds, and by line the calls in it."""
 
     run: Callable[..., Iterator[Any]]
-    places: dict[int, CallPlace]
+    calls: dict[int, UserCall]
 
 
 class FusedLoop:
@@ -50,9 +55,9 @@ class FusedLoop:
             self._generated.run(records, self, *[each.call() for each in self.operators]),
         )
 
-    def place(self, line: int) -> CallPlace | None:
-        """Return what a line of the loop does; None for lines that call no operator."""
-        return self._generated.places.get(line)
+    def call_at(self, line: int) -> UserCall | None:
+        """Return the call in a line of the loop, or None if the line has none."""
+        return self._generated.calls.get(line)
 
 
 class _FirstCall:
@@ -101,13 +106,13 @@ def _generated(kinds: tuple[str, ...]) -> GeneratedLoop:
                     record2 = call1(record1)
                     yield record2
     """
-    calls = ", ".join(f"call{number}" for number in range(len(kinds)))
-    lines = [f"def run(records, fused, {calls}):", "    for record0 in records:"]
-    places: dict[int, CallPlace] = {}
+    parameters = ", ".join(f"call{number}" for number in range(len(kinds)))
+    lines = [f"def run(records, fused, {parameters}):", "    for record0 in records:"]
+    calls: dict[int, UserCall] = {}
     indent, record = 8, "record0"
     for number, kind in enumerate(kinds):
-        place = CallPlace(number, record)
-        places[len(lines) + 1] = place
+        call = UserCall(number, record)
+        calls[len(lines) + 1] = call
         pad = " " * indent
         match kind:
             case "map":
@@ -118,9 +123,9 @@ def _generated(kinds: tuple[str, ...]) -> GeneratedLoop:
             case "flat_map":
                 lines += [f"{pad}results{number} = call{number}({record})", f"{pad}if results{number} is None:"]
                 lines += [f"{pad}    continue", f"{pad}for record{number + 1} in results{number}:"]
-                places[len(lines)] = place  # a generator of the user raises here
+                calls[len(lines)] = call  # a generator of the user raises here
                 indent, record = indent + 4, f"record{number + 1}"
     lines.append(f"{' ' * indent}yield {record}")
     names: dict[str, Any] = {}
     exec(compile("\n".join(lines), "<ekorn: operators of one loop>", "exec"), names)
-    return GeneratedLoop(names["run"], places)
+    return GeneratedLoop(names["run"], calls)

@@ -13,14 +13,12 @@ from typing import Any
 from ekorn.batch.plan.data_set_specs import SortField
 from ekorn.batch.plan.record_keys import Keys
 from ekorn.batch.tasks.blobs import in_chunks
-from ekorn.batch.tasks.chunk_files import HashedFiles
 from ekorn.batch.tasks.exits import holds_none, refuse_none
 from ekorn.batch.tasks.folds import fold_of
-from ekorn.batch.tasks.key_table import KeyTable, add_to, emptied, new_table
+from ekorn.batch.tasks.kept_records import HashedFiles, KeyTable, add_to, emptied, new_table, used_memory_mb
 from ekorn.batch.tasks.record_operators import FunctionOperator
 from ekorn.batch.tasks.sorting import SortedBy, Sorter, streamed_groups
 from ekorn.batch.tasks.task_operator import TaskOperator, method, results_of
-from ekorn.batch.tasks.worker_memory import used_memory_mb
 
 __all__ = [
     "CombineBeforeShuffle",

@@ -14,11 +14,10 @@ from typing import Any
 from ekorn.batch.plan.data_set_specs import CoGroupSpec, JoinKind, JoinSpec
 from ekorn.batch.tasks.blobs import BlobSize, in_chunks
 from ekorn.batch.tasks.exits import holds_none, refuse_none
-from ekorn.batch.tasks.key_table import KeyTable, add_to, emptied, new_table
+from ekorn.batch.tasks.kept_records import KeyTable, add_to, emptied, new_table, used_memory_mb
 from ekorn.batch.tasks.record_operators import FunctionOperator
 from ekorn.batch.tasks.sorting import Member, SortedBy, Sorter, members
 from ekorn.batch.tasks.task_operator import method, results_of
-from ekorn.batch.tasks.worker_memory import used_memory_mb
 
 __all__ = ["BroadcastCross", "BroadcastJoin", "HashJoin", "SortMergeCoGroup", "SortMergeJoin"]
 

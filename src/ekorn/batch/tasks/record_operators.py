@@ -1,4 +1,4 @@
-"""The operators that take records one by one, or a partition as a whole."""
+"""The operators that take records one by one, or a partition as a whole, up to the one that writes to a sink."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from itertools import chain, islice
 from operator import itemgetter
 from typing import Any
 
+from ekorn.batch.outputs.output import Output, SinkSubtask, WriteResult
 from ekorn.batch.plan.data_set_specs import InputSplit
 from ekorn.batch.tasks.task_operator import TaskOperator, method, results_of
+from ekorn.functions.runtime_context import RuntimeContext
 from ekorn.types.type_information import TypeInformation
 
 __all__ = [
@@ -20,6 +22,7 @@ __all__ = [
     "ReadSplits",
     "RecordOperator",
     "TypeCheck",
+    "WriteRecords",
 ]
 
 _CHECKED_RECORDS = 1000
@@ -111,3 +114,25 @@ class TypeCheck(TaskOperator):
     def run(self, records: Iterator[Any]) -> Iterator[Any]:
         while run := list(islice(records, _CHECKED_RECORDS)):
             yield from self.type_info.conform(run)
+
+
+class WriteRecords(TaskOperator):
+    """Writes records to an output."""
+
+    def __init__(self, name: str, output: Output) -> None:
+        super().__init__(name)
+        self._output = output
+        self._subtask: SinkSubtask | None = None
+
+    def open(self, context: RuntimeContext) -> None:
+        super().open(context)
+        self._subtask = SinkSubtask(
+            context.get_index_of_this_subtask(),
+            context.get_number_of_parallel_subtasks(),
+            str(context.get_job_id()),
+        )
+
+    def run(self, records: Iterator[Any]) -> Iterator[Any]:
+        subtask = self._subtask
+        assert subtask is not None, "open() comes before run()"
+        yield WriteResult(subtask.number, self._output.write(records, subtask))

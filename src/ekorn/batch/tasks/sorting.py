@@ -16,9 +16,8 @@ from typing import Any
 from ekorn.batch.plan.data_set_specs import Order, SortField
 from ekorn.batch.plan.record_keys import Keys, read_path, selecting
 from ekorn.batch.tasks.blobs import BlobSize, in_chunks
-from ekorn.batch.tasks.chunk_files import ChunkFile
 from ekorn.batch.tasks.exits import Backwards
-from ekorn.batch.tasks.worker_memory import used_memory_mb
+from ekorn.batch.tasks.kept_records import ChunkFile, used_memory_mb
 from ekorn.types.type_information import all_are
 
 __all__ = ["Member", "SortedBy", "Sorter", "members", "streamed_groups"]

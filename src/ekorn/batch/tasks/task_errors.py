@@ -61,9 +61,9 @@ def user_error(error: BaseException, operator: TaskOperator, subtask: int) -> Us
             record, key = variables.get("record", _NOTHING), variables.get("key", _NOTHING)
             frames = frame.tb_next
         elif isinstance(loop := variables.get("fused"), FusedLoop):
-            place = loop.place(frame.tb_lineno)
-            operator, activity = loop.operators[0 if place is None else place.operator], None
-            record, key = _NOTHING if place is None else variables[place.variable], _NOTHING
+            call = loop.call_at(frame.tb_lineno)
+            operator, activity = loop.operators[0 if call is None else call.operator], None
+            record, key = _NOTHING if call is None else variables[call.variable], _NOTHING
             frames = frame.tb_next
         elif isinstance(owner, Fold):  # of the operator in the frame before
             record, key = variables.get("record", _NOTHING), variables.get("key", _NOTHING)

@@ -1,23 +1,54 @@
-"""Files of a task for records that do not fit into memory: chunks in order, and records by the hash of their keys."""
+"""Records that a task keeps until it can use them: by key in memory, or on disk when memory is short.
+
+A file on disk holds chunks of records in order. `HashedFiles` divides records over several files by the hash of their
+keys.
+"""
 
 from __future__ import annotations
 
 import io
 import os
 import pickle
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
 from ekorn.batch.plan.record_keys import Keys
-from ekorn.batch.tasks.worker_memory import used_memory_mb
 from ekorn.storage.spill_file import SpillFile
 from ekorn.types.by_value import dumps
 
-__all__ = ["ChunkFile", "HashedFiles"]
+__all__ = ["ChunkFile", "HashedFiles", "KeyTable", "add_to", "emptied", "new_table", "used_memory_mb"]
 
 _FILES = 64
 _PENDING = 2048  # records of a part, before they are written
+
+
+def used_memory_mb() -> float:
+    """Return the memory that this process uses, as PySpark measures it for its own limits."""
+    from pyspark.shuffle import get_used_memory  # here: a program is drawn without PySpark
+
+    return float(get_used_memory())
+
+
+KeyTable = defaultdict[Any, list[Any]]
+
+
+def new_table() -> KeyTable:
+    """Return an empty table."""
+    return defaultdict(list)
+
+
+def add_to(table: KeyTable, keys: Keys, chunk: list[Any]) -> None:
+    """Add records to a table by key."""
+    for key, record in zip(keys.of(chunk), chunk, strict=True):  # hot
+        table[key].append(record)
+
+
+def emptied(table: KeyTable) -> Iterator[Any]:
+    """Yield the records of a table, and free them."""
+    while table:
+        yield from table.popitem()[1]
 
 
 class ChunkFile:
