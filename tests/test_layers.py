@@ -40,7 +40,7 @@ LINES = [
     ["state_processor", "queryable"],
     ["service"],
     ["cli"],
-    ["common", "datastream", "dataset", "pyflink", "table"],
+    ["client", "common", "datastream", "dataset", "pyflink", "table"],
     ["testing"],
 ]
 LINE_OF = {room: number for number, rooms in enumerate(LINES) for room in rooms}

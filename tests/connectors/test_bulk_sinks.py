@@ -29,9 +29,10 @@ from ekorn.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnar
 from ekorn.errors import CheckpointError, ConfigurationError, RecordFormatError
 from ekorn.storage.file_store import open_files
 from ekorn.table import DataTypes
+from ekorn.testing.kits import RefusesBadRecords, SinkCase, SinkJob
 from tests.connectors.formats.files import read_source
-from tests.connectors.sink_contract import RefusesBadRecords, SinkCase, SinkContract
-from tests.connectors.writing import SinkJob, hidden_files, visible_files, visible_lines
+from tests.connectors.sink_contract import SinkContract
+from tests.connectors.writing import hidden_files, visible_files, visible_lines
 from tests.s3_server import s3_endpoint, s3_url  # noqa: F401 - fixtures
 
 ROW_TYPE = DataTypes.ROW([DataTypes.FIELD("bucket", DataTypes.STRING()), DataTypes.FIELD("number", DataTypes.INT())])

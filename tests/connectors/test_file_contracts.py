@@ -8,9 +8,9 @@ from ekorn.datastream.connectors.datagen import DataGeneratorSource
 from ekorn.datastream.connectors.file_system import FileEnumeratorProvider, FileSource, StreamFormat
 from ekorn.datastream.connectors.number_seq import NumberSequenceSource
 from ekorn.errors import ConfigurationError
+from ekorn.testing.kits import FindsNewInput, RefusesBadInput, SinkCase, SourceCase, SourceKit
 from tests.connectors.file_sinks import BY_SIZE, EACH_CHECKPOINT, ByFirstLetter, sink_to
-from tests.connectors.sink_contract import SinkCase, SinkContract
-from tests.connectors.source_contract import FindsNewInput, RefusesBadInput, SourceCase, SourceContract
+from tests.connectors.sink_contract import SinkContract
 from tests.connectors.writing import visible_lines
 
 
@@ -21,7 +21,7 @@ class NumbersCase(SourceCase):
         return NumberSequenceSource(-3, 19)
 
 
-class TestNumbers(SourceContract):
+class TestNumbers(SourceKit):
     @pytest.fixture
     def case(self):
         return NumbersCase()
@@ -34,7 +34,7 @@ class GeneratedCase(SourceCase):
         return DataGeneratorSource(lambda number: f"r{number}", 19)
 
 
-class TestGenerated(SourceContract):
+class TestGenerated(SourceKit):
     @pytest.fixture
     def case(self):
         return GeneratedCase()

@@ -32,8 +32,9 @@ from ekorn.datastream.connectors.file_system import (
 from ekorn.datastream.formats.csv import CsvBulkWriters, CsvSchema
 from ekorn.errors import CheckpointError, InvalidProgramError, RestoreError
 from ekorn.functions.sink_contract import WriterContext
+from ekorn.testing.kits import SinkJob
 from tests.connectors.file_sinks import BY_SIZE, EACH_CHECKPOINT, ByFirstLetter, sink_to
-from tests.connectors.writing import SinkJob, hidden_files, visible_files, visible_lines
+from tests.connectors.writing import hidden_files, visible_files, visible_lines
 from tests.examples_by_profile import examples
 
 # ------------------------------------------------------------------------------------------------------- exactly once

@@ -11,8 +11,9 @@ from ekorn.clock import ManualClock
 from ekorn.common.serialization import Encoder
 from ekorn.connectors.files import part_files
 from ekorn.datastream.connectors.file_system import BucketAssigner, FileSink
+from ekorn.testing.kits import SinkJob
 from tests.connectors.file_sinks import BY_SIZE, EACH_CHECKPOINT, ByFirstLetter, sink_to
-from tests.connectors.writing import SinkJob, hidden_files, visible_lines
+from tests.connectors.writing import hidden_files, visible_lines
 from tests.examples_by_profile import examples
 from tests.storage.power_loss import Disk
 

@@ -10,8 +10,8 @@ from ekorn.datastream.connectors.hybrid_source import HybridSource
 from ekorn.datastream.connectors.number_seq import NumberSequenceSource
 from ekorn.errors import ConfigurationError
 from ekorn.functions.source_contract import Boundedness
+from ekorn.testing.kits import RefusesBadInput, SourceCase, SourceKit
 from ekorn.testing.scripted import Crash, Script, ScriptedSource, run_scripted
-from tests.connectors.source_contract import RefusesBadInput, SourceCase, SourceContract
 
 FIRST = [[f"a{n}" for n in range(9)], [f"b{n}" for n in range(2)], ["c0"]]
 SECOND = [[f"d{n}" for n in range(3)], [f"e{n}" for n in range(4)]]
@@ -38,7 +38,7 @@ class FilesThenNumbers(SourceCase):
         return ConfigurationError, "cannot read '.*/x' as UTF-8"
 
 
-class TestFilesThenNumbers(SourceContract, RefusesBadInput):
+class TestFilesThenNumbers(SourceKit, RefusesBadInput):
     @pytest.fixture
     def case(self, tmp_path):
         return FilesThenNumbers(tmp_path)

@@ -9,7 +9,7 @@ from ekorn.common.typeinfo import Types
 from ekorn.datastream.connectors.datagen import DataGeneratorSource, GeneratorFunction, RateLimiterStrategy
 from ekorn.datastream.connectors.number_seq import NumberSequenceSource
 from ekorn.functions.source_contract import Boundedness
-from tests.connectors.reading import SourceJob
+from ekorn.testing.kits import SourceJob
 
 
 def test_the_first_ranges_are_the_longer_ones():

@@ -9,7 +9,7 @@ from ekorn.common import Configuration, Row, Types, WatermarkStrategy
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.datastream.connectors.datagen import DataGeneratorSource, Fields, RowGenerator
 from ekorn.testing import collect_locally
-from tests.connectors.source_contract import SourceCase, SourceContract
+from ekorn.testing.kits import SourceCase, SourceKit
 
 NEW_YEAR = datetime.datetime(2024, 1, 1)
 
@@ -37,7 +37,7 @@ class OrdersCase(SourceCase):
         return DataGeneratorSource(orders(), 40)
 
 
-class TestOrders(SourceContract):
+class TestOrders(SourceKit):
     @pytest.fixture
     def case(self):
         return OrdersCase()

@@ -22,7 +22,8 @@ from ekorn.datastream.connectors.number_seq import NumberSequenceSource
 from ekorn.functions.source_contract import Boundedness
 from ekorn.storage.file_store import open_files
 from ekorn.storage.input_files import InputFile
-from tests.connectors.reading import SourceJob, read_with_crashes
+from ekorn.testing.kits import SourceJob
+from tests.connectors.reading import read_with_crashes
 from tests.examples_by_profile import examples
 
 STEPS = st.lists(

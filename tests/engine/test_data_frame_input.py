@@ -18,10 +18,10 @@ from ekorn.errors import ConfigurationError, DeploymentError
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.functions.source_contract import Boundedness
 from ekorn.program.environment.environment_sources import DeferredInputs
+from ekorn.testing.kits import SourceJob
 from ekorn.testing.local_engine import LocalEngine
 from ekorn.types.data_type_info import row_type_info
 from tests.connectors.data_frames.row_files import rows, write_part
-from tests.connectors.reading import SourceJob
 
 SCHEMA = st.StructType([st.StructField("id", st.LongType(), False), st.StructField("word", st.StringType())])
 

@@ -15,7 +15,7 @@ from ekorn.engine.spark.data_frames.ekorn_source import SCHEMA_FILE, EkornSource
 from ekorn.engine.spark.data_frames.spark_schemas import row_type_from_spark
 from ekorn.errors import ConfigurationError
 from ekorn.table import Row
-from tests.connectors.writing import SinkJob
+from ekorn.testing.kits import SinkJob
 
 SCHEMA = st.StructType(
     [

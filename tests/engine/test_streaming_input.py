@@ -14,8 +14,8 @@ from ekorn.engine.spark.data_frames.streaming_input import StreamingDataFrameInp
 from ekorn.errors import ConfigurationError, StreamingQueryFailed
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.storage.file_store import open_files
+from ekorn.testing.kits import SourceJob
 from tests.connectors.data_frames.row_files import rows, write_part
-from tests.connectors.reading import SourceJob
 
 SCHEMA = st.StructType([st.StructField("id", st.LongType(), False), st.StructField("word", st.StringType())])
 CHECKPOINTED = JobSettings("job", checkpoints=CheckpointSettings(interval_ms=1000))

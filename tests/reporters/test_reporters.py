@@ -5,7 +5,6 @@ import json
 import logging
 import re
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,6 +16,7 @@ from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiter
 from ekorn.errors import ConfigurationError
 from ekorn.testing.local_run import on_local_engine
 from tests.live_jobs import until
+from tests.reporters.noting_server import noting_server
 
 FACTORY = {
     "prometheus": "org.apache.flink.metrics.prometheus.PrometheusReporterFactory",
@@ -72,40 +72,10 @@ def run(desk_folder):
         each.end()
 
 
-class NotingHandler(BaseHTTPRequestHandler):
-    server: "NotingServer"
-
-    def answer(self):
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.server.requests.append((self.command, self.path, body))
-        self.send_response(self.server.statuses.pop(0) if self.server.statuses else 200)
-        self.end_headers()
-
-    do_PUT = do_POST = do_DELETE = answer
-
-    def log_message(self, format, *args):
-        """Say nothing."""
-
-
-class NotingServer(ThreadingHTTPServer):
-    """Notes requests, and answers with the statuses that it is given, then 200."""
-
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), NotingHandler)
-        self.requests = []
-        self.statuses = []
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
-
-
 @pytest.fixture
 def server():
-    listening = NotingServer()
-    thread = threading.Thread(target=listening.serve_forever, daemon=True)
-    thread.start()
-    yield listening
-    listening.shutdown()
-    listening.server_close()
-    thread.join(30)
+    with noting_server() as listening:
+        yield listening
 
 
 def address_in(log):

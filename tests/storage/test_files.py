@@ -2,7 +2,6 @@
 
 import os
 import random
-import threading
 import uuid
 
 import pyarrow.fs
@@ -20,166 +19,42 @@ from ekorn.storage.fsspec_access import FsspecAccess
 from ekorn.storage.local import LocalFiles
 from ekorn.storage.memory import MemoryFiles
 from ekorn.storage.remote import RemoteFiles
+from ekorn.testing.kits import FileStoreKit, TakesNamesOnce
 
 S3 = pytest.param("s3", marks=pytest.mark.heavy)
 
 
-EXCLUSIVE = [
-    "local",
-    "memory",
-    "below",
-]  # of several publishers to the others the last one wins: checkpoint/ownership.py
+class TestExclusiveStores(FileStoreKit, TakesNamesOnce):
+    @pytest.fixture(params=["local", "memory", "below"])
+    def store(self, request, tmp_path):
+        match request.param:
+            case "local":
+                return LocalFiles(tmp_path / "not" / "there" / "yet")
+            case "memory":
+                return MemoryFiles()
+            case "below":
+                return MemoryFiles().below("some/where")
 
 
-@pytest.fixture(params=[*EXCLUSIVE, "fsspec objects", "fsspec tree", "arrow tree", S3])
-def store(request, tmp_path):
-    match request.param:
-        case "local":
-            return LocalFiles(tmp_path / "not" / "there" / "yet")
-        case "memory":
-            return MemoryFiles()
-        case "below":
-            return MemoryFiles().below("some/where")
-        case "fsspec objects":
-            return open_files(f"memory://{uuid.uuid4().hex}/dir")
-        case "fsspec tree":  # any scheme whose puts may be seen half-written
-            tree: FsspecAccess | ArrowAccess = FsspecAccess(LocalFileSystem(use_listings_cache=False), whole_puts=False)
-            return RemoteFiles(tree, str(tmp_path / "tree"), "sftp://host/tree")
-        case "arrow tree":  # opened like HDFS, except for the rules of renaming
-            tree = ArrowAccess(pyarrow.fs.LocalFileSystem(), whole_puts=False)
-            return RemoteFiles(tree, str(tmp_path / "tree"), "hdfs://host/tree")
-        case "s3":
-            return open_files(request.getfixturevalue("s3_url")("dir"))
+class TestOtherStores(FileStoreKit):
+    """Stores where the last of several publishers wins: checkpoint/ownership.py."""
 
-
-# ------------------------------------------------------------------------------------------------------------ any store
-
-
-def test_what_was_written_is_read_back(store):
-    store.write("chk-1/a", b"state")
-    assert store.read("chk-1/a") == b"state"
-    assert store.size("chk-1/a") == 5
-    assert store.exists("chk-1/a")
-    assert store.exists("chk-1")
-    assert store.list("chk-1") == ["a"]
-    assert store.list() == ["chk-1"]
-
-
-def test_an_empty_file_is_a_file(store):
-    store.write("a", b"")
-    assert store.exists("a")
-    assert store.read("a") == b""
-
-
-def test_a_published_name_is_used_once(store):
-    store.publish("a", b"first")
-    with pytest.raises(FileExistsError):
-        store.publish("a", b"second")
-    assert store.read("a") == b"first"
-    assert store.list() == ["a"]
-
-
-@pytest.mark.parametrize("store", EXCLUSIVE, indirect=True)
-def test_a_name_is_used_once_where_the_store_looks(store):
-    assert store.exclusive
-    store.write("a", b"first")
-    with pytest.raises(FileExistsError):
-        store.write("a", b"second")
-    assert store.read("a") == b"first"
-    assert store.list() == ["a"]
-
-
-def test_replacing_leaves_one_file(store):
-    store.replace("alive", b"1")
-    store.replace("alive", b"2")
-    assert store.read("alive") == b"2"
-    assert store.list() == ["alive"]
-
-
-def test_a_missing_file_is_reported_when_read_and_fine_when_deleted(store):
-    assert not store.exists("a")
-    with pytest.raises(FileNotFoundError):
-        store.read("a")
-    with pytest.raises(FileNotFoundError):
-        store.size("a")
-    store.delete("a")
-    store.delete("no/such/a")
-    store.delete_tree("no/such")
-    assert store.list("no/such") == []
-    assert store.list() == []
-
-
-def test_a_tree_goes_with_all_it_holds_and_nothing_else(store):
-    for path in ("chk-1/a", "chk-1/deep/b", "chk-10/c"):
-        store.write(path, b"x")
-    store.delete_tree("chk-1")
-    assert store.list() == ["chk-10"]
-
-
-def test_made_directories_exist_and_may_be_made_again(store):
-    store.make_dirs("shared/deep")
-    store.make_dirs("shared/deep")
-    assert store.exists("shared")
-    assert store.exists("shared/deep")
-    assert store.list() == ["shared"]
-
-
-def test_a_store_below_sees_the_same_files(store):
-    below = store.below("job/chk-1")
-    below.write("a", b"x")
-    assert store.read("job/chk-1/a") == b"x"
-    assert below.list() == ["a"]
-    store.delete_tree("job")
-    assert not below.exists("a")
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "",
-        "/etc/passwd",
-        "..",
-        "../x",
-        "a/../../x",
-        "a//b",
-        "a/",
-        "./a",
-        "a/./b",
-        "C:/x",
-        "a\\..\\b",
-        "a\0b",
-        "file:///x",
-    ],
-)
-def test_a_path_that_could_leave_the_root_is_refused(store, path):
-    for call in (store.read, store.exists, store.delete, store.delete_tree, store.size, store.make_dirs, store.below):
-        with pytest.raises(ConfigurationError):
-            call(path)
-    for call in (store.write, store.publish, store.replace):
-        with pytest.raises(ConfigurationError):
-            call(path, b"x")
-
-
-@pytest.mark.parametrize("store", EXCLUSIVE, indirect=True)
-def test_of_many_publishers_one_wins(store):
-    assert store.exclusive
-    outcomes = []
-
-    def publish(number):
-        try:
-            store.publish("claim", b"%d" % number)
-            outcomes.append(number)
-        except FileExistsError:
-            pass
-
-    threads = [threading.Thread(target=publish, args=(n,)) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(outcomes) == 1
-    assert store.read("claim") == b"%d" % outcomes[0]
-    assert store.list() == ["claim"]
+    @pytest.fixture(params=["fsspec objects", "fsspec tree", "arrow tree", S3])
+    def store(self, request, tmp_path):
+        match request.param:
+            case "fsspec objects":
+                return open_files(f"memory://{uuid.uuid4().hex}/dir")
+            case "fsspec tree":  # any scheme whose puts may be seen half-written
+                local = LocalFileSystem(use_listings_cache=False)
+                return RemoteFiles(FsspecAccess(local, whole_puts=False), str(tmp_path / "tree"), "sftp://host/tree")
+            case "arrow tree":  # opened like HDFS, except for the rules of renaming
+                tree = ArrowAccess(pyarrow.fs.LocalFileSystem(), whole_puts=False)
+                return RemoteFiles(tree, str(tmp_path / "tree"), "hdfs://host/tree")
+            case "s3":
+                if request.function.__name__ == "test_a_reader_sees_a_replaced_file_whole":
+                    known = "pyarrow asks for the size, then reads as many bytes of the object that has replaced it"
+                    request.applymarker(pytest.mark.xfail(reason=known, strict=False))
+                return open_files(request.getfixturevalue("s3_url")("dir"))
 
 
 # ------------------------------------------------------------------------------------------------------ the local store

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from ekorn.reporters.samples import Sample
+from ekorn.metrics.reporter import Sample
 
 __all__ = ["JsonLinesReporter", "LogReporter"]
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ekorn
-from ekorn.reporters.contract import send
-from ekorn.reporters.samples import Sample
+from ekorn.metrics.reporter import Sample
+from ekorn.reporters.http_request import send
 
 __all__ = ["OpenTelemetryReporter"]
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from ekorn.config.settings.web_settings import WebSettings
 from ekorn.errors import ConfigurationError
+from ekorn.metrics.reporter import Sample
 from ekorn.reporters.prometheus_text import CONTENT_TYPE, prometheus_text
-from ekorn.reporters.samples import Sample
 from ekorn.web.http_messages import Request, Response
 from ekorn.web.routes import Routes
 from ekorn.web.serving import Serving, serve

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ekorn.reporters.samples import Sample
+from ekorn.metrics.reporter import Sample
 
 __all__ = ["CONTENT_TYPE", "prometheus_text"]
 

@@ -6,9 +6,9 @@ import uuid
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
-from ekorn.reporters.contract import send
+from ekorn.metrics.reporter import Sample
+from ekorn.reporters.http_request import send
 from ekorn.reporters.prometheus_text import CONTENT_TYPE, prometheus_text
-from ekorn.reporters.samples import Sample
 
 __all__ = ["PushGatewayReporter"]
 

@@ -12,7 +12,7 @@ from ekorn.config.settings.metric_settings import ReporterSettings
 from ekorn.driver.control import runtime_folder
 from ekorn.driver.job_handle import JobHandle
 from ekorn.functions.results.job_status import JobStatus
-from ekorn.reporters.contract import MetricReporter
+from ekorn.metrics.reporter import MetricReporter
 from ekorn.reporters.local_reporters import JsonLinesReporter, LogReporter
 from ekorn.reporters.open_telemetry import OpenTelemetryReporter
 from ekorn.reporters.prometheus import DEFAULT_PORTS, PrometheusServer

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import Vertex
 from ekorn.metrics.histogram import QUANTILES
+from ekorn.metrics.reporter import Sample
 from ekorn.metrics.reports import Report
 from ekorn.rest.known_jobs import KnownJob, flink_id
 from ekorn.rest.metric_answers import job_metrics
 from ekorn.rest.process_answers import driver_metrics, metrics_of_slots
 from ekorn.rest.subtask_answers import HOST
 
-__all__ = ["Sample", "samples_of"]
+__all__ = ["samples_of"]
 
 DRIVER, SLOT = "jobmanager", "taskmanager"
 JOB, TASK, OPERATOR = "jobmanager.job", "taskmanager.job.task", "taskmanager.job.task.operator"
 TASK_MANAGER_JOB = "taskmanager.job"
-
-
-class Sample(NamedTuple):
-    """One number: Flink's scope, the dotted name below it, the variables of the scope, and the value."""
-
-    scope: str
-    name: str
-    variables: Mapping[str, str]
-    value: float
 
 
 def samples_of(jobs: Iterable[KnownJob]) -> Iterator[Sample]:

@@ -5,9 +5,8 @@ import pytest
 from ekorn.connectors.data_frames.row_batches import Lane, batch_path
 from ekorn.connectors.data_frames.row_batches_source import RowBatchesSource
 from ekorn.errors import RowFilesDamaged, RowFilesGone, StreamingQueryFailed
+from ekorn.testing.kits import FindsNewInput, RefusesBadInput, SourceCase, SourceJob
 from tests.connectors.data_frames.row_files import ROW_TYPE, Query, rows, write_part
-from tests.connectors.reading import SourceJob
-from tests.connectors.source_contract import FindsNewInput, RefusesBadInput, SourceCase
 
 
 class BatchesCase(SourceCase):

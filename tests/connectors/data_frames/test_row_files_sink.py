@@ -12,9 +12,9 @@ from ekorn.errors import RecordTypeError, RowFilesDamaged, RowFilesGone
 from ekorn.storage.file_store import open_files
 from ekorn.storage.local import LocalFiles
 from ekorn.table import Row
+from ekorn.testing.kits import RefusesBadRecords, SinkCase, SinkJob
 from tests.connectors.data_frames.row_files import ROW_TYPE, rows_of
-from tests.connectors.sink_contract import RefusesBadRecords, SinkCase, SinkContract
-from tests.connectors.writing import SinkJob
+from tests.connectors.sink_contract import SinkContract
 
 
 class RowsCase(SinkCase):

@@ -15,9 +15,8 @@ from ekorn.connectors.data_frames.written_rows import (
 from ekorn.errors import RowFilesDamaged, RowFilesGone
 from ekorn.storage.file_store import open_files
 from ekorn.table import DataTypes, Row
+from ekorn.testing.kits import RefusesBadInput, SourceCase, SourceJob, SourceKit
 from tests.connectors.data_frames.row_files import ROW_TYPE, rows, write_part
-from tests.connectors.reading import SourceJob
-from tests.connectors.source_contract import RefusesBadInput, SourceCase, SourceContract
 
 
 class WrittenCase(SourceCase):
@@ -44,7 +43,7 @@ class WrittenCase(SourceCase):
         return RowFilesDamaged, r"part-00002.*found \d+ bytes, expected \d+ bytes"
 
 
-class TestWrittenRows(SourceContract, RefusesBadInput):
+class TestWrittenRows(SourceKit, RefusesBadInput):
     @pytest.fixture
     def case(self, tmp_path):
         return WrittenCase(tmp_path)

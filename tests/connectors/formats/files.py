@@ -9,7 +9,7 @@ from typing import Any
 
 from ekorn.connectors.formats.schemas import BulkWriterFactory
 from ekorn.functions.source_contract import Malformed
-from tests.connectors.reading import SourceJob
+from ekorn.testing.kits import SourceJob
 
 
 def write_file(path: Path, factory: BulkWriterFactory, records: Iterable[Any], *, flush_every: int = 0) -> Path:

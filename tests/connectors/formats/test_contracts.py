@@ -21,8 +21,8 @@ from ekorn.datastream.formats.parquet import (
 )
 from ekorn.errors import ConfigurationError
 from ekorn.table import DataTypes
+from ekorn.testing.kits import FindsNewInput, RefusesBadInput, SourceCase
 from tests.connectors.formats.files import write_file
-from tests.connectors.source_contract import FindsNewInput, RefusesBadInput, SourceCase
 
 CSV = (
     CsvSchema.builder()

@@ -11,9 +11,8 @@ from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.datastream.connectors.jdbc import JdbcSource
 from ekorn.errors import DatabaseError
 from ekorn.testing import collect_locally
+from ekorn.testing.kits import FindsNewInput, RefusesBadInput, SourceCase, SourceJob
 from tests.connectors.jdbc.stores import sqlite_store
-from tests.connectors.reading import SourceJob
-from tests.connectors.source_contract import FindsNewInput, RefusesBadInput, SourceCase
 
 
 def builder(store, sql="SELECT * FROM orders"):

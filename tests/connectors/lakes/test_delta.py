@@ -9,10 +9,9 @@ from ekorn.datastream.connectors.delta import DeltaSink, DeltaSource
 from ekorn.errors import ConfigurationError
 from ekorn.functions.sink_contract import CommitId, WriterContext
 from ekorn.testing import collect_locally
+from ekorn.testing.kits import SourceCase, SourceJob, SourceKit
 from ekorn.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 from ekorn.types.data_types import DataTypes
-from tests.connectors.reading import SourceJob
-from tests.connectors.source_contract import SourceCase, SourceContract
 
 ORDER = DataTypes.ROW([DataTypes.FIELD("id", DataTypes.BIGINT()), DataTypes.FIELD("item", DataTypes.STRING())])
 RECORDS = list(range(24))
@@ -113,7 +112,7 @@ def table(tmp_path_factory):
     return folder
 
 
-class TestTable(SourceContract):
+class TestTable(SourceKit):
     comparable = staticmethod(tuple)
     step = 3
 

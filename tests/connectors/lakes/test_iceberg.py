@@ -7,10 +7,9 @@ from ekorn.common import Configuration, RestartStrategies, Row, WatermarkStrateg
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.datastream.connectors.iceberg import IcebergSink, IcebergSource
 from ekorn.errors import ConfigurationError
+from ekorn.testing.kits import SourceCase, SourceJob, SourceKit
 from ekorn.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 from ekorn.types.data_types import DataTypes
-from tests.connectors.reading import SourceJob
-from tests.connectors.source_contract import SourceCase, SourceContract
 
 ORDER = DataTypes.ROW([DataTypes.FIELD("id", DataTypes.BIGINT()), DataTypes.FIELD("item", DataTypes.STRING())])
 RECORDS = list(range(24))
@@ -92,7 +91,7 @@ def lake(tmp_path_factory):
     return folder
 
 
-class TestTable(SourceContract):
+class TestTable(SourceKit):
     comparable = staticmethod(tuple)
     step = 4
 

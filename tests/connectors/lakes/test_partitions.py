@@ -11,9 +11,9 @@ from ekorn.datastream.connectors.delta import DeltaSink, DeltaSource
 from ekorn.datastream.connectors.iceberg import IcebergSink, IcebergSource
 from ekorn.errors import ConfigurationError
 from ekorn.functions.sink_contract import CommitId, WriterContext
+from ekorn.testing.kits import SourceJob
 from ekorn.types.data_types import DataTypes
 from tests.connectors.lakes.visits import COUNTRIES, EXPECTED, KILLED, RECORDS, VISIT, read, write
-from tests.connectors.reading import SourceJob
 
 
 def test_a_delta_table_by_two_columns_although_the_job_is_killed(tmp_path):

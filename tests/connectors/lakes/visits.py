@@ -4,9 +4,9 @@ import datetime
 
 from ekorn.common import Configuration, RestartStrategies, Row, WatermarkStrategy
 from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.testing.kits import SourceJob
 from ekorn.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 from ekorn.types.data_types import DataTypes
-from tests.connectors.reading import SourceJob
 
 VISIT = DataTypes.ROW(
     [

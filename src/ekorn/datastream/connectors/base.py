@@ -3,21 +3,24 @@
 from ekorn.connectors.delivery import DeliveryGuarantee, StreamTransformer, SupportsPreprocessing
 from ekorn.functions.sink_contract import (
     CommitId,
+    Committer,
     GlobalCommitter,
     GloballyCommittedSink,
     Sink,
     SinkWriter,
     WriterContext,
 )
-from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
+from ekorn.functions.source_contract import Batch, Boundedness, Malformed, Source, Split, SplitReader
 
 __all__ = [
     "Batch",
     "Boundedness",
     "CommitId",
+    "Committer",
     "DeliveryGuarantee",
     "GlobalCommitter",
     "GloballyCommittedSink",
+    "Malformed",
     "Sink",
     "SinkWriter",
     "Source",

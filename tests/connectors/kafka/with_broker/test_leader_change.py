@@ -7,9 +7,9 @@ import pytest
 from confluent_kafka import Producer
 
 from ekorn.common import RestartStrategies
+from ekorn.testing.kits import SinkJob
 from ekorn.testing.local_run import on_local_engine
 from tests.connectors.kafka.with_broker.sinks import writing
-from tests.connectors.writing import SinkJob
 from tests.servers.kafka.cluster import running_cluster
 from tests.servers.kafka.topics import new_topic, values, wait_until_nothing_is_open
 from tests.spark.kafka_tally import build, record, verify

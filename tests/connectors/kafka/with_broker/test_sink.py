@@ -8,9 +8,9 @@ import pytest
 from ekorn.common import SerializationSchema, SimpleStringSchema
 from ekorn.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
 from ekorn.errors import KafkaError, KafkaTransactionLost
+from ekorn.testing.kits import RefusesBadRecords, SinkCase, SinkJob
 from tests.connectors.kafka.with_broker.sinks import AT_LEAST_ONCE, NONE, writing
-from tests.connectors.sink_contract import RefusesBadRecords, SinkCase, SinkContract
-from tests.connectors.writing import SinkJob
+from tests.connectors.sink_contract import SinkContract
 from tests.servers.kafka.broker import PASSWORD, USER
 from tests.servers.kafka.certificates import KEY_PASSWORD
 from tests.servers.kafka.topics import (

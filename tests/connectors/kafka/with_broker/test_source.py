@@ -18,9 +18,8 @@ from ekorn.datastream.connectors.kafka import (
 )
 from ekorn.datastream.functions import ProcessFunction
 from ekorn.errors import ConfigurationError, KafkaError, KafkaOffsetsLost, KafkaPartitionLost
+from ekorn.testing.kits import FindsNewInput, RefusesBadInput, SourceCase, SourceJob
 from ekorn.testing.local_run import collect_locally, on_local_engine
-from tests.connectors.reading import SourceJob
-from tests.connectors.source_contract import FindsNewInput, RefusesBadInput, SourceCase
 from tests.servers.kafka.broker import PASSWORD, USER
 from tests.servers.kafka.topics import (
     add_partitions,

@@ -1,27 +1,13 @@
-"""What a metric reporter is, and the request that reporters over HTTP send."""
+"""The request that reporters over HTTP send."""
 
 from __future__ import annotations
 
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
-from typing import Protocol
 
-from ekorn.reporters.samples import Sample
-
-__all__ = ["MetricReporter", "send"]
+__all__ = ["send"]
 
 _TIMEOUT_S = 10.0
-
-
-class MetricReporter(Protocol):
-    """Sends metrics. Called by one thread; what it raises is logged and does not reach the job."""
-
-    def report(self, samples: Sequence[Sample]) -> None:
-        """Send the metrics of this moment."""
-
-    def close(self) -> None:
-        """End, with the job."""
 
 
 def send(method: str, url: str, content_type: str, body: bytes) -> None:
