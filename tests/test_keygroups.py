@@ -280,7 +280,7 @@ TELL_APART = [
         [float("nan")],
         Row([1.0]),
         Changing(1),
-        Changing(1.0),
+        Changing(2),
     ),
     *((decimal.Decimal("NaN"),), Point(Row(float("nan")), Order(float("nan")))),
 ]
