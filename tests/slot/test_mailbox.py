@@ -22,7 +22,8 @@ from ekorn.errors import SlotLostError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.links.link import Link, connect
 from ekorn.operators.epoch import EpochOrder
-from ekorn.slot.continuous.mailbox import Desk, Mailbox, buffer_timeout_s
+from ekorn.slot.continuous.mailbox import Mailbox
+from ekorn.slot.continuous.subtask_runner import SubtaskRunner, buffer_timeout_s
 from ekorn.slot.event_reports import Reports
 from ekorn.slot.host import SlotHost
 from ekorn.slot.slot_server import SlotServer
@@ -412,33 +413,33 @@ def test_blobs_that_wait_for_a_mark_go_to_disk_beyond_the_bound(tmp_path: Path) 
     receiver = SubtaskId(exchange.target, 0)
     host.deploy(of, [receiver])
     reports = Reports()
-    desk = Desk(Mailbox(host, UserCodeLock(), clock, reports), host, receiver, of)
+    runner = SubtaskRunner(host, receiver, of, Mailbox(host, UserCodeLock(), clock, reports))
     ours, theirs = socket.socketpair()
-    assert desk.attach(Link(ours), Carries.BOTH)
+    assert runner.attach(Link(ours), Carries.BOTH)
 
     def give(sender: int, sequence: int, *frames: Any) -> None:
-        desk.give_blob(Blob(exchange.id, sender, 0, sequence, dumps(list(frames))))
+        runner.give(Blob(exchange.id, sender, 0, sequence, dumps(list(frames))))
 
     order = EpochOrder(0)
     give(0, 0, (EPOCH, order))
     for sequence, size in enumerate(sizes, start=1):
         give(0, sequence, (RECORDS, [bytes(size)], None))
     for _ in range(1 + len(sizes)):
-        desk.step(clock.monotonic())
-    assert desk.waiting_on_disk_bytes >= sum(sizes) - limit_bytes
+        runner.step(clock.monotonic())
+    assert runner.spilled_bytes >= sum(sizes) - limit_bytes
     give(1, 0, (EPOCH, order))
-    while desk.step(clock.monotonic()) == 0:
+    while runner.step(clock.monotonic()) == 0:
         pass
-    assert desk.waiting_on_disk_bytes == 0, "they have been processed"
-    desk.give_order(EpochOrder(1))
+    assert runner.spilled_bytes == 0, "they have been processed"
+    runner.give_order(EpochOrder(1))
     give(0, 1 + len(sizes), (EPOCH, EpochOrder(1)))
     give(1, 1, (EPOCH, EpochOrder(1)))
-    while desk.step(clock.monotonic()) == 0:
+    while runner.step(clock.monotonic()) == 0:
         pass
     heard = [reports.get(30) for _ in range(2)]
     acks = [event.ack for event in heard if isinstance(event, EpochAcknowledged)]
     assert [(ack.epoch, ack.held_blobs) for ack in acks] == [(0, len(sizes)), (1, 0)]
     assert sorted(line.partition("> ")[2] for line in acks[1].lines) == [str(size) for size in sizes]
-    desk.leave(in_order=False)
+    runner.leave(in_order=False)
     host.shutdown()
     theirs.close()

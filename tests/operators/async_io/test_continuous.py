@@ -12,7 +12,8 @@ from ekorn.datastream.connectors.datagen import DataGeneratorSource
 from ekorn.graph.addresses import SubtaskId
 from ekorn.links.link import Link
 from ekorn.operators.epoch import EpochOrder
-from ekorn.slot.continuous.mailbox import Desk, Mailbox
+from ekorn.slot.continuous.mailbox import Mailbox
+from ekorn.slot.continuous.subtask_runner import SubtaskRunner
 from ekorn.slot.event_reports import Reports
 from ekorn.slot.host import SlotHost
 from ekorn.slot.user_code_lock import UserCodeLock
@@ -43,16 +44,16 @@ def test_requests_in_flight_are_repeated_before_the_first_record_and_before_the_
     host = SlotHost(0, clock, lambda event: None)
     deployment = Deployment("0" * 32, run.graph, 1, restore=plan, continuous=True)
     host.deploy(deployment, [asking])
-    desk = Desk(Mailbox(host, UserCodeLock(), clock, Reports()), host, asking, deployment)
+    runner = SubtaskRunner(host, asking, deployment, Mailbox(host, UserCodeLock(), clock, Reports()))
     ours, theirs = socket.socketpair()
-    assert desk.attach(Link(ours), Carries.BOTH)
+    assert runner.attach(Link(ours), Carries.BOTH)
     (exchange,) = run.graph.inputs_of(run.graph.vertices[asking.vertex].id)
-    desk.give_blob(Blob(exchange.id, 0, 0, 0, dumps([(RECORDS, [2], None), (END, False)])))
-    desk.step(clock.monotonic())
+    runner.give(Blob(exchange.id, 0, 0, 0, dumps([(RECORDS, [2], None), (END, False)])))
+    runner.step(clock.monotonic())
     until(lambda: 2 in service.asked)
     assert service.asked == [1, 2]
     service.allow(1, 2)
-    desk.leave(in_order=False)
+    runner.leave(in_order=False)
     host.shutdown()
     theirs.close()
 

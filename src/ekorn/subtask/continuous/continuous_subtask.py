@@ -85,7 +85,9 @@ class ContinuousSubtask(ABC):
         self.subtask = subtask
         self._slot = slot
         self._busy_s = 0.0  # time that the subtask has worked since the last mark
-        self.blocked_s = 0.0  # time that its output has been full since the last mark
+        self._blocked_s = 0.0  # time that its output has been full since the last mark
+        self._output_full_since: float | None = None
+        self._operator_full_since: float | None = None
         self.step_size = StepSize()
         self._suspended = False  # the job stops with the savepoint of the last mark
         self._bounded = [operator for operator in subtask.operators if operator.may_be_full]
@@ -128,9 +130,18 @@ class ContinuousSubtask(ABC):
         """Read what the source has available, up to a limit. Called only if `may_read`."""
         raise AssertionError("a subtask without a source reads nothing")
 
-    def count_busy(self, seconds: float) -> None:
-        """Count time in which the subtask has waited for other systems as busy time."""
-        self._busy_s += seconds
+    def measure(self, now: float, *, output_is_full: bool) -> None:
+        """Count the time since the last call: as blocked if the output was full, as busy if an operator was full."""
+        if output_is_full:
+            if self._output_full_since is None:
+                self._output_full_since = now
+            return
+        if self._output_full_since is not None:
+            self._blocked_s += now - self._output_full_since
+            self._output_full_since = None
+        if self._operator_full_since is not None:
+            self._busy_s += now - self._operator_full_since
+        self._operator_full_since = now if self.is_full else None
 
     @abstractmethod
     def _take(self) -> None:
@@ -213,7 +224,7 @@ class ContinuousSubtask(ABC):
         subtask.complete(ack)
         self._fill(ack)
         ack.busy_ms, self._busy_s = self._busy_s * 1000, 0.0
-        ack.blocked_ms, self.blocked_s = self.blocked_s * 1000, 0.0
+        ack.blocked_ms, self._blocked_s = self._blocked_s * 1000, 0.0
         self._suspended = order.suspends
         captured = self._slot.capture(subtask, order)
         if captured is not None:

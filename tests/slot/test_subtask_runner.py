@@ -19,7 +19,8 @@ from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, S
 from ekorn.graph.addresses import SubtaskId
 from ekorn.links.link import Link
 from ekorn.operators.epoch import Ack, EpochOrder, OutputPart
-from ekorn.slot.continuous.mailbox import Desk, Mailbox
+from ekorn.slot.continuous.mailbox import Mailbox
+from ekorn.slot.continuous.subtask_runner import SubtaskRunner
 from ekorn.slot.event_reports import Reports
 from ekorn.slot.host import SlotHost
 from ekorn.slot.user_code_lock import UserCodeLock
@@ -117,14 +118,14 @@ class Bench:
         self.host.deploy(deployed, [subtask])
         self.exchange = deployed.graph.inputs_of(LAST.vertex if subtask == LAST else MIDDLE.vertex)[0].id
         mailbox = Mailbox(self.host, UserCodeLock(), self.clock, self.reports)
-        self.desk = Desk(mailbox, self.host, subtask, deployed)
+        self.runner = SubtaskRunner(self.host, subtask, deployed, mailbox)
         ours, theirs = socket.socketpair()
         self.ours, self.theirs = Link(ours), Link(theirs)
         self.theirs.settimeout(30)
         self._sent = 0
 
     def attach(self) -> None:
-        assert self.desk.attach(self.ours, Carries.BOTH)
+        assert self.runner.attach(self.ours, Carries.BOTH)
 
     def attach_to_another_host(self) -> None:
         """Let the task be on another host: its address differs from the slot's."""
@@ -134,8 +135,8 @@ class Bench:
             self.ours, self.theirs = Link(listening.accept()[0]), Link(theirs)
         self.theirs.settimeout(30)
         self.attach()
-        arguments = self.ours, self.desk.give_blob
-        threading.Thread(target=self.desk.transport.receive_all, args=arguments, daemon=True).start()
+        arguments = self.ours, self.runner.give
+        threading.Thread(target=self.runner.transport.receive_all, args=arguments, daemon=True).start()
 
     def give(self, *values: Any) -> None:
         self._give([(RECORDS, list(values), None)])
@@ -144,7 +145,7 @@ class Bench:
         self._give([(EPOCH, EpochOrder(0))])
 
     def _give(self, frames: list[Any]) -> None:
-        self.desk.give_blob(Blob(self.exchange, 0, 0, self._sent, dumps(frames)))
+        self.runner.give(Blob(self.exchange, 0, 0, self._sent, dumps(frames)))
         self._sent += 1
 
     def receive(self) -> list[Any]:
@@ -153,7 +154,7 @@ class Bench:
         return [value for frame in frames for value in (frame[1] if frame[0] == RECORDS else [frame])]
 
     def close(self) -> None:
-        self.desk.leave(in_order=False)
+        self.runner.leave(in_order=False)
         self.host.shutdown()
         self.theirs.close()
 
@@ -174,21 +175,21 @@ def bench_of(benches: list[Bench], subtask: SubtaskId, *, unaligned: bool = Fals
 def test_a_subtask_gets_no_step_before_its_task_has_called(benches: list[Bench]) -> None:
     bench = bench_of(benches, MIDDLE)
     bench.give("a")
-    assert bench.desk.step(0.0) == 0.5
-    assert bench.desk.messages == 0
+    assert bench.runner.step(0.0) == 0.5
+    assert bench.runner.messages == 0
     bench.attach()
-    assert bench.desk.step(0.0) == 0.0
+    assert bench.runner.step(0.0) == 0.0
     assert bench.receive() == ["a"]
 
 
 def test_a_subtask_in_the_middle_waits_for_the_tasks_of_both_directions(benches: list[Bench]) -> None:
     bench = bench_of(benches, MIDDLE)
     bench.give("a")
-    assert bench.desk.attach(bench.ours, Carries.OUTPUT)
-    assert bench.desk.step(0.0) == 0.5
+    assert bench.runner.attach(bench.ours, Carries.OUTPUT)
+    assert bench.runner.step(0.0) == 0.5
     ours, theirs = socket.socketpair()
-    assert bench.desk.attach(Link(ours), Carries.INPUT)
-    assert bench.desk.step(0.0) == 0.0
+    assert bench.runner.attach(Link(ours), Carries.INPUT)
+    assert bench.runner.step(0.0) == 0.0
     assert bench.receive() == ["a"]
     theirs.close()
 
@@ -199,7 +200,7 @@ def test_output_leaves_with_the_last_blob_that_waits_or_after_the_buffer_timeout
     for value in "abcdef":
         bench.give(value)
     for now in (0.0625, 0.125, 0.1875, 0.25, 0.3125, 0.34375):
-        assert bench.desk.step(now) == 0.0
+        assert bench.runner.step(now) == 0.0
     assert [bench.receive(), bench.receive(), bench.receive()] == [["a", "b"], ["c", "d"], ["e", "f"]]
 
 
@@ -208,11 +209,11 @@ def test_the_first_record_leaves_at_once_and_those_of_the_next_millisecond_toget
     bench.attach()
     for value, now in (("a", 1.0), ("b", 1.0003), ("c", 1.0006)):
         bench.give(value)
-        assert bench.desk.step(now) == 0.0
-    assert bench.desk.step(1.0006) == pytest.approx(0.0004)
-    bench.desk.step(1.0011)
+        assert bench.runner.step(now) == 0.0
+    assert bench.runner.step(1.0006) == pytest.approx(0.0004)
+    bench.runner.step(1.0011)
     bench.give("d")
-    bench.desk.step(1.0025)
+    bench.runner.step(1.0025)
     assert [bench.receive(), bench.receive(), bench.receive()] == [["a"], ["b", "c"], ["d"]]
 
 
@@ -221,7 +222,7 @@ def test_output_is_gathered_no_longer_than_the_buffer_timeout(benches: list[Benc
     bench.attach()
     for value, now in (("a", 1.0), ("b", 1.0003)):
         bench.give(value)
-        assert bench.desk.step(now) == 0.0
+        assert bench.runner.step(now) == 0.0
         assert bench.receive() == [value], "it waits for no other"
 
 
@@ -230,9 +231,9 @@ def test_a_mark_leaves_at_once_with_what_was_gathered(benches: list[Bench]) -> N
     bench.attach()
     for value, now in (("a", 1.0), ("b", 1.0003)):
         bench.give(value)
-        bench.desk.step(now)
+        bench.runner.step(now)
     bench.give_mark()
-    bench.desk.step(1.0006)
+    bench.runner.step(1.0006)
     assert [bench.receive(), bench.receive()] == [["a"], ["b", (EPOCH, EpochOrder(0))]]
 
 
@@ -240,11 +241,11 @@ def test_the_buffer_timeout_begins_when_everything_has_left(benches: list[Bench]
     bench = bench_of(benches, MIDDLE)
     bench.attach()
     bench.give("a")
-    bench.desk.step(0.125)
+    bench.runner.step(0.125)
     bench.give("b")
     bench.give("c")
-    bench.desk.step(0.1875)
-    bench.desk.step(0.25)
+    bench.runner.step(0.1875)
+    bench.runner.step(0.25)
     assert [bench.receive(), bench.receive()] == [["a"], ["b", "c"]]
 
 
@@ -256,28 +257,28 @@ def test_a_buffer_timeout_of_zero_sends_at_once_and_a_negative_one_never(
     bench.attach()
     bench.give("a")
     bench.give("b")
-    bench.desk.step(1000.0)
-    bench.desk.step(1000.0)
+    bench.runner.step(1000.0)
+    bench.runner.step(1000.0)
     assert [bench.receive() for _blob in blobs] == blobs
 
 
 def test_a_subtask_whose_output_is_full_gets_no_step_and_the_time_is_told(benches: list[Bench]) -> None:
     bench = bench_of(benches, MIDDLE)
     bench.attach()
-    transport = bench.desk.transport
+    transport = bench.runner.transport
     large = "x" * (5 * MEBIBYTE)  # more than the connection and the queue take
     bench.give(large)
-    bench.desk.step(0.0)
+    bench.runner.step(0.0)
     until(lambda: not transport.is_full)  # it is being sent, and nobody reads
     bench.give(large)
-    bench.desk.step(1.0)
+    bench.runner.step(1.0)
     bench.give("small")
-    assert [bench.desk.step(now) for now in (10.0, 11.0)] == [0.5, 0.5]
+    assert [bench.runner.step(now) for now in (10.0, 11.0)] == [0.5, 0.5]
     assert bench.receive() == [large]
     until(lambda: not transport.is_full)
-    assert bench.desk.step(13.0) == 0.0
+    assert bench.runner.step(13.0) == 0.0
     bench.give_mark()
-    bench.desk.step(20.0)
+    bench.runner.step(20.0)
     acknowledged = bench.reports.get(0.0)
     assert isinstance(acknowledged, EpochAcknowledged)
     assert acknowledged.ack.blocked_ms == 3_000
@@ -288,14 +289,14 @@ def test_a_timer_fires_when_its_time_has_come_and_its_output_leaves_at_once(benc
     bench = bench_of(benches, MIDDLE)
     bench.attach()
     bench.give(1_099)  # fires once the clock has passed it
-    bench.desk.step(0.0)
-    assert bench.desk.step(0.0) == 0.1
+    bench.runner.step(0.0)
+    assert bench.runner.step(0.0) == 0.1
     bench.clock.advance(99)
-    assert bench.desk.step(0.5) == 0.001
+    assert bench.runner.step(0.5) == 0.001
     bench.clock.advance(1)
-    assert bench.desk.step(0.75) == 0.5
+    assert bench.runner.step(0.75) == 0.5
     bench.give("after")
-    bench.desk.step(1.0)
+    bench.runner.step(1.0)
     assert [bench.receive(), bench.receive(), bench.receive()] == [[1_099], ["alarm 1099"], ["after"]]
 
 
@@ -303,14 +304,14 @@ def test_timers_that_are_always_due_leave_time_for_records(benches: list[Bench])
     bench = bench_of(benches, MIDDLE, buffer_timeout_ms=0)
     bench.attach()
     bench.give(500)  # in the past
-    bench.desk.step(0.0)
-    bench.desk.step(0.25)
+    bench.runner.step(0.0)
+    bench.runner.step(0.25)
     bench.give(501)
-    bench.desk.step(0.25)
-    assert bench.desk.step(0.2505) == pytest.approx(0.0005)
+    bench.runner.step(0.25)
+    assert bench.runner.step(0.2505) == pytest.approx(0.0005)
     bench.give("between")
-    bench.desk.step(0.2505)
-    bench.desk.step(0.251)
+    bench.runner.step(0.2505)
+    bench.runner.step(0.251)
     sent = [bench.receive() for _blob in range(5)]
     assert sent == [[500], ["alarm 500"], [501], ["between"], ["alarm 501"]]
 
@@ -325,7 +326,7 @@ def test_a_timer_and_a_mark_do_not_wait_for_a_whole_blob_of_a_slow_operator(benc
     steps = 0
     while not out or out[-1][0] != EPOCH:
         before = bench.clock.now_ms()
-        bench.desk.step(bench.clock.monotonic())
+        bench.runner.step(bench.clock.monotonic())
         steps += 1
         assert bench.clock.now_ms() - before <= (256 if steps == 1 else 10), "only the first turn cannot know better"
         while bench.theirs.wait(0.0):
@@ -340,7 +341,7 @@ def test_a_source_whose_records_take_long_reads_few_at_a_time(benches: list[Benc
     slow_clock.append(bench.clock)
     waiting.extend([[1] * 16, [2] * 10, [3] * 10])
     for _ in range(3):
-        bench.desk.step(bench.clock.monotonic())
+        bench.runner.step(bench.clock.monotonic())
         bench.clock.advance(100)
     assert reads[1] <= 16, "sixteen records took 16 ms, and a turn has 10"
 
@@ -356,12 +357,12 @@ def test_an_acknowledgement_tells_the_bytes_that_crossed_hosts(benches: list[Ben
     else:
         bench.attach()
         for blob in blobs:
-            bench.desk.give_blob(blob)
+            bench.runner.give(blob)
 
     acks: list[Ack] = []
 
     def has_acknowledged() -> bool:
-        bench.desk.step(bench.clock.monotonic())
+        bench.runner.step(bench.clock.monotonic())
         with contextlib.suppress(queue.Empty):
             event = bench.reports.get(0.0)
             acks.extend([event.ack] if isinstance(event, EpochAcknowledged) else [])
@@ -377,8 +378,8 @@ def test_an_acknowledgement_tells_the_bytes_that_crossed_hosts(benches: list[Ben
 def test_an_acknowledgement_tells_the_bytes_for_subtasks_on_other_hosts(benches: list[Bench], apart: bool) -> None:
     bench = bench_of(benches, SOURCE, parallelism=2, slot_hosts=("10.0.0.1", "10.0.0.2") if apart else ())
     bench.attach()
-    bench.desk.give_order(EpochOrder(0))
-    bench.desk.step(0.0)
+    bench.runner.give_order(EpochOrder(0))
+    bench.runner.step(0.0)
     event = bench.reports.get(0.0)
     assert isinstance(event, EpochAcknowledged)
     sizes = {blob.target: blob.size_bytes for blob in (Blob.decode(bench.theirs.receive()) for _ in range(2))}
@@ -392,7 +393,7 @@ def test_watermarks_are_emitted_at_their_interval_and_leave_at_once(benches: lis
     bench.attach()
     for number, now in enumerate((1.0, 1.1875, 1.25, 1.375, 1.5, 1.625)):
         waiting.append([number * 100])
-        assert bench.desk.step(now) == pytest.approx(0.004), "then the source is asked again"
+        assert bench.runner.step(now) == pytest.approx(0.004), "then the source is asked again"
     sent = [bench.receive() for _blob in range(8)]
     assert sent == [[0], [100], [(WATERMARK, 99)], [200], [300], [(WATERMARK, 299)], [400], [500]]
 
@@ -401,7 +402,7 @@ def test_a_subtask_with_nothing_to_do_sleeps_until_its_next_watermark(benches: l
     bench = bench_of(benches, MIDDLE, watermark_ms=250)
     bench.clock.advance(1_000)
     bench.attach()
-    assert [bench.desk.step(now) for now in (1.0, 1.125, 1.25, 1.5, 1.625)] == [0.25, 0.125, 0.25, 0.25, 0.125]
+    assert [bench.runner.step(now) for now in (1.0, 1.125, 1.25, 1.5, 1.625)] == [0.25, 0.125, 0.25, 0.25, 0.125]
 
 
 def test_a_source_without_a_backlog_is_asked_every_four_milliseconds(benches: list[Bench]) -> None:
@@ -409,10 +410,10 @@ def test_a_source_without_a_backlog_is_asked_every_four_milliseconds(benches: li
     bench.attach()
     for now in (0.0, 0.004, 0.008):
         asked = len(reads)
-        assert bench.desk.step(now) == pytest.approx(0.004)
+        assert bench.runner.step(now) == pytest.approx(0.004)
         assert len(reads) > asked
         asked = len(reads)
-        assert bench.desk.step(now + 0.001) == pytest.approx(0.003)
+        assert bench.runner.step(now + 0.001) == pytest.approx(0.003)
         assert len(reads) == asked, "its time has not come"
         waiting.append([int(now * 1000)])
     assert [bench.receive(), bench.receive()] == [[0], [4]]
@@ -421,33 +422,33 @@ def test_a_source_without_a_backlog_is_asked_every_four_milliseconds(benches: li
 def test_a_source_that_is_held_reads_nothing_until_the_next_order(benches: list[Bench]) -> None:
     bench = bench_of(benches, SOURCE)
     bench.attach()
-    bench.desk.pause_source()
+    bench.runner.pause_reading()
     waiting.append([7])
-    assert [bench.desk.step(now) for now in (0.0, 1.0)] == [0.5, 0.5]
+    assert [bench.runner.step(now) for now in (0.0, 1.0)] == [0.5, 0.5]
     assert reads == []
-    bench.desk.give_order(EpochOrder(0))
-    assert bench.desk.step(2.0) == 0.0
-    assert bench.desk.step(3.0) == pytest.approx(0.004), "it was read, and is asked again"
+    bench.runner.give_order(EpochOrder(0))
+    assert bench.runner.step(2.0) == 0.0
+    assert bench.runner.step(3.0) == pytest.approx(0.004), "it was read, and is asked again"
     assert [bench.receive(), bench.receive()] == [[(EPOCH, EpochOrder(0))], [7]]
 
 
 def test_a_subtask_with_channels_is_neither_held_nor_ordered(benches: list[Bench]) -> None:
     bench = bench_of(benches, MIDDLE)
     bench.attach()
-    bench.desk.pause_source()
-    bench.desk.give_order(EpochOrder(0))
+    bench.runner.pause_reading()
+    bench.runner.give_order(EpochOrder(0))
     bench.give("a")
-    assert [bench.desk.step(now) for now in (0.0, 1.0)] == [0.0, 0.5]
+    assert [bench.runner.step(now) for now in (0.0, 1.0)] == [0.0, 0.5]
     assert bench.receive() == ["a"]
 
 
 def fill_output(bench: Bench) -> None:
     """Let a subtask with channels emit more than its connection and its queue take."""
-    transport = bench.desk.transport
+    transport = bench.runner.transport
     for number in range(2):
         until(lambda: not transport.is_full)
         bench.give("x" * (5 * MEBIBYTE))
-        bench.desk.step(float(number))
+        bench.runner.step(float(number))
     assert transport.is_full
 
 
@@ -456,8 +457,8 @@ def test_a_mark_overtakes_though_the_output_is_full(benches: list[Bench]) -> Non
     bench.attach()
     fill_output(bench)
     bench.give("a")
-    bench.desk.give_order(EpochOrder(3, overtakes_after_ms=0))
-    assert bench.desk.step(5.0) == 0.5
+    bench.runner.give_order(EpochOrder(3, overtakes_after_ms=0))
+    assert bench.runner.step(5.0) == 0.5
     acknowledged = bench.reports.get(0.0)
     assert isinstance(acknowledged, EpochAcknowledged)
     assert acknowledged.ack.epoch == 3
@@ -467,10 +468,10 @@ def test_a_subtask_whose_output_is_full_wakes_when_its_mark_is_to_overtake(bench
     bench = bench_of(benches, MIDDLE, unaligned=True)
     bench.attach()
     fill_output(bench)
-    bench.desk.give_order(EpochOrder(3, overtakes_after_ms=120))
-    assert bench.desk.step(5.0) == pytest.approx(0.12)
+    bench.runner.give_order(EpochOrder(3, overtakes_after_ms=120))
+    assert bench.runner.step(5.0) == pytest.approx(0.12)
     bench.clock.advance(120)
-    bench.desk.step(5.12)
+    bench.runner.step(5.12)
     assert isinstance(bench.reports.get(0.0), EpochAcknowledged)
 
 
@@ -483,7 +484,7 @@ def test_a_subtask_that_puts_out_gets_no_step_while_the_driver_takes_no_output(
     output = OutputLeft(0, OutputPart(0, 0, 1, ["x" * (5 * MEBIBYTE)], []))
     bench.reports.put(output)
     bench.give("a")
-    assert bench.desk.step(0.0) == (0.5 if waits else 0.0)
+    assert bench.runner.step(0.0) == (0.5 if waits else 0.0)
     assert bench.reports.get(0.0) is output
     bench.reports.sent(output)
-    assert bench.desk.step(1.0) == (0.0 if waits else 0.5)
+    assert bench.runner.step(1.0) == (0.0 if waits else 0.5)
