@@ -58,7 +58,6 @@ MARKED = {
         "connectors/test_connector_pages.py",
         "driver/test_cleanup.py",
         "driver/test_clock_jumps.py",
-        "driver/test_control.py",
         "driver/test_elasticity.py",
         "driver/test_job_outcome.py",
         "driver/test_lives.py",
@@ -77,6 +76,7 @@ MARKED = {
         "queryable/test_schedules.py",
         "reporters/test_reporters.py",
         "rest/test_inspection.py",
+        "rest/test_job_socket.py",
         "rest/test_reading.py",
         "rest/test_state.py",
         "servers/test_postgres.py",
@@ -117,7 +117,7 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture
-def desk_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def runtime_dir(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Name a folder of this test's own where other processes reach its jobs; the path is short, as sockets need it."""
     with tempfile.TemporaryDirectory(prefix="t-") as short:
         monkeypatch.setenv("EKORN_RUNTIME_DIR", f"{short}/run")

@@ -41,11 +41,11 @@ REASONS = {
     "the process's own settings, which the test puts back": {
         "cli/test_cli.py": ["set sys.argv", "set sys.path"],
         "driver/test_collect.py": ["set tempfile.tempdir", "set tempfile.tempdir", "set tempfile.tempdir"],
-        "driver/test_control.py": ["set tempfile.tempdir"],
         "driver/test_rescaling.py": ["set tempfile.tempdir"],
         "engine/test_registering_pool.py": ["set tempfile.tempdir", "set tempfile.tempdir"],
         "pyflink/conftest.py": ["set sys.argv", "set sys.path", "set logging.getLogger('py4j').level"],
         "pyflink/test_alias.py": ["set ekorn.common.__path__"],
+        "rest/test_job_socket.py": ["set tempfile.tempdir"],
         "spark/test_jobs.py": ["set tempfile.tempdir"],
         "state_processor/test_command_mistakes.py": ["set sys.stdout"],
         "state_processor/test_spooled_entries.py": ["set tempfile.tempdir", "set tempfile.tempdir"],

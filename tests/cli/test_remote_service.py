@@ -10,7 +10,7 @@ from tests.self_signed import self_signed
 
 
 @pytest.fixture
-def encrypted(tmp_path, desk_folder):
+def encrypted(tmp_path, runtime_dir):
     """A service without jobs that speaks TLS."""
     certificate = self_signed(tmp_path / "server.pem")
     routes = Routes()

@@ -30,8 +30,8 @@ with on_local_engine():
 
 
 @pytest.fixture(autouse=True)
-def folder(desk_folder):
-    return desk_folder
+def folder(runtime_dir):
+    return runtime_dir
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ env.execute("live orders")
 
 
 @pytest.fixture
-def variables(desk_folder: Path) -> dict[str, str]:
+def variables(runtime_dir: Path) -> dict[str, str]:
     """A shell in which the environment of the tests is active."""
     folders = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     return os.environ | {"PATH": folders, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(HERE / "in_process")])}

@@ -14,7 +14,7 @@ from ekorn.testing.local_run import on_local_engine
 
 
 @pytest.fixture(autouse=True)
-def closed(desk_folder):
+def closed(runtime_dir):
     yield
     WEB.close()
 
@@ -43,10 +43,10 @@ def test_the_start_line_names_the_address_and_the_job_is_shown_there(caplog):
     assert str(result.get_job_id()) in [job["jid"] for job in jobs]
 
 
-def test_the_log_names_the_file_of_the_token_and_not_the_token(caplog, desk_folder):
+def test_the_log_names_the_file_of_the_token_and_not_the_token(caplog, runtime_dir):
     with caplog.at_level(logging.INFO, "ekorn"):
         run(ekorn__web="auto")
-    token = (desk_folder / "web.token").read_text().strip()
+    token = (runtime_dir / "web.token").read_text().strip()
     assert token not in caplog.text and "web.token" in caplog.text
 
 

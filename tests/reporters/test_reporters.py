@@ -60,7 +60,7 @@ class Running:
 
 
 @pytest.fixture
-def run(desk_folder):
+def run(runtime_dir):
     started = []
 
     def start(kind, **keys):
@@ -93,12 +93,12 @@ def scrape(address, token=None):
     return answer, content
 
 
-def test_prometheus_reads_flinks_names_with_the_token_only(run, desk_folder, caplog):
+def test_prometheus_reads_flinks_names_with_the_token_only(run, runtime_dir, caplog):
     with caplog.at_level(logging.INFO, "ekorn"):
         running = run("prometheus", port="0")
     address = address_in(caplog.text)
     assert scrape(address)[0].status == 401
-    token = (desk_folder / "web.token").read_text().strip()
+    token = (runtime_dir / "web.token").read_text().strip()
     counted = re.compile(r"^flink_taskmanager_job_task_operator_shop_orders\{(.*)\} ([1-9]\d*)$", re.M)
     until(lambda: len(counted.findall(scrape(address, token)[1])) == 2)
     answer, text = scrape(address, token)
@@ -119,7 +119,7 @@ def test_prometheus_reads_flinks_names_with_the_token_only(run, desk_folder, cap
         scrape(address, token)
 
 
-def test_the_next_port_of_a_range_is_taken_and_a_taken_one_fails_the_start(run, desk_folder, caplog, server):
+def test_the_next_port_of_a_range_is_taken_and_a_taken_one_fails_the_start(run, runtime_dir, caplog, server):
     taken = server.server_address[1]
     with pytest.raises(ConfigurationError, match=f"cannot listen on 127.0.0.1:{taken}"):
         Running("prometheus", port=str(taken))
@@ -181,11 +181,11 @@ def test_the_log_gets_all_metrics(run, caplog):
         until(lambda: "taskmanager.job.task.numRecordsIn{counted, " in caplog.text)
 
 
-def test_the_board_for_grafana_asks_for_metrics_that_exist(run, desk_folder, caplog):
+def test_the_board_for_grafana_asks_for_metrics_that_exist(run, runtime_dir, caplog):
     with caplog.at_level(logging.INFO, "ekorn"):
         run("prometheus", port="0")
     address = address_in(caplog.text)
-    token = (desk_folder / "web.token").read_text().strip()
+    token = (runtime_dir / "web.token").read_text().strip()
     board = (Path(__file__).parents[2] / "docs/monitoring/grafana.json").read_text()
     asked = set(re.findall(r"flink_[A-Za-z_]+", board))
     assert asked

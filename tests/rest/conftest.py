@@ -52,7 +52,7 @@ class Caller:
 
 
 @pytest.fixture
-def web(desk_folder: Path) -> Iterator[DriverWeb]:
+def web(runtime_dir: Path) -> Iterator[DriverWeb]:
     """A web server of a driver, closed at the end of the test."""
     found = DriverWeb()
     yield found

@@ -23,7 +23,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
 
 
 @pytest.fixture
-def service(tmp_path, desk_folder, programs, monkeypatch):
+def service(tmp_path, runtime_dir, programs, monkeypatch):
     """Starts and stops services in a folder of the test; kills what is left."""
     conf = tmp_path / "conf"
     conf.mkdir()

@@ -17,7 +17,7 @@ RECORDS, PER_SECOND = 4000, 400
 
 
 @pytest.fixture
-def cluster(tmp_path, desk_folder):
+def cluster(tmp_path, runtime_dir):
     with cluster_in(tmp_path) as found:
         yield found
 

@@ -357,7 +357,7 @@ def test_a_program_that_did_not_reach_the_storage_is_not_there(tmp_path):
     assert store.program(store.add_program(tmp_path / "bundle", digest, "job.py")) is not None
 
 
-def test_a_storage_that_fails_for_a_moment_does_not_fail_the_job_that_starts(tmp_path, desk_folder):
+def test_a_storage_that_fails_for_a_moment_does_not_fail_the_job_that_starts(tmp_path, runtime_dir):
     files = Flaky(open_files(str(tmp_path / "shared")))
     led = try_to_lead(files, service_named("a"), look(files), "cluster", now_ms=0, lease_s=600.0)
     settings = service_settings(Configuration.from_dict({"ekorn.service.dir": str(tmp_path / "a")}))

@@ -58,7 +58,7 @@ class Load(NamedTuple):
 
 
 @pytest.fixture
-def node(tmp_path: Path, desk_folder: Path, load: Load) -> Iterator[Node]:
+def node(tmp_path: Path, runtime_dir: Path, load: Load) -> Iterator[Node]:
     found = Node("one", tmp_path / "one", {"rest.port": "0", "taskmanager.numberOfTaskSlots": str(load.jobs)})
     found.start()
     yield found

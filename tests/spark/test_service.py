@@ -22,7 +22,7 @@ env.execute("endless")
 """
 
 
-def test_a_job_of_the_service_is_watched_saved_stopped_and_restored(tmp_path, desk_folder):
+def test_a_job_of_the_service_is_watched_saved_stopped_and_restored(tmp_path, runtime_dir):
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     service = StandingService(ServiceSettings(str(tmp_path / "service"), WebSettings(port=0), slots=1))

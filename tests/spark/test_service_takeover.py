@@ -9,7 +9,7 @@ from tests.service.cluster import PROGRAM, cluster_in, committed, misses
 RECORDS, PER_SECOND = 3000, 300
 
 
-def test_a_job_on_spark_goes_on_under_a_standby_with_nothing_lost_or_twice(tmp_path, desk_folder):
+def test_a_job_on_spark_goes_on_under_a_standby_with_nothing_lost_or_twice(tmp_path, runtime_dir):
     script = tmp_path / "counted.py"
     script.write_text(PROGRAM.replace("with on_local_engine():", "if True:"))
     out = tmp_path / "out"

@@ -40,7 +40,7 @@ def names_in(node: dict[str, Any]) -> list[str]:
     return [node["name"], *(name for child in node["children"] for name in names_in(child))]
 
 
-def test_the_web_server_and_the_reporters_show_a_job_and_its_slots(tmp_path, desk_folder):
+def test_the_web_server_and_the_reporters_show_a_job_and_its_slots(tmp_path, runtime_dir):
     (port,) = free_ports(1)
     env = live_jobs.environment(
         tmp_path / "checkpoints",
@@ -65,7 +65,7 @@ def test_the_web_server_and_the_reporters_show_a_job_and_its_slots(tmp_path, des
     try:
         at = f"/jobs/{client.get_job_id()}"
         assert WEB.address is not None
-        token = (Path(desk_folder) / "web.token").read_text().strip()
+        token = (Path(runtime_dir) / "web.token").read_text().strip()
         caller = Caller(int(WEB.address.rpartition(":")[2]), token)
         until(lambda: client.get_progress().checkpoints_completed > 1)
 

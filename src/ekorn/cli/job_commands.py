@@ -1,7 +1,7 @@
 """`ekorn list`, `stop`, `cancel`, `savepoint trigger`, `logs` and `top`: commands for jobs.
 
-A job is found where it runs: in a driver of this user on this machine, by its socket, or in a service, by its REST API.
-A job of the user's own service is both, and the service answers for it.
+Every job is reached by the REST API: a job of a service at the address of the service, a job of a program of this user
+on this machine at the job's own socket. A job of the user's own service has both, and the service answers for it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ekorn.cli.savepoint_commands import absolute, print_table
 from ekorn.config import environment_variables as variables
 from ekorn.config import options
 from ekorn.driver.checkpoints.savepoint_requests import Then
-from ekorn.driver.control import JobGone, ask, desks
 from ekorn.errors import ConfigurationError, EkornError
 from ekorn.functions.results.job_status import JobStatus
+from ekorn.rest.job_socket import JobGone, JobSocketClient, job_sockets
 from ekorn.rest.operations import in_background
 from ekorn.service.client.remote_job import RemoteJob
 from ekorn.service.client.service_client import ServiceClient, own_service
@@ -34,14 +34,26 @@ _ENDED = {status.name for status in JobStatus if status.is_terminal_state()}
 
 
 class _Job(NamedTuple):
-    """A job, and where it is reached: at a desk, or at a service."""
+    """A job, and where it is reached: at its own socket, or at a service.
+
+    Attributes:
+        details: What the service says about the job; nothing for a job with a socket.
+    """
 
     id: str
     name: str
     status: str
+    pid: int | None
     details: dict[str, Any]
-    desk: Path | None
+    socket: Path | None
     service: ServiceClient | None
+
+    def remote(self, timeout_s: float | None = None) -> RemoteJob:
+        """Return what controls the job. A job with a socket may take `timeout_s` for an answer; None for any time."""
+        if self.service is not None:
+            return RemoteJob(self.service.web, self.id)
+        assert self.socket is not None
+        return RemoteJob(JobSocketClient(self.socket, timeout_s), self.id, one_answer=True)
 
 
 class _Counts(NamedTuple):
@@ -108,12 +120,9 @@ def _is_shown(job: _Job, shown: str) -> bool:
 
 def _counts(job: _Job) -> _Counts:
     """Return how far a job has come, as its driver says."""
-    d = job.details
-    if job.service is None:
-        return _Counts(f"{d['records']:,}", str(d["checkpoints"]), str(d["restarts"]))
-    if d["phase"] != "STARTED" or d.get("silent"):
+    if job.details.get("phase", "STARTED") != "STARTED" or job.details.get("silent"):
         return _Counts()
-    progress = RemoteJob(job.service.web, job.id).progress()
+    progress = job.remote(_GLANCE_S).progress()
     return _Counts(f"{progress.records_read:,}", str(progress.checkpoints_completed), str(progress.restarts))
 
 
@@ -126,8 +135,8 @@ def _within(counts: Future[_Counts], until_s: float) -> _Counts:
 
 
 def _row(job: _Job, counts: _Counts) -> tuple[str, ...]:
-    has_process = job.details["pid"] and job.status not in _ENDED  # the number may be another process's by now
-    return job.id, job.name, job.status, *counts, str(job.details["pid"]) if has_process else ""
+    has_process = job.pid and job.status not in _ENDED  # the number may be another process's by now
+    return job.id, job.name, job.status, *counts, str(job.pid) if has_process else ""
 
 
 def trigger(service: ServiceClient | None, job: str, directory: str | None, *, native: bool) -> int:
@@ -145,27 +154,15 @@ def cancel(service: ServiceClient | None, job: str, *, with_savepoint: bool, dir
     if with_savepoint:
         return _savepoint(service, job, directory, native=False, then="cancel")
     found = _find(service, job)
-    if found.service is not None:
-        remote = RemoteJob(found.service.web, found.id)
-        remote.cancel()
-        while not remote.status().is_terminal_state():
-            time.sleep(_FOLLOW_S / 5)
-        status = remote.status().name
-    else:
-        assert found.desk is not None
-        status = ask(found.desk, {"ask": "cancel"})
-    print(f"job {found.name!r} is {status}")
-    return 0 if status == "CANCELED" else 1
+    status = found.remote().cancel_and_wait()
+    print(f"job {found.name!r} is {status.name}")
+    return 0 if status is JobStatus.CANCELED else 1
 
 
 def _savepoint(service: ServiceClient | None, job: str, directory: str | None, *, native: bool, then: Then) -> int:
     found = _find(service, job)
     where = None if directory is None else absolute(directory)
-    if found.service is not None:
-        print(RemoteJob(found.service.web, found.id).request_savepoint(where, native=native, then=then).result())
-    else:
-        assert found.desk is not None
-        print(ask(found.desk, {"ask": "savepoint", "directory": where, "native": native, "then": then}))
+    print(found.remote().request_savepoint(where, native=native, then=then).result())
     return 0
 
 
@@ -197,11 +194,7 @@ def rescale(service: ServiceClient | None, job: str, parallelism: int, directory
     """Let a running job go on at another parallelism, and print the checkpoint that it went on from."""
     found = _find(service, job)
     where = None if directory is None else absolute(directory)
-    if found.service is not None:
-        print(RemoteJob(found.service.web, found.id).request_rescale(parallelism, where).result())
-    else:
-        assert found.desk is not None
-        print(ask(found.desk, {"ask": "rescale", "parallelism": parallelism, "directory": where}))
+    print(found.remote().request_rescale(parallelism, where).result())
     return 0
 
 
@@ -279,23 +272,33 @@ class _Found(NamedTuple):
 
 
 def _jobs(service: ServiceClient | None) -> _Found:
-    asked = [(desk, in_background(partial(ask, desk, {"ask": "job"}, _GLANCE_S))) for desk in desks()]
+    asked = [(path, in_background(partial(_jobs_at, path))) for path in job_sockets()]
     of_service = [] if service is None else service.jobs()
     known = {each for job in of_service for each in (job["id"], *job.get("further", ()))}
-    found = _Found([_Job(job["id"], job["name"], job["state"], job, None, service) for job in of_service], [])
+    found = _Found(
+        [_Job(job["id"], job["name"], job["state"], job["pid"], job, None, service) for job in of_service], []
+    )
     of_drivers = {job["pid"] for job in of_service}
-    for desk, answer in asked:
+    for path, answer in asked:
+        pid = int(path.name.partition("-")[0])
         try:
-            job = answer.result()
+            jobs = answer.result()
         except JobGone:
             continue  # the job has just ended
         except TimeoutError:
-            if int(desk.name.partition("-")[0]) not in of_drivers:  # else the service says so
-                found.silent.append(desk)
+            if pid not in of_drivers:  # else the service says so
+                found.silent.append(path)
             continue
-        if job["id"] not in known:
-            found.jobs.append(_Job(job["id"], job["name"], job["status"], job, desk, None))
+        found.jobs.extend(
+            _Job(job["jid"], job["name"], job["state"], pid, {}, path, None) for job in jobs if job["jid"] not in known
+        )
     return found
+
+
+def _jobs_at(path: Path) -> list[dict[str, Any]]:
+    """Return the job that answers at a socket: a list of one."""
+    jobs: list[dict[str, Any]] = JobSocketClient(path, _GLANCE_S).get("/jobs/overview")["jobs"]
+    return jobs
 
 
 def _find(service: ServiceClient | None, wanted: str) -> _Job:

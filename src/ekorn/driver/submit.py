@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -17,7 +16,6 @@ from ekorn.clock import Clock, SystemClock
 from ekorn.config import options
 from ekorn.config.job_id import JobID
 from ekorn.config.settings.job_settings import JobSettings
-from ekorn.driver.control import ControlDesk
 from ekorn.driver.display.progress_display import ProgressDisplay, is_watched
 from ekorn.driver.job_handle import JobHandle
 from ekorn.driver.loop.job_loop import EngineFactory, JobLoop
@@ -25,7 +23,7 @@ from ekorn.driver.recovery.restore_check import check_restore
 from ekorn.driver.recovery.resume import resumed
 from ekorn.engine.protocol import Engine
 from ekorn.engine.slots.slot_handle import Heartbeat
-from ekorn.errors import ConfigurationError, EkornError
+from ekorn.errors import ConfigurationError
 from ekorn.graph.job_graph import JobGraph
 from ekorn.graph.specs import PrintSpec
 
@@ -39,8 +37,6 @@ __all__ = [
     "submit",
     "submit_from_program",
 ]
-
-_log = logging.getLogger(__name__)
 
 EngineChoice = Callable[[JobSettings], EngineFactory]
 Submit = Callable[[JobGraph, JobSettings], JobHandle]
@@ -108,8 +104,9 @@ def submit(
         check_restore(graph, settings)
     handle = JobHandle(settings.job_id, settings.job_name)
     loop = JobLoop(graph, settings, handle, engine_for(settings), clock=clock, chance=Random())
-    if settings.control or (settings.control is None and engine_for is spark_engine):
-        _open_desk(handle)
+    handle.takes_requests_from_outside = bool(
+        settings.control or (settings.control is None and engine_for is spark_engine)
+    )
     if may_be_shown is None:
         may_be_shown = engine_for is spark_engine
     if settings.progress == "auto" and may_be_shown and is_watched(sys.stderr):
@@ -119,14 +116,6 @@ def submit(
         handle.results.after_end(display.start(handle.results.wait_for_end))
     threading.Thread(target=loop.run, name=f"ekorn-{settings.job_name}", daemon=True).start()
     return handle
-
-
-def _open_desk(handle: JobHandle) -> None:
-    try:
-        desk = ControlDesk(handle)
-        handle.at_end(lambda status, has_savepoint: desk.close())
-    except (EkornError, OSError) as error:  # the job runs all the same; only other processes cannot reach it
-        _log.warning("job %s cannot be reached by `ekorn list` and the like: %s", handle.job_name, error)
 
 
 # ------------------------------------------------------------------------------------------ the seam for other engines

@@ -9,8 +9,8 @@ from typing import Self
 
 from ekorn.config.settings.job_settings import JobSettings
 from ekorn.config.settings.metric_settings import ReporterSettings
-from ekorn.driver.control import runtime_folder
 from ekorn.driver.job_handle import JobHandle
+from ekorn.driver.runtime_folder import runtime_folder
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.metrics.reporter import MetricReporter
 from ekorn.reporters.local_reporters import JsonLinesReporter, LogReporter

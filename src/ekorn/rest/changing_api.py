@@ -1,4 +1,8 @@
-"""The routes that change a job of the driver: savepoints, stop, cancel, rescale; and the disposal of savepoints."""
+"""The routes that change a job of the driver: savepoints, stop, cancel, rescale; and the disposal of savepoints.
+
+A request for a savepoint, a stop, a rescale or a cancellation with the query `wait=true` is answered when it is done,
+and the answer has the outcome too. Clients of a job's own driver need it: the driver may end before they ask again.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +25,27 @@ __all__ = ["add_changing_routes", "add_disposal_routes", "wanted_parallelism"]
 def add_changing_routes(routes: Routes, known: KnownJobs, operations: Operations) -> None:
     """Add the routes."""
 
+    def begin_savepoint(
+        job: KnownJob, request: Request, fields: _Fields, directory: str | None, then: Then
+    ) -> Response:
+        native = fields.choice("formatType", ("CANONICAL", "NATIVE"), "CANONICAL") == "NATIVE"
+        answer = operations.begin(
+            job.job_id,
+            fields.text("triggerId"),
+            lambda: job.requests.request_savepoint(directory, native=native, then=then),
+            lambda path: {"location": path},
+        )
+        return _begun(operations, job, request, answer)
+
     def savepoint(request: Request) -> Response:
         job, fields = _running(known, request), _Fields(request)
         then: Then = "cancel" if fields.flag("cancel-job") else "go on"
-        return _begin_savepoint(operations, job, fields, fields.text("target-directory"), then)
+        return begin_savepoint(job, request, fields, fields.text("target-directory"), then)
 
     def stop(request: Request) -> Response:
         job, fields = _running(known, request), _Fields(request)
         then: Then = "drain" if fields.flag("drain") else "stop"
-        return _begin_savepoint(operations, job, fields, fields.text("targetDirectory"), then)
+        return begin_savepoint(job, request, fields, fields.text("targetDirectory"), then)
 
     def savepoint_state(request: Request) -> dict[str, Any]:
         return operations.answer(request.parameters["jobid"], request.parameters["triggerid"])
@@ -42,7 +58,10 @@ def add_changing_routes(routes: Routes, known: KnownJobs, operations: Operations
         if job.status in (JobStatus.FINISHED, JobStatus.FAILED):
             raise HttpError(409, f"job {job.job_id} is over ({job.status.name})")
         job.requests.cancel()
-        return Response({}, 202)
+        if not _waits(request):
+            return Response({}, 202)
+        job.results.wait_for_end(None)
+        return Response({"status": job.status.name})
 
     def rescale(request: Request) -> Response:
         job, parallelism = _running(known, request), request.number("parallelism", 1)
@@ -119,19 +138,6 @@ def _running(known: KnownJobs, request: Request) -> KnownJob:
     return job
 
 
-def _begin_savepoint(
-    operations: Operations, job: KnownJob, fields: _Fields, directory: str | None, then: Then
-) -> Response:
-    native = fields.choice("formatType", ("CANONICAL", "NATIVE"), "CANONICAL") == "NATIVE"
-    answer = operations.begin(
-        job.job_id,
-        fields.text("triggerId"),
-        lambda: job.requests.request_savepoint(directory, native=native, then=then),
-        lambda path: {"location": path},
-    )
-    return Response(answer, 202)
-
-
 def _begin_rescale(operations: Operations, job: KnownJob, request: Request, parallelism: int) -> Response:
     directory, slots = request.one("targetDirectory"), request.number("slots", 1)
     answer = operations.begin(
@@ -140,7 +146,18 @@ def _begin_rescale(operations: Operations, job: KnownJob, request: Request, para
         lambda: job.requests.request_rescale(parallelism, directory, most_slots=slots),
         lambda path: {"location": path},
     )
-    return Response(answer, 202)
+    return _begun(operations, job, request, answer)
+
+
+def _begun(operations: Operations, job: KnownJob, request: Request, answer: dict[str, str]) -> Response:
+    """Return the answer to a request that has begun an operation, with the outcome if the request waits for it."""
+    if not _waits(request):
+        return Response(answer, 202)
+    return Response(answer | operations.answer(job.job_id, answer["request-id"], when_done=True))
+
+
+def _waits(request: Request) -> bool:
+    return request.one("wait") == "true"
 
 
 def wanted_parallelism(present: Mapping[str, Any], requirements: Mapping[str, Any]) -> int | None:

@@ -12,8 +12,8 @@ from typing import Any
 from ekorn.config.settings.job_settings import JobSettings
 from ekorn.config.settings.web_settings import WebSettings
 from ekorn.dashboard.pages import add_pages
-from ekorn.driver.control import runtime_folder
 from ekorn.driver.job_handle import JobHandle
+from ekorn.driver.runtime_folder import runtime_folder
 from ekorn.errors import ConfigurationError
 from ekorn.rest.application_answers import add_application_routes
 from ekorn.rest.archive import last_answers

@@ -6,7 +6,7 @@ import re
 import secrets
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -83,8 +83,13 @@ class Operations:
                 self._forget()
         return {"request-id": key[1]}
 
-    def answer(self, scope: str, trigger_id: str) -> dict[str, Any]:
+    def answer(self, scope: str, trigger_id: str, *, when_done: bool = False) -> dict[str, Any]:
         """Return the state of an operation and, once it is done, its outcome.
+
+        Args:
+            scope: What it is done to.
+            trigger_id: The id of the operation.
+            when_done: Whether to wait until it is done.
 
         Raises:
             HttpError: There is no such operation, or it is forgotten.
@@ -93,6 +98,8 @@ class Operations:
             found = self._operations.get((scope, trigger_id.lower()))
         if found is None:
             not_found(f"there is no operation {trigger_id[:40]!r}, or it is forgotten")
+        if when_done:
+            wait([found.future])
         if not found.future.done():
             return {"status": {"id": "IN_PROGRESS"}, "operation": None}
         error = found.future.exception()

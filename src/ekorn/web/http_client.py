@@ -18,6 +18,7 @@ __all__ = ["Answered", "RefusedRequest", "ServerGone", "WebClient"]
 
 _MOST_REDIRECTS = 3
 _PAUSE_S = 0.5
+_CROWD_S = 0.01
 
 
 class ServerGone(EkornError):
@@ -74,7 +75,7 @@ class WebClient:
             addresses, separated by commas, are those of servers that stand by for each other.
         token: What the server demands; None for a server that demands nothing.
         certificate_file: The certificate that the server, or who signed its certificate, has; None for the system's.
-        timeout_s: How long the server may take to answer.
+        timeout_s: How long the server may take to answer; None for any time.
         patience_s: How long to ask again while no server leads the others; servers without standbys always answer.
 
     Raises:
@@ -86,7 +87,7 @@ class WebClient:
         address: str,
         token: str | None = None,
         certificate_file: str | None = None,
-        timeout_s: float = 60.0,
+        timeout_s: float | None = 60.0,
         patience_s: float = 60.0,
     ) -> None:
         self.address = address
@@ -233,11 +234,19 @@ def _is_encrypted(address: str) -> bool:
 class _UnixConnection(http.client.HTTPConnection):
     """A connection over a Unix socket."""
 
-    def __init__(self, path: str, timeout_s: float) -> None:
+    def __init__(self, path: str, timeout_s: float | None) -> None:
         super().__init__("localhost", timeout=timeout_s)
         self._path = str(Path(path))
 
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
+        until_s = None if self.timeout is None else time.monotonic() + self.timeout
+        while True:
+            try:
+                self.sock.connect(self._path)
+                return
+            except BlockingIOError:  # a crowd waits to be accepted: with a timeout, the system does not wait by itself
+                if until_s is not None and time.monotonic() > until_s:
+                    raise TimeoutError("the server accepts no connection") from None
+                time.sleep(_CROWD_S)

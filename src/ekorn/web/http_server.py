@@ -34,7 +34,6 @@ __all__ = ["ServerLimits", "WebServer", "tcp_socket", "unix_socket"]
 
 _log = logging.getLogger(__name__)
 
-_MOST_NEWCOMERS = 256
 _LONGEST_LINE = 1 << 16
 _PIECE_BYTES = 1 << 16
 _LINGER_S = 2.0
@@ -42,17 +41,19 @@ _LINGER_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """How long peers may take.
+    """How long peers may take, and how many may connect before they are known.
 
     Attributes:
         idle_s: The time between two requests of a connection.
         request_s: The time for the lines of a request, and the time of an encryption's handshake.
         body_s: The time for a body, and for reading an answer.
+        most_newcomers: The connections whose peers are not known yet; one more closes the oldest.
     """
 
     idle_s: float = 60.0
     request_s: float = 10.0
     body_s: float = 60.0
+    most_newcomers: int = 256
 
 
 def tcp_socket(address: str, port: int) -> socket.socket:
@@ -90,7 +91,7 @@ class WebServer:
         routes: The handlers.
         gate: Whom the server answers.
         tls: The certificate, for a server that speaks TLS.
-        limits: How long peers may take.
+        limits: How long peers may take, and how many may wait.
         uid_of: Returns the user id of a peer of a Unix socket.
     """
 
@@ -112,9 +113,9 @@ class WebServer:
         self._uid_of = uid_of
         self._open: set[socket.socket] = set()
         self._closed = False
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()  # notified at the end of every connection
         self.port: int = 0 if self._is_unix else sock.getsockname()[1]
-        self._acceptor = Acceptor(sock, self._converse, "ekorn-web", most_newcomers=_MOST_NEWCOMERS)
+        self._acceptor = Acceptor(sock, self._converse, "ekorn-web", most_newcomers=self.limits.most_newcomers)
 
     def start(self) -> None:
         """Answer requests from now on."""
@@ -128,6 +129,15 @@ class WebServer:
             for sock in self._open:
                 with contextlib.suppress(OSError):  # the peer has closed the connection already
                     sock.shutdown(socket.SHUT_RDWR)
+
+    def stop_accepting(self) -> None:
+        """Accept no more connections. Those that are open go on."""
+        self._acceptor.close()
+
+    def wait_until_idle(self, timeout_s: float) -> bool:
+        """Wait until no connection is open; return whether that is so. A negative timeout returns at once."""
+        with self._lock:
+            return self._lock.wait_for(lambda: not self._open, max(timeout_s, 0.0))
 
     def _converse(self, sock: socket.socket) -> None:
         link = sock
@@ -149,6 +159,7 @@ class WebServer:
         finally:
             with self._lock:
                 self._open.discard(sock)
+                self._lock.notify_all()
             for each in {link, sock}:
                 each.close()
 

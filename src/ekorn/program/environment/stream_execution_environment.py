@@ -40,6 +40,7 @@ from ekorn.program.streams.stream_display import html_of
 from ekorn.program.streams.stream_kinds import StreamKinds
 from ekorn.reporters.running import JobReporters
 from ekorn.rest.driver_web import WEB
+from ekorn.rest.job_socket import open_job_socket
 from ekorn.slot_protocol.cached_files import checked
 from ekorn.types.published import load_published
 
@@ -211,6 +212,7 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, D
             inputs.end_with(handle)
             reporters.start(handle)
             WEB.show(handle, settings)
+            open_job_socket(handle)
         except BaseException:
             execute_failed(self._graph)
             raise

@@ -23,16 +23,26 @@ _POLL_S = 0.2
 
 
 class RemoteJob:
-    """One job of a service, or of a driver with a web server. Thread-safe.
+    """One job of a service, or of a driver on this machine or with a web server. Thread-safe.
 
     Args:
         client: The client of the server.
         job_id: The id of the job.
         pause: Waits between two questions.
+        one_answer: Whether a request is answered when it is done, instead of being asked for again and again: the
+            server is the job's own driver, and may end with the job.
     """
 
-    def __init__(self, client: WebClient, job_id: str, pause: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self,
+        client: WebClient,
+        job_id: str,
+        pause: Callable[[float], None] = time.sleep,
+        *,
+        one_answer: bool = False,
+    ) -> None:
         self._client = client
+        self._one_answer = one_answer
         self._at = f"/jobs/{job_id}"
         self._pause = pause
         self.job_id = JobID(job_id)
@@ -54,6 +64,15 @@ class RemoteJob:
     def cancel(self) -> None:
         """Cancel the job and return at once."""
         self._client.ask("PATCH", f"{self._at}?mode=cancel").json()
+
+    def cancel_and_wait(self) -> JobStatus:
+        """Cancel the job and wait for its end; return the final status."""
+        if self._one_answer:
+            return JobStatus[self._client.ask("PATCH", f"{self._at}?mode=cancel&wait=true").json()["status"]]
+        self.cancel()
+        while not (status := self.status()).is_terminal_state():
+            self._pause(_POLL_S)
+        return status
 
     def wait(self, timeout: float | None = None) -> JobExecutionResult:
         """Wait for the end of the job.
@@ -85,11 +104,9 @@ class RemoteJob:
         saved_as = "NATIVE" if native else "CANONICAL"
         if then in ("stop", "drain"):
             body = {"targetDirectory": directory, "drain": then == "drain", "formatType": saved_as}
-            answer = self._client.ask("POST", f"{self._at}/stop", body).json()
-        else:
-            body = {"target-directory": directory, "cancel-job": then == "cancel", "formatType": saved_as}
-            answer = self._client.ask("POST", f"{self._at}/savepoints", body).json()
-        return in_background(lambda: self._savepoint(answer["request-id"]))
+            return self._begun("POST", "stop", body, asked_at="savepoints", error=CheckpointError)
+        body = {"target-directory": directory, "cancel-job": then == "cancel", "formatType": saved_as}
+        return self._begun("POST", "savepoints", body, asked_at="savepoints", error=CheckpointError)
 
     def request_rescale(
         self, parallelism: int, directory: str | None = None, *, most_slots: int | None = None
@@ -101,11 +118,20 @@ class RemoteJob:
         """
         given = {"parallelism": parallelism, "targetDirectory": directory, "slots": most_slots}
         query = urlencode({name: value for name, value in given.items() if value is not None})
-        answer = self._client.ask("PATCH", f"{self._at}/rescaling?{query}").json()
-        return in_background(lambda: self._outcome("rescaling", answer["request-id"], RescaleError))
+        return self._begun("PATCH", f"rescaling?{query}", None, asked_at="rescaling", error=RescaleError)
 
-    def _savepoint(self, trigger_id: str) -> str:
-        return self._outcome("savepoints", trigger_id, CheckpointError)
+    def _begun(self, method: str, path: str, body: Any, *, asked_at: str, error: type[EkornError]) -> Future[str]:
+        """Begin an operation; return a future of the path that it has when it is done.
+
+        Raises:
+            RefusedRequest: The operation is not begun.
+        """
+        if self._one_answer:
+            path = f"{path}{'&' if '?' in path else '?'}wait=true"
+            at = f"{self._at}/{path}"
+            return in_background(lambda: _location(self._client.ask(method, at, body).json()["operation"], error))
+        trigger_id = self._client.ask(method, f"{self._at}/{path}", body).json()["request-id"]
+        return in_background(lambda: self._outcome(asked_at, trigger_id, error))
 
     def _outcome(self, what: str, trigger_id: str, error: type[EkornError]) -> str:
         """Wait for the end of an operation; return the path that it has."""
@@ -118,10 +144,7 @@ class RemoteJob:
                     continue
                 raise error(f"what became of the request is not known ({what}): {refused}") from refused
             if found["status"]["id"] == "COMPLETED":
-                operation = found["operation"]
-                if "location" not in operation:
-                    raise error(operation["failure-cause"]["stack-trace"])
-                return str(operation["location"])
+                return _location(found["operation"], error)
             self._pause(_POLL_S)
 
     def dispose_savepoint(self, path: str) -> None:
@@ -193,3 +216,10 @@ class RemoteJob:
             return found
         except RefusedRequest:
             return {}
+
+
+def _location(operation: dict[str, Any], error: type[EkornError]) -> str:
+    """Return the path that an operation has; raise the reason if it failed."""
+    if "location" not in operation:
+        raise error(operation["failure-cause"]["stack-trace"])
+    return str(operation["location"])

@@ -18,7 +18,7 @@ from pathlib import Path
 from ekorn.clock import Clock, SystemClock
 from ekorn.config import options
 from ekorn.config.settings.service_settings import ServiceSettings
-from ekorn.driver.control import runtime_folder
+from ekorn.driver.runtime_folder import runtime_folder
 from ekorn.errors import ConfigurationError, EkornError
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.service.api.driver_client import driver_client
