@@ -16,8 +16,8 @@ from functools import partial
 from random import Random
 
 from ekorn.clock import Clock
-from ekorn.engine.epoch_acks import EpochAcks
 from ekorn.engine.protocol import EpochResult, Failure
+from ekorn.engine.slots.running_subtasks import EpochAcks
 from ekorn.engine.subtask_outcome import add_output
 from ekorn.errors import SlotLostError, UserFunctionError
 from ekorn.graph.addresses import SubtaskId

@@ -26,7 +26,7 @@ from ekorn.engine.slots.slot_calls import SlotCalls, slot_of
 from ekorn.engine.slots.slot_engine import SlotEngine
 from ekorn.engine.slots.slot_handle import Heartbeat
 from ekorn.engine.slots.slot_pool import SlotPool
-from ekorn.engine.spark.task_side.run_subtask import SubtaskCall
+from ekorn.engine.spark.task_side.level_task import SubtaskCall
 from ekorn.engine.subtask_outcome import SubtaskFailure, SubtaskOutcome
 from ekorn.errors import DeploymentError, SlotLostError
 from ekorn.graph.addresses import SubtaskId

@@ -36,7 +36,7 @@ from ekorn.config.settings.fields import read_settings
 from ekorn.config.settings.job_settings import check_heartbeat
 from ekorn.engine.slots.slot_handle import Heartbeat
 from ekorn.engine.slots.slot_pool import SlotPool
-from ekorn.engine.spark.driver_side.slot_start import slots_beside
+from ekorn.engine.spark.driver_side.cluster import slots_beside
 from ekorn.errors import SlotLostError
 from ekorn.functions.data_sets.iteration_context import Aggregator
 from ekorn.functions.results.accumulators import Accumulator

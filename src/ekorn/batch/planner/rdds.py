@@ -12,8 +12,7 @@ import cloudpickle
 
 from ekorn.batch.tasks.blobs import FIRST, REPORTS, encode
 from ekorn.connectors.data_frames.parquet_rows import RowColumns
-from ekorn.engine.spark.driver_side.known_classes import KnownClassesContext
-from ekorn.engine.spark.driver_side.worker_python import DriverPythonContext
+from ekorn.engine.spark.driver_side.worker_python import DriverPythonContext, KnownClassesContext
 from ekorn.types.data_types import RowType
 
 __all__ = ["NoRdds", "Rdds", "SparkRdds", "blobs_of_frame", "frame_of_blobs", "passed_on"]

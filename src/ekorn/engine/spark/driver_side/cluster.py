@@ -1,7 +1,7 @@
-"""Runs in the driver: has the slots of a job started on Spark's cluster, where they register with the driver.
+"""Runs in the driver: has slots started on the machines that run Spark's tasks.
 
-Spark chooses the machines. Where a slot runs matters for speed only (`engine/slots/registering_pool.py`): jobs that run
-continuously ask Spark to run their tasks there (`pipelined_job.py`).
+On a cluster Spark chooses the machines, and the slots register with the driver. Where a slot runs matters for speed
+only (`engine/slots/registering_pool.py`): continuous jobs ask Spark to run their tasks there (`pipelined_job.py`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from typing import Any
 import cloudpickle
 
 from ekorn.config.settings.deployment_settings import LinkSettings, PythonDependencies
+from ekorn.engine.slots.idle_pools import IDLE_POOLS, PoolKind
 from ekorn.engine.slots.link_certificate import certificate_for
 from ekorn.engine.slots.registering_pool import RegisteringSlotPool
 from ekorn.engine.slots.slot_handle import Heartbeat
+from ekorn.engine.slots.slot_pool import SlotPool
 from ekorn.engine.spark.driver_side.session import SparkLog, active_tasks, first_line_of, loss_of
 from ekorn.engine.spark.driver_side.worker_python import compare_pythons
 from ekorn.engine.spark.task_side.launch_slots import launch_slots
@@ -174,3 +176,12 @@ def ship_package(context: Any) -> None:
                 if path.suffix in {".py", ".properties"}:
                     archive.write(path, path.relative_to(package.parent))
     context.addPyFile(str(target))
+
+
+def slots_beside(
+    context: Any, count: int, python: PythonDependencies, heartbeat: Heartbeat, links: LinkSettings
+) -> SlotPool:
+    """Return a pool of slots on the machines that run Spark's tasks. On this machine idle ones are used again."""
+    if not context.master.startswith("local"):
+        return cluster_slots(count, context, python, heartbeat, links)
+    return IDLE_POOLS.take(PoolKind.of_this_driver(count, python, heartbeat))

@@ -11,13 +11,15 @@ from ekorn.config.settings.deployment_settings import LinkSettings, PythonDepend
 from ekorn.engine.execution import reason_for_epochs
 from ekorn.engine.slots.continuous_engine import ContinuousSlotEngine
 from ekorn.engine.slots.epoch_engine import EpochSlotEngine
+from ekorn.engine.slots.local_pool import LocalSlotPool
 from ekorn.engine.slots.slot_calls import SlotCalls
 from ekorn.engine.slots.slot_engine import SlotEngine
 from ekorn.engine.slots.slot_handle import Heartbeat
 from ekorn.engine.slots.slot_pool import SlotPool
-from ekorn.engine.spark.driver_side.job_group import SparkJobGroup, start_with_slots
+from ekorn.engine.spark.driver_side.cluster import cluster_slots
+from ekorn.engine.spark.driver_side.job_group import SparkJobGroup
 from ekorn.engine.spark.driver_side.pipelined_job import SESSION_SETTINGS, check_session
-from ekorn.engine.spark.driver_side.session import running_context
+from ekorn.engine.spark.driver_side.session import expects_cluster, running_context, spark_context
 from ekorn.engine.spark.driver_side.spark_flows import SparkFlows
 from ekorn.engine.spark.driver_side.spark_levels import SparkLevels
 from ekorn.engine.spark.driver_side.task_places import ReservedPlaces, UnfitSession, reserve_places, task_count
@@ -81,6 +83,32 @@ def engine_on_spark(
         if places is not None:
             places.release()
         raise
+
+
+def start_with_slots(
+    count: int,
+    *,
+    configuration: dict[str, str],
+    python: PythonDependencies,
+    heartbeat: Heartbeat,
+    links: LinkSettings,
+    session: Any,
+) -> tuple[Any, SlotPool]:
+    """Start Spark unless it runs, and the slots. Local slots start while Spark does; those of a cluster later."""
+    local = None if expects_cluster(configuration) else LocalSlotPool(count, python, heartbeat=heartbeat)
+    try:
+        if local is not None:
+            local.begin_start()
+        context = spark_context(configuration, session)
+        if context.master.startswith("local"):
+            return context, local or LocalSlotPool(count, python, heartbeat=heartbeat)
+    except BaseException:
+        if local is not None:
+            local.shutdown()
+        raise
+    if local is not None:
+        local.shutdown()
+    return context, cluster_slots(count, context, python, heartbeat, links)
 
 
 def epoch_engine(

@@ -12,19 +12,13 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from ekorn.config.settings.deployment_settings import LinkSettings, PythonDependencies
-from ekorn.engine.slots.local_pool import LocalSlotPool
 from ekorn.engine.slots.slot_calls import SlotCalls
-from ekorn.engine.slots.slot_handle import Heartbeat
 from ekorn.engine.slots.slot_pool import SlotPool
-from ekorn.engine.spark.driver_side.cluster import cluster_slots
 from ekorn.engine.spark.driver_side.session import (
     SparkLog,
-    expects_cluster,
     first_line_of,
     is_started_by_us,
     loss_of,
-    spark_context,
 )
 from ekorn.engine.spark.driver_side.task_places import ReservedPlaces, task_count, task_places
 from ekorn.engine.spark.task_side.level_task import HostedSubtask
@@ -32,7 +26,7 @@ from ekorn.errors import DeploymentError, SparkSessionLostError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph, Vertex
 
-__all__ = ["SparkJobGroup", "StageBars", "hosted_subtask", "start_with_slots"]
+__all__ = ["SparkJobGroup", "StageBars", "hosted_subtask"]
 
 _log = logging.getLogger(__name__)
 _runs: Counter[str] = Counter()  # how often each job ran in this driver
@@ -128,32 +122,6 @@ class SparkJobGroup:
         self._bars.show()
         with contextlib.suppress(Exception):  # the user may have stopped the session already
             self.context.setJobGroup("", "")
-
-
-def start_with_slots(
-    count: int,
-    *,
-    configuration: dict[str, str],
-    python: PythonDependencies,
-    heartbeat: Heartbeat,
-    links: LinkSettings,
-    session: Any,
-) -> tuple[Any, SlotPool]:
-    """Start Spark unless it runs, and the slots. Local slots start while Spark does; those of a cluster later."""
-    local = None if expects_cluster(configuration) else LocalSlotPool(count, python, heartbeat=heartbeat)
-    try:
-        if local is not None:
-            local.begin_start()
-        context = spark_context(configuration, session)
-        if context.master.startswith("local"):
-            return context, local or LocalSlotPool(count, python, heartbeat=heartbeat)
-    except BaseException:
-        if local is not None:
-            local.shutdown()
-        raise
-    if local is not None:
-        local.shutdown()
-    return context, cluster_slots(count, context, python, heartbeat, links)
 
 
 def hosted_subtask(

@@ -11,11 +11,46 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ekorn.engine.spark.driver_side.known_classes import KnownClassesContext
 from ekorn.engine.spark.driver_side.session import SparkLog, first_line_of, loss_of
 from ekorn.engine.spark.driver_side.worker_daemon import FOR_LEVELS, task_environment
 from ekorn.engine.spark.task_side.python_facts import PythonFacts, python_facts, report_facts
 from ekorn.errors import SparkSessionLostError, WorkerPythonError
+
+
+class KnownClassesContext:
+    """Spark's context, which asks the JVM once for each class and each static method that PySpark uses of it.
+
+    py4j asks at every use of a name, and each answer takes most of a millisecond. A superstep of an iteration, which is
+    one Spark job, asks a dozen times. PySpark reaches the JVM by the context of an RDD, so this is the context of RDDs.
+    """
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self._jvm = _KnownNames(context._jvm)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+
+class _KnownNames:
+    """The names of the JVM, or of one of its classes: each is looked up once."""
+
+    def __init__(self, names: Any) -> None:
+        self._names = names
+
+    def __getattr__(self, name: str) -> Any:
+        from py4j.java_gateway import JavaClass
+
+        found = getattr(self._names, name)
+        if isinstance(found, JavaClass):
+            found = _KnownNames(found)
+        setattr(self, name, found)
+        return found
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Make an object of the class."""
+        return self._names(*arguments)
+
 
 _compared: set[str] = set()  # the applications whose workers were compared
 

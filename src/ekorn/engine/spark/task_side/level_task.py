@@ -8,19 +8,18 @@ handling is for failures of Spark.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ekorn.engine.spark.task_side.rows import DRIVER, POISON, ShuffleRow, decode
-from ekorn.engine.spark.task_side.run_subtask import SubtaskCall
 from ekorn.engine.spark.task_side.slot_links import drop_link, link_to
-from ekorn.engine.subtask_outcome import SubtaskFailure, SubtaskOutcome
+from ekorn.engine.subtask_outcome import PickledOutput, SubtaskFailure, SubtaskOutcome
 from ekorn.errors import SlotLostError
 from ekorn.graph.addresses import SubtaskId
-from ekorn.links.link import Address
+from ekorn.links.link import Address, Link
 from ekorn.operators.epoch import EpochOrder
-from ekorn.slot_protocol.task_messages import RunEpoch
-from ekorn.subtask.wire.frames import destination_of
+from ekorn.slot_protocol.task_messages import ACK, OUTPUT, RunEpoch
+from ekorn.subtask.wire.frames import destination_of, is_blob
 from ekorn.types.by_value import dumps
 
 
@@ -102,3 +101,52 @@ class LevelTask:
     def _row(self, level: int, partition: int, data: bytes | memoryview) -> ShuffleRow:
         via = partition if level == self.level + 1 else partition % self.next_partitions
         return ShuffleRow(max(via, 0), level, partition, data)
+
+
+class SubtaskCall:
+    """One subtask's epoch, asked of its slot. Blobs go in one at a time, and come out one at a time.
+
+    A failure of the connection while blobs go in is raised by `answer`, when the caller has passed on all other rows.
+    Without Spark, `testing/process_engine.py` makes such calls from threads of the driver.
+
+    Args:
+        connect: Returns the connection to the slot. Called before the first message.
+        request: The epoch.
+    """
+
+    def __init__(self, connect: Callable[[], Link], request: RunEpoch) -> None:
+        self._connect = connect
+        self._request = request
+        self._error: OSError | EOFError | None = None
+        self.link: Link | None = None  # once the call has begun
+        self.is_over = False  # the connection can be used for the next call
+
+    def give(self, blob: bytes | memoryview) -> None:
+        """Send a blob of the epoch's input. Waits while the slot does not take it."""
+        if self._error is None:
+            try:
+                self._begun().send(blob)
+            except (OSError, EOFError) as error:
+                self._error = error
+
+    def answer(self) -> Iterator[bytes | PickledOutput | SubtaskOutcome]:
+        """Let the subtask run; yield the encoded blobs and output that leave it, then the outcome.
+
+        Raises:
+            OSError: The slot or the connection to it is gone.
+            EOFError: The slot closed the connection.
+        """
+        if self._error is not None:
+            raise self._error
+        link = self._begun()
+        link.send(b"")
+        while is_blob(message := link.receive()) or message[:1] == OUTPUT:
+            yield message if is_blob(message) else PickledOutput(message[1:])
+        self.is_over = True
+        yield SubtaskOutcome(succeeded=message[:1] == ACK, pickled=message[1:])
+
+    def _begun(self) -> Link:
+        if self.link is None:
+            self.link = self._connect()
+            self.link.send(dumps(self._request))
+        return self.link
