@@ -62,7 +62,7 @@ def test_each_value_of_an_entry_is_converted(shape, entry, converted):
 
 def test_the_keys_of_a_map_are_converted_on_request():
     assert MAP.converter(str, str.upper)({"a": 1}) == {"A": "1"}
-    assert MAP.answer(str, str.upper)({"a": 1}) == [("A", "1")]
+    assert MAP.answer(str, str.upper, list)({"a": 1}) == [("A", "1")]
 
 
 @pytest.mark.parametrize(
@@ -98,4 +98,5 @@ def test_an_entry_of_which_nothing_has_expired_is_left_as_the_same_object():
 )
 def test_a_value_without_a_stamp_is_stamped_now(shape, entry, stamps, stamped):
     assert shape.stamped(entry, stamps, 9) == stamped
+    assert shape.without_stamps(stamped) == entry
     assert shape.converter(itemgetter(1))(stamped) == entry

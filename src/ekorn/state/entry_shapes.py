@@ -6,7 +6,7 @@ Code that works on the values of any state asks the shape of its entries:
 
     shape = shape_of(info.kind)                     # kinds.py
     shape.converter(codec.loaded)                   # of whole entries: calls `loaded` with each value
-    shape.converter(itemgetter(1))                  # removes the stamps
+    shape.converter(itemgetter(0))                  # of whole entries with stamps: returns the stamps in their place
 """
 
 from __future__ import annotations
@@ -49,9 +49,14 @@ class DeclaredShape(EntryShape):
     def stamped(entry: Any, stamps: Any, now_ms: int) -> Any:
         """Return an entry with stamps. `stamps` has its shape, or is None; a value without one is stamped now."""
 
-    def answer(self, value: Convert, map_key: Convert) -> Convert:
-        """Return what makes the answer to a query from an entry without stamps."""
-        return self.converter(value)
+    @staticmethod
+    @abstractmethod
+    def without_stamps(entry: Any) -> Any:
+        """Return an entry without its stamps."""
+
+    @abstractmethod
+    def answer(self, value: Convert, map_key: Convert, finish: Convert) -> Convert:
+        """Return what makes the answer to a query from an entry without stamps; `finish` is called with its result."""
 
     @staticmethod
     def from_answer(answer: Any) -> Any:
@@ -73,6 +78,13 @@ class _OneValue(DeclaredShape):
     def stamped(entry: Any, stamps: int | None, now_ms: int) -> tuple[int, Any]:
         return (now_ms if stamps is None else stamps), entry
 
+    @staticmethod
+    def without_stamps(entry: tuple[int, Any]) -> Any:
+        return entry[1]
+
+    def answer(self, value: Convert, map_key: Convert, finish: Convert) -> Convert:
+        return lambda entry: finish(value(entry))
+
 
 class _List(DeclaredShape):
     """An entry is a list of kept values."""
@@ -90,6 +102,13 @@ class _List(DeclaredShape):
     @staticmethod
     def stamped(entry: list[Any], stamps: list[int] | None, now_ms: int) -> list[tuple[int, Any]]:
         return list(zip([*(stamps or ()), *[now_ms] * len(entry)], entry, strict=False))
+
+    @staticmethod
+    def without_stamps(entry: list[tuple[int, Any]]) -> list[Any]:
+        return [each for _, each in entry]
+
+    def answer(self, value: Convert, map_key: Convert, finish: Convert) -> Convert:
+        return lambda entry: finish([value(each) for each in entry])
 
 
 class _Map(DeclaredShape):
@@ -112,9 +131,13 @@ class _Map(DeclaredShape):
         known = stamps or {}
         return {key: (known.get(key, now_ms), each) for key, each in entry.items()}
 
-    def answer(self, value: Convert, map_key: Convert) -> Convert:
+    @staticmethod
+    def without_stamps(entry: dict[Any, tuple[int, Any]]) -> dict[Any, Any]:
+        return {key: each for key, (_, each) in entry.items()}
+
+    def answer(self, value: Convert, map_key: Convert, finish: Convert) -> Convert:
         # Pairs: the serializer of the program may return keys that have no hash.
-        return lambda entry: [(map_key(key), value(each)) for key, each in entry.items()]
+        return lambda entry: finish([(map_key(key), value(each)) for key, each in entry.items()])
 
     @staticmethod
     def from_answer(answer: list[tuple[Any, Any]]) -> dict[Any, Any]:

@@ -5,7 +5,7 @@ that this one must not import, by the same names:
 
     rocksdb/handles.py                  the table in RocksDB and the handles on it, if they are not those of the heap
     queryable/immutable_states.py       the handle that a client of a query gets
-    state_processor/shape_columns.py    the columns of rows, for each shape of entries
+    state_processor/entry_columns.py    the columns of rows, for each shape of entries
 
 docs/extending.md says how to add a kind.
 """

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable
-from operator import itemgetter
 from typing import Any
 
 from ekorn.functions.state.state_descriptors import StateDescriptor
@@ -62,7 +61,7 @@ def _unexpired(descriptor: StateDescriptor, now_ms: int) -> Convert | None:
         return None
     shows_expired = config.get_state_visibility() is StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp
     shape, dead_ms = KINDS[descriptor.kind].shape, now_ms - config.get_ttl().to_milliseconds()
-    left, without_stamps = shape.left, shape.converter(itemgetter(1))
+    left, without_stamps = shape.left, shape.without_stamps
 
     def shown(kept: Any) -> Any:
         rest = kept if shows_expired else left(kept, dead_ms)
@@ -75,8 +74,8 @@ def _pickled(descriptor: StateDescriptor, declared: Declaration) -> Callable[[An
     """Return what pickles the value of an entry without stamps."""
     kind, loaded = KINDS[descriptor.kind], declared.value.loaded
     if kind.shape is not ONE_VALUE:
-        answer = kind.shape.answer(loaded, itself if declared.map_key is None else declared.map_key.loaded)
-        return lambda kept: dumps(answer(kept))
+        map_key = itself if declared.map_key is None else declared.map_key.loaded
+        return kind.shape.answer(loaded, map_key, dumps)
     if kind.result is not None:
         result = kind.result(descriptor)
         return lambda kept: dumps(result(loaded(kept)))

@@ -6,11 +6,12 @@ Entries come in the form in which tables keep them. `Values` turns them into the
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from io import BytesIO
 from itertools import islice
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from ekorn.errors import StateError
@@ -18,12 +19,14 @@ from ekorn.keygroups import KeyGroupRange, key_group, user_key
 from ekorn.state.canonical_format import Chunk, decode_file
 from ekorn.state.codecs import PickledCodec
 from ekorn.state.declared import Described
+from ekorn.state.entry_shapes import Convert, DeclaredShape, itself
 from ekorn.state.evolution.global_names import find_global
 from ekorn.state.keyed_backend import RestoredTable, RestoredTables
+from ekorn.state.kinds import bare_kind, shape_of
 from ekorn.state.restored_tables import read_tables
 from ekorn.state.rocksdb.instance_files import beside_of
 from ekorn.state.rocksdb.instance_reader import opened_instance, read_states
-from ekorn.state.snapshots import ROCKSDB, WINDOWED, KeyedFiles, OperatorRestore, StateInfo
+from ekorn.state.snapshots import ROCKSDB, KeyedFiles, OperatorRestore, StateInfo
 from ekorn.state_processor.reading.spooled_entries import StoredEntries, divided
 from ekorn.state_processor.reading.stored_savepoint import StoredOperator
 from ekorn.state_processor.stand_ins import load_value, missing_classes_allowed
@@ -69,6 +72,14 @@ class ListedSlice(NamedTuple):
 
     contents: Any
     arrivals: Any
+
+
+_LISTED: dict[str, Convert] = {
+    "panes": ListedPane._make,
+    "slices": ListedSlice._make,
+    "sessions": lambda sessions: [ListedSession(*session) for session in sessions],
+}
+"""Names the parts of entries of tables that window operators bring along."""
 
 
 class OpaqueBytes(bytes):
@@ -286,57 +297,30 @@ class Values:
             if isinstance(key_schema, dict) and "serializer" in key_schema
             else None
         )
-        self._kind = info.kind.removeprefix(WINDOWED)
+        self._listed = _LISTED.get(bare_kind(info.kind), itself)
+        self._shape = shape = shape_of(info.kind)
+        load = self._one.load
+        value: Convert = (lambda stamped: load(stamped[1])) if info.ttl else load
+        self._load = shape.converter(value, self.load_map_key)
+        self._stamps = shape.converter(itemgetter(0), self.load_map_key)
+        self._store = shape.converter(self._one.store, self._stored_map_key)
 
     def load(self, kept: Any) -> Any:
         """Return the value of an entry: a value, a list or a dict; of windows of the runtime also their other facts."""
-        load = self._one.load
-        value: Callable[[Any], Any] = (lambda stamped: load(stamped[1])) if self.info.ttl else load
-        match self._kind:
-            case "list":
-                return [value(element) for element in kept]
-            case "map":
-                return {self.load_map_key(key): value(each) for key, each in kept.items()}
-            case "timers":
-                return None
-            case "panes":
-                return ListedPane(self._contents(kept[0]), *kept[1:])
-            case "slices":
-                return ListedSlice(self._contents(kept[0]), *kept[1:])
-            case "sessions":
-                return [
-                    ListedSession(start, end, self._contents(contents), *rest) for start, end, contents, *rest in kept
-                ]
-            case _:
-                return value(kept)
+        return self._listed(self._load(kept))
 
     def stamps(self, kept: Any) -> Any:
         """Return the times of the last access, in the shape of the value; None for a state without a time to live."""
-        if not self.info.ttl:
-            return None
-        match self._kind:
-            case "list":
-                return [stamp for stamp, _ in kept]
-            case "map":
-                return {self.load_map_key(key): stamp for key, (stamp, _) in kept.items()}
-            case _:
-                return kept[0]
+        return self._stamps(kept) if self.info.ttl else None
 
     def store(self, value: Any, stamps: Any, now_ms: int) -> Any:
         """Return the entry of a value. What has no stamp yet is stamped with the time now."""
-        store, ttl = self._one.store, self.info.ttl
-        match self._kind:
-            case "list":
-                kept = [store(element) for element in value]
-                times = [*(stamps or ()), *[now_ms] * len(kept)]
-                return list(zip(times, kept, strict=False)) if ttl else kept
-            case "map":
-                entries = {self._stored_map_key(key): (key, store(each)) for key, each in value.items()}
-                known = stamps or {}
-                return {k: (known.get(key, now_ms), v) if ttl else v for k, (key, v) in entries.items()}
-            case _:
-                kept = store(value)
-                return (now_ms if stamps is None else stamps, kept) if ttl else kept
+        kept = self._store(value)
+        if not self.info.ttl:
+            return kept
+        assert isinstance(self._shape, DeclaredShape), "tables of the runtime do not expire"
+        of_kept = None if stamps is None else self._shape.converter(itself, self._stored_map_key)(stamps)
+        return self._shape.stamped(kept, of_kept, now_ms)
 
     def store_contents(self, contents: Any, *, is_list: bool) -> Any:
         """Return the contents of a window of the runtime, as its entry has them."""
@@ -355,6 +339,3 @@ class Values:
 
     def _stored_map_key(self, key: Any) -> Any:
         return key if self._key is None else bytes(self._key.store(key))
-
-    def _contents(self, kept: Any) -> Any:
-        return [self._one.load(record) for record in kept] if isinstance(kept, list) else self._one.load(kept)

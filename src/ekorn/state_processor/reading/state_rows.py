@@ -11,8 +11,10 @@ from ekorn.errors import InvalidKeyError, StateError, preview
 from ekorn.keygroups import key_group, user_key
 from ekorn.state.declared import Described
 from ekorn.state.keyed_backend import RestoredTables
-from ekorn.state.snapshots import WINDOWED, StateInfo
+from ekorn.state.kinds import KINDS, bare_kind
+from ekorn.state.snapshots import StateInfo
 from ekorn.state_processor.columns import declared_column, fitted, inferred_column
+from ekorn.state_processor.entry_columns import columns_of
 from ekorn.state_processor.reading.entries import Values, address_of, pieces_of
 from ekorn.state_processor.reading.stored_savepoint import StoredOperator
 from ekorn.state_processor.tools.savepoint_inspection import compared_ranges, differences_in
@@ -151,10 +153,11 @@ def rows_of_state(stored: StoredOperator, name: str, *, flat: bool = True) -> St
     info = stored.state(name)
     if info.kind == "timers":
         raise StateError(f"{name!r} of operator {stored.label} holds timers: read them as registered timers")
-    kind = info.kind.removeprefix(WINDOWED)
+    columns, of_program = columns_of(info.kind), bare_kind(info.kind) in KINDS
     values, described = Values(info), Described.decode(info.schema, info.name)
-    one = declared_column(described.value, described.classes)
-    if kind == "list" and name.startswith("_window/") and one is not None and _has_times(stored, name, values, one):
+    one = declared_column(described.value, described.classes) if of_program else None
+    of_windows = columns.collection is list and name.startswith("_window/")
+    if of_windows and one is not None and _has_times(stored, name, values, one):
         one = None
     map_key = declared_column(described.map_key, described.key_classes)
     groups = stored.metadata.max_parallelism
@@ -165,29 +168,16 @@ def rows_of_state(stored: StoredOperator, name: str, *, flat: bool = True) -> St
                 address = address_of(info, at)
                 window = None if address.namespace is None else repr(address.namespace)
                 group = group_of(address.key, groups)
-                for *value, stamp in _spread(kind, values.load(kept), values.stamps(kept), flat=flat):
-                    yield (address.key, window, *value, stamp, group)
+                value, stamps = values.load(kept), values.stamps(kept)
+                for *shown, stamp in columns.rows(value, stamps) if flat else [(value, _oldest(stamps))]:
+                    yield (address.key, window, *shown, stamp, group)
 
-    match kind, flat:
-        case "list", True:
-            middle: tuple[tuple[str, DataType | None], ...] = (("list_element", one),)
-        case "map", True:
-            middle = (("user_map_key", map_key), ("user_map_value", one))
-        case "list", False:
-            middle = (("list_value", None if one is None else DataTypes.ARRAY(one)),)
-        case "map", False:
-            both = None if one is None or map_key is None else DataTypes.MAP(map_key.not_null(), one)
-            middle = (("map_value", both),)
-        case _:
-            middle = (("value", one if kind in _SINGLE else None),)
-    names = ("key", "namespace", *(each for each, _ in middle), "ttl_ms", "key_group")
-    types = (
-        _key_column(info),
-        DataTypes.STRING(),
-        *(each for _, each in middle),
-        DataTypes.BIGINT(),
-        DataTypes.INT(),
-    )
+    if flat:
+        middle = dict(zip(columns.flat, columns.flat_types(one, map_key), strict=True))
+    else:
+        middle = {columns.whole: columns.whole_type(one, map_key)}
+    names = ("key", "namespace", *middle, "ttl_ms", "key_group")
+    types = (_key_column(info), DataTypes.STRING(), *middle.values(), DataTypes.BIGINT(), DataTypes.INT())
     return StateTable(stored, names, types, read, len(stored.parts()))
 
 
@@ -215,20 +205,6 @@ def group_of(key: Any, max_parallelism: int) -> int | None:
         return int(key_group(key, max_parallelism))
     except InvalidKeyError:  # only the class of the key knows its hash
         return None
-
-
-_SINGLE = ("value", "reducing", "folding", "aggregating")
-
-
-def _spread(kind: str, value: Any, stamps: Any, *, flat: bool) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of one entry: each element of a list, each entry of a map, or the value."""
-    if kind == "list" and flat:
-        yield from zip(value, stamps or [None] * len(value), strict=True)
-    elif kind == "map" and flat:
-        for key, each in value.items():
-            yield key, each, None if stamps is None else stamps[key]
-    else:
-        yield value, _oldest(stamps)
 
 
 def _oldest(stamps: Any) -> int | None:
@@ -288,11 +264,5 @@ def _key_column(info: StateInfo) -> DataType | None:
 def _value_column(info: StateInfo) -> DataType | None:
     described = Described.decode(info.schema, info.name)
     one = declared_column(described.value, described.classes)
-    match info.kind:
-        case "list":
-            return None if one is None else DataTypes.ARRAY(one)
-        case "map":
-            key = declared_column(described.map_key, described.key_classes)
-            return None if key is None or one is None else DataTypes.MAP(key.not_null(), one)
-        case _:
-            return one
+    map_key = declared_column(described.map_key, described.key_classes)
+    return columns_of(info.kind).whole_type(one, map_key)

@@ -18,6 +18,7 @@ from ekorn.state.declared import Described, merged
 from ekorn.state.keyed_backend import RestoredTable, RestoredTables, write_tables
 from ekorn.state.snapshots import KeyedFiles, OperatorSnapshot, StateInfo
 from ekorn.state_processor.columns import declared_column, fitted
+from ekorn.state_processor.entry_columns import columns_of
 from ekorn.state_processor.operator_identifier import OperatorIdentifier
 from ekorn.state_processor.reading.entries import Values, pieces_of
 from ekorn.state_processor.reading.state_rows import states_per_key
@@ -182,7 +183,8 @@ class _Editor:
     def _check(self, name: str, key: Any, value: Any) -> None:
         """Refuse a value that does not fit the kind or the declared type of the state."""
         column, kind = self._columns[name], self._values[name].info.kind
-        collection = {"list": list, "map": dict}.get(kind)
+        columns = columns_of(kind)
+        collection = columns.collection
         if collection is not None and not isinstance(value, collection):
             raise StateError(
                 f"state {name!r} of key {preview(user_key(key))} is {kind} state and holds a {collection.__name__}, "
@@ -190,7 +192,7 @@ class _Editor:
             )
         if column is None:
             return
-        for each in value if kind == "list" else value.values() if kind == "map" else [value]:
+        for each in columns.values(value):
             try:
                 misfit = isinstance(column, VarCharType) and not isinstance(each, str)
                 fitted(each, column)

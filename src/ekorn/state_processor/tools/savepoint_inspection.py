@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 from ekorn.errors import StateError
 from ekorn.keygroups import KeyGroupRange, state_key
 from ekorn.state.declared import Described
+from ekorn.state.entry_shapes import itself
 from ekorn.state.keyed_backend import RestoredTables
+from ekorn.state.kinds import KINDS, bare_kind
 from ekorn.state.operator_state_files import Mode
 from ekorn.state.raw_state import decode_key_group
-from ekorn.state.snapshots import RAW_KEYED, RAW_OPERATOR, WINDOWED, StateInfo
+from ekorn.state.snapshots import RAW_KEYED, RAW_OPERATOR, StateInfo
 from ekorn.state_processor.reading.entries import (
     EntryAddress,
     Values,
@@ -198,26 +200,15 @@ def _differences(before: RestoredTables, after: RestoredTables) -> Iterator[Diff
         new = after[name].entries if name in after else {}
         load_old = Values(before[name].info).load if name in before else None
         load_new = Values(after[name].info).load if name in after else None
+        value_of = KINDS[bare_kind(info.kind)].shape.without_stamps if info.ttl else itself
         for at in dict.fromkeys((*old, *new)):
             if at not in new and load_old is not None:
                 yield Difference(info, address_of(info, at), "removed", load_old(old[at]), None)
             elif at not in old and load_new is not None:
                 yield Difference(info, address_of(info, at), "added", None, load_new(new[at]))
-            elif _without_stamps(info, old[at]) != _without_stamps(info, new[at]):
+            elif value_of(old[at]) != value_of(new[at]):
                 assert load_old is not None and load_new is not None
                 yield Difference(info, address_of(info, at), "changed", load_old(old[at]), load_new(new[at]))
-
-
-def _without_stamps(info: StateInfo, kept: Any) -> Any:
-    if not info.ttl:
-        return kept
-    match info.kind.removeprefix(WINDOWED):
-        case "list":
-            return [value for _, value in kept]
-        case "map":
-            return {key: value for key, (_, value) in kept.items()}
-        case _:
-            return kept[1]
 
 
 def operators_in_both(one: StoredSavepoint, other: StoredSavepoint) -> list[tuple[StoredOperator, StoredOperator]]:

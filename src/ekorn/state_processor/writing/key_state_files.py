@@ -7,18 +7,19 @@ from typing import Any, NamedTuple
 
 from ekorn.checkpoint.metadata import OperatorMetadata
 from ekorn.errors import ConfigurationError, StateError, preview
-from ekorn.functions.state.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from ekorn.keygroups import key_group, key_group_range, state_key, subtask_of
 from ekorn.state.canonical_format import TableEntries
 from ekorn.state.declared import Declaration, declare
+from ekorn.state.entry_shapes import itself
 from ekorn.state.keyed_backend import write_tables
+from ekorn.state.kinds import shape_of
 from ekorn.state.snapshots import KeyedFiles, OperatorSnapshot, StateFile, StateInfo
+from ekorn.state_processor.entry_columns import columns_for
 from ekorn.state_processor.operator_identifier import OperatorIdentifier
 from ekorn.state_processor.writing.key_digests import KeyDigests
 from ekorn.state_processor.writing.new_savepoint import WrittenFiles
 from ekorn.storage.file_store import FileStore
 from ekorn.types.data_type import DataType
-from ekorn.types.data_type_info import type_info_of
 from ekorn.types.data_types import ArrayType, MapType, RowType
 
 __all__ = ["EntryFiles", "KeyStateFiles", "StatesByColumn", "WrittenRanges", "check_key_type", "operator_metadata"]
@@ -81,14 +82,8 @@ def check_key_type(column: str, data_type: DataType) -> None:
 
 
 def _declared(name: str, data_type: DataType) -> Declaration:
-    match data_type:
-        case ArrayType():
-            return declare(ListStateDescriptor(name, type_info_of(data_type.element_type)), "list")
-        case MapType():
-            key, value = type_info_of(data_type.key_type), type_info_of(data_type.value_type)
-            return declare(MapStateDescriptor(name, key, value), "map")
-        case _:
-            return declare(ValueStateDescriptor(name, type_info_of(data_type)), "value")
+    descriptor = columns_for(data_type).descriptor(name, data_type)
+    return declare(descriptor, descriptor.kind)
 
 
 class WrittenRanges(NamedTuple):
@@ -208,15 +203,8 @@ class EntryFiles(RangeFiles):
 
 
 def _kept(declared: Declaration, value: Any) -> Any:
-    store = declared.value.stored
-    match declared.info.kind:
-        case "list":
-            return [store(element) for element in value]
-        case "map":
-            assert declared.map_key is not None, "map state is declared by a map"
-            return {declared.map_key.stored(key): store(each) for key, each in value.items()}
-        case _:
-            return store(value)
+    map_key = itself if declared.map_key is None else declared.map_key.stored
+    return shape_of(declared.info.kind).converter(declared.value.stored, map_key)(value)
 
 
 def operator_metadata(

@@ -8,13 +8,21 @@ from functools import cached_property
 from typing import Any
 
 from ekorn.errors import ConfigurationError, StateError, preview
-from ekorn.functions.state.state_descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from ekorn.keygroups import state_key
 from ekorn.operators.windows.saved_windows import PANES, SESSIONS, SLICES
 from ekorn.state.declared import Described, declare
 from ekorn.state.evolution.type_descriptions import PICKLED, Schema, describe
+from ekorn.state.kinds import KINDS, bare_kind, shape_of
 from ekorn.state.snapshots import WINDOWED, StateInfo
-from ekorn.state_processor.entry_columns import check_text, check_whole, checked_columns, element_of, window_of
+from ekorn.state_processor.entry_columns import (
+    COLLECTIONS,
+    check_text,
+    check_whole,
+    checked_columns,
+    columns_of,
+    element_of,
+    window_of,
+)
 from ekorn.state_processor.reading.entries import Values
 from ekorn.state_processor.reading.entry_rows import Entry, EntryRows
 from ekorn.state_processor.reading.sampled_entries import SampledEntry, checked_keys, sampled_entries
@@ -23,14 +31,12 @@ from ekorn.state_processor.writing.key_state_files import check_key_type
 from ekorn.state_processor.writing.written_values import from_column, to_program
 from ekorn.types.data_type import DataType
 from ekorn.types.data_type_info import type_info_of
-from ekorn.types.data_types import ArrayType, MapType, RowType
+from ekorn.types.data_types import ArrayType, RowType
 
 __all__ = ["StateRows"]
 
 _DEFAULT_LAYOUTS = {PANES: f"{WINDOWED}panes", SESSIONS: "sessions", SLICES: f"{WINDOWED}slices"}
-_KINDS = ("value", "list", "map", "reducing", "aggregating", "folding")
 _WINDOWS = ("panes", "sessions")
-_VALUE_COLUMNS = {"list": "list_value", "map": "map_value"}
 
 
 class StateRows(EntryRows):
@@ -53,10 +59,11 @@ class StateRows(EntryRows):
         self.replaced = frozenset([name])
         self._now_ms = now_ms
         kind = _checked_kind(name, names, known, kind)
-        self._kind = kind.removeprefix(WINDOWED)
+        self._kind = bare_kind(kind)
         self._namespaced = kind.startswith(WINDOWED)
-        self._column = _VALUE_COLUMNS.get(self._kind, "value")
-        if any(column in names for column in ("list_element", "user_map_key")):
+        self._columns = columns_of(kind)
+        self._column = self._columns.whole
+        if any(each.flat[0] in names for each in COLLECTIONS.values()):
             raise ConfigurationError(
                 f"rows of single elements have no order: read state {name!r} with flattenCollectionTypes false, "
                 f"and write the column {self._column}"
@@ -93,24 +100,18 @@ class StateRows(EntryRows):
         described, column = Described.decode(info.schema, info.name), self._types[self._column]
         self._map_key: Schema = PICKLED
         what, values = repr(self._column), [each.value for each in sample]
-        match self._kind:
-            case "list":
-                one = element_of(self._column, column)
-                values = [element for value in values for element in value]
-            case "map":
-                if not isinstance(column, MapType):
-                    raise ConfigurationError(f"the column {what} is {column}, and its values must be maps")
-                keys = [key for value in values for key in value]
-                self._map_key = to_program(what, column.key_type, described.map_key, described.key_classes, keys)
-                one, values = column.value_type, [each for value in values for each in value.values()]
-            case "panes" | "sessions":
-                one, _ = self._contents_of(column, sample)
-                listed = [pane for value in values for pane in value] if self._kind == "sessions" else values
-                values = [p.contents for p in listed]
-                if self._is_list:
-                    values = [record for records in values for record in records]
-            case _:
-                one = column
+        if self._kind in _WINDOWS:
+            one, _ = self._contents_of(column, sample)
+            listed = [pane for value in values for pane in value] if self._kind == "sessions" else values
+            values = [p.contents for p in listed]
+            if self._is_list:
+                values = [record for records in values for record in records]
+        else:
+            one, map_key = self._columns.parts(column)
+            if map_key is not None:
+                keys = [key for value in values for key in self._columns.map_keys(value)]
+                self._map_key = to_program(what, map_key, described.map_key, described.key_classes, keys)
+            values = [each for value in values for each in self._columns.values(value)]
         self._value = to_program(what, one, described.value, described.classes, values)
 
     def _contents_of(self, column: DataType, sample: list[SampledEntry]) -> tuple[DataType, bool]:
@@ -149,18 +150,14 @@ class StateRows(EntryRows):
         if stamp is not None and not values.info.ttl:
             raise StateError(f"state {values.info.name!r} does not expire, and row {preview(dict(row))} has a ttl_ms")
         match self._kind:
-            case "list":
-                made: Any = [from_column(each, of) for each in value]
-                return values.store(made, None if stamp is None else [stamp] * len(made), self._now_ms)
-            case "map":
-                made = {from_column(key, self._map_key): from_column(each, of) for key, each in value.items()}
-                return values.store(made, None if stamp is None else dict.fromkeys(made, stamp), self._now_ms)
             case "panes":
                 return self._window_of(*value)
             case "sessions":
                 return [(start, end, *self._window_of(contents, fired)) for start, end, contents, fired in value]
-            case _:
-                return values.store(from_column(value, of), stamp, self._now_ms)
+        shape, of_key = shape_of(self._kind), self._map_key
+        made = shape.converter(lambda each: from_column(each, of), lambda key: from_column(key, of_key))(value)
+        stamps = None if stamp is None else shape.converter(lambda each: stamp)(made)
+        return values.store(made, stamps, self._now_ms)
 
     def _window_of(self, contents: Any, has_fired: bool) -> tuple[Any, bool]:
         if contents is None or has_fired is None:
@@ -183,7 +180,7 @@ def _checked_kind(name: str, columns: Sequence[str], known: StateInfo | None, ki
             raise ConfigurationError(f"state {name!r} is of the kind {known.kind}, not {kind}: leave out stateKind")
         kind = known.kind
     elif not kind:
-        of_column = {column: each for each, column in _VALUE_COLUMNS.items()}
+        of_column = {columns_of(each).whole: each for each in reversed(KINDS) if KINDS[each].shape in COLLECTIONS}
         kind = _DEFAULT_LAYOUTS.get(name) or next((of_column[c] for c in columns if c in of_column), "value")
     if kind == "timers":
         raise ConfigurationError(f"{name!r} holds timers: write them with writeRegisteredTimers")
@@ -197,7 +194,7 @@ def _checked_kind(name: str, columns: Sequence[str], known: StateInfo | None, ki
     elif known is not None:
         possible = [known.kind]
     else:
-        possible = [*_KINDS, *(WINDOWED + each for each in _KINDS)]
+        possible = [*KINDS, *(WINDOWED + each for each in KINDS)]
         if name.startswith("_"):
             raise ConfigurationError(
                 f"the operator has no state {name!r}, and a new state of the runtime is one of "
@@ -210,15 +207,7 @@ def _checked_kind(name: str, columns: Sequence[str], known: StateInfo | None, ki
 
 def _declared(name: str, kind: str, column: DataType) -> StateInfo:
     """Return the description of a state that the operator does not have yet: of the types of its columns."""
-    descriptor: Any
-    match kind.removeprefix(WINDOWED):
-        case "list":
-            descriptor = ListStateDescriptor(name, type_info_of(element_of("list_value", column)))
-        case "map" if isinstance(column, MapType):
-            descriptor = MapStateDescriptor(name, type_info_of(column.key_type), type_info_of(column.value_type))
-        case _:
-            descriptor = ValueStateDescriptor(name, type_info_of(column))
-    return declare(descriptor, kind).info
+    return declare(columns_of(kind).descriptor(name, column), kind).info
 
 
 def _described_as(info: StateInfo, column: DataType) -> StateInfo:
