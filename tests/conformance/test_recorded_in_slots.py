@@ -14,7 +14,7 @@ from ekorn.config.settings.job_settings import JobSettings
 from ekorn.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from ekorn.driver.submit import jobs_submitted_by, submit
 from ekorn.engine.execution import reason_for_epochs
-from ekorn.engine.protocol import Engine
+from ekorn.engine.protocol import AnyEngine
 from ekorn.graph.job_graph import JobGraph
 from ekorn.testing.continuous_process_engine import continuous_process_engine
 from ekorn.testing.local_engine import LocalEngine
@@ -24,10 +24,10 @@ from tests.recorded import outcome
 from tests.recorded import program as programs
 
 
-def in_slots(settings: JobSettings) -> Callable[[JobGraph], Engine]:
+def in_slots(settings: JobSettings) -> Callable[[JobGraph], AnyEngine]:
     """Run jobs as `ekorn.execution: auto` does: continuously, except for those that need epochs."""
 
-    def make(graph: JobGraph) -> Engine:
+    def make(graph: JobGraph) -> AnyEngine:
         if reason_for_epochs(graph) is not None:
             return LocalEngine(graph)
         return continuous_process_engine(graph, pool=InProcessSlots(graph.slot_count))

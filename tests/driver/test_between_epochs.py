@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -12,6 +12,8 @@ from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.driver.checkpoints.savepoint_requests import SavepointRequest
 from ekorn.driver.job_handle import JobHandle
 from ekorn.driver.loop.between_epochs import BetweenEpochs
+from ekorn.driver.loop.continuous_mode import MarkWaits
+from ekorn.driver.loop.epochs_mode import EpochWaits
 from ekorn.driver.loop.interrupts import AttemptFailed, Cancelled
 from ekorn.driver.loop.job import Job
 from ekorn.driver.rescaling.job_rescaling import Rescaling
@@ -89,7 +91,10 @@ class World:
         self.engine = WaitingEngine(self.clock)
         self.checkpoints = Checkpoints(**checkpoints)
         rescaling = Rescaling(job, self.engine, self.checkpoints, None)  # type: ignore[arg-type]
-        self.between = BetweenEpochs(job, self.engine, self.checkpoints, rescaling)  # type: ignore[arg-type]
+        engine, fake = cast(Any, self.engine), cast(Any, self.checkpoints)
+        self.between = BetweenEpochs(job, engine, fake, rescaling)
+        self.epoch_waits = EpochWaits(job, engine, fake, self.between)
+        self.mark_waits = MarkWaits(job, engine, fake, self.between)
 
 
 # --------------------------------------------------------------------------------- the checkpoint of the last epoch
@@ -98,7 +103,7 @@ class World:
 def test_a_checkpoint_is_waited_for_as_long_as_patience_lasts():
     world = World(patience=100.0)
     world.engine.reports_ms = [30, 30]
-    world.between.wait_for_checkpoint(PENDING)
+    world.epoch_waits.for_checkpoint(PENDING)
     assert world.engine.waits_ms == [100, 70, 40]
     assert world.clock.now_ms() == 1_100
 
@@ -107,20 +112,20 @@ def test_the_wait_for_a_checkpoint_ends_with_the_checkpoint():
     world = World(patience=100.0)
     world.engine.reports_ms = [30]
     world.engine.on_wait = world.checkpoints.pending_ids.clear
-    world.between.wait_for_checkpoint(PENDING)
+    world.epoch_waits.for_checkpoint(PENDING)
     assert world.engine.waits_ms == [100]
     assert world.checkpoints.attended == 2
 
 
 def test_another_checkpoint_in_flight_is_not_waited_for():
     world = World(patience=100.0)
-    world.between.wait_for_checkpoint(PENDING + 1)
+    world.epoch_waits.for_checkpoint(PENDING + 1)
     assert world.engine.waits_ms == []
 
 
 def test_without_patience_a_checkpoint_is_not_waited_for():
     world = World(patience=0.0)
-    world.between.wait_for_checkpoint(PENDING)
+    world.epoch_waits.for_checkpoint(PENDING)
     assert world.engine.waits_ms == []
     assert world.checkpoints.attended == 1
 
@@ -128,7 +133,7 @@ def test_without_patience_a_checkpoint_is_not_waited_for():
 def test_more_reports_than_subtasks_end_the_wait_for_a_checkpoint():
     world = World(patience=100.0)
     world.engine.reports_ms = [1] * 99
-    world.between.wait_for_checkpoint(PENDING)
+    world.epoch_waits.for_checkpoint(PENDING)
     assert world.engine.waits_ms == [100, 99, 98, 97]
 
 
@@ -210,14 +215,14 @@ def test_the_next_epoch_waits_until_enough_of_the_collected_records_is_read(size
     world = World()
     unread_bytes(world, size_bytes)
     world.engine.on_wait = world.handle.results.collected.clear
-    world.between.wait_for_reader()
+    world.epoch_waits.for_reader()
     assert len(world.engine.waits_ms) == waits
 
 
 def test_a_requested_checkpoint_does_not_wait_for_the_reader():
     world = World(is_requested=True)
     unread_bytes(world, 100)
-    world.between.wait_for_reader()
+    world.epoch_waits.for_reader()
     assert world.engine.waits_ms == []
 
 
@@ -225,7 +230,7 @@ def test_a_savepoint_that_the_job_ends_with_does_not_wait_for_the_reader():
     world = World()
     unread_bytes(world, 100)
     world.engine.on_wait = lambda: ask(world, "stop")
-    world.between.wait_for_reader()
+    world.epoch_waits.for_reader()
     assert len(world.engine.waits_ms) == 1
 
 
@@ -261,7 +266,7 @@ def test_a_reader_is_behind_when_half_of_the_buffer_waits_for_it(size_bytes, is_
 )
 def test_the_next_mark_waits_for_its_interval_but_not_past_a_checkpoint_that_is_due(interval_ms, due_ms, waits_ms):
     world = World(due_ms=due_ms)
-    world.between.wait_for_mark(interval_ms)
+    world.mark_waits.for_mark(interval_ms)
     assert world.engine.waits_ms == waits_ms
     assert world.checkpoints.attended == len(waits_ms) + 1
 
@@ -269,14 +274,14 @@ def test_the_next_mark_waits_for_its_interval_but_not_past_a_checkpoint_that_is_
 def test_a_report_of_a_slot_does_not_end_the_wait_for_a_mark():
     world = World()
     world.engine.reports_ms = [10, 10]
-    world.between.wait_for_mark(60)
+    world.mark_waits.for_mark(60)
     assert world.engine.waits_ms == [50, 50, 40]
 
 
 def test_a_savepoint_that_the_job_ends_with_does_not_wait_for_the_next_mark():
     world = World()
     world.engine.on_wait = lambda: ask(world, "stop")
-    world.between.wait_for_mark(10_000)
+    world.mark_waits.for_mark(10_000)
     assert len(world.engine.waits_ms) == 1
 
 
@@ -284,9 +289,9 @@ def test_a_slot_that_is_lost_ends_the_wait_for_a_mark():
     world = World()
     world.engine.failure = Failure(RuntimeError("lost"))
     with pytest.raises(AttemptFailed) as caught:
-        world.between.wait_for_mark(100)
+        world.mark_waits.for_mark(100)
     assert caught.value.failure is world.engine.failure
-    world.between.wait_for_mark(0)
+    world.mark_waits.for_mark(0)
 
 
 # ------------------------------------------------------------------------------------------------ requested savepoints

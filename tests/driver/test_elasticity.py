@@ -24,7 +24,7 @@ from ekorn.errors import ConfigurationError
 from ekorn.operators.epoch import Ack
 from ekorn.testing.continuous_local_engine import ContinuousLocalEngine
 from ekorn.testing.drawn_job import drawn_job
-from ekorn.testing.local_engine import LocalEngine
+from ekorn.testing.local_engine import InProcessEngine, LocalEngine
 from tests.live_jobs import environment, expected_tally, generated, tallied, until
 
 
@@ -98,7 +98,7 @@ def test_job_follows_the_places_within_its_max_parallelism(tmp_path, maximum, mo
 class LosesPlaces(MapFunction):
     """Fails once: the cluster loses places, and what ran there."""
 
-    engine: LocalEngine | None = None
+    engine: InProcessEngine | None = None
 
     def map(self, value):
         if value == 300 and LosesPlaces.engine is not None:
@@ -109,8 +109,6 @@ class LosesPlaces(MapFunction):
 
 class MarkedEngine(ContinuousLocalEngine):
     """Runs a job continuously, with a task for every subtask."""
-
-    mark_interval_ms = 5
 
     def needed_places(self, graph):
         return sum(vertex.parallelism for vertex in graph.vertices)
@@ -149,7 +147,7 @@ def asked_by(load, places=None, maximum=128, **keys):
     job = Job.of(graph, settings, handle, clock, SteadyClock(clock))
     engine, unused = LocalEngine(graph, clock), cast(Any, None)
     engine.places = places
-    elasticity = Elasticity(job, engine, Rescaling(job, engine, unused, unused))
+    elasticity = Elasticity(job, engine, Rescaling(job, engine, unused, unused), sum)
     busiest = graph.vertices[-1]
     for epoch in range(5):
         clock.advance(1_000)

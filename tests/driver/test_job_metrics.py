@@ -12,6 +12,7 @@ from ekorn.datastream.connectors.datagen import DataGeneratorSource
 from ekorn.driver.statistics.job_metrics import JobMetrics, Rates, Totals
 from ekorn.metrics.reports import Report, combined
 from ekorn.operators.epoch import Ack
+from ekorn.operators.mark import MarkAck
 from ekorn.testing.local_run import on_local_engine
 from ekorn.testing.scripted import Crash, Script, ScriptedSource, start_scripted
 from tests.slot.small_job import SOURCE, SUM, graph, summing
@@ -184,7 +185,7 @@ def test_a_subtask_that_restarts_counts_from_zero_and_the_others_go_on():
 
 
 def work(**done):
-    return Ack(SUM.vertex, 0, 0, **done)
+    return MarkAck(SUM.vertex, 0, 0, **done)
 
 
 @pytest.fixture

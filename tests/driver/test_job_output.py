@@ -8,7 +8,7 @@ import pytest
 
 from ekorn.common.accumulators import IntCounter, LongCounter
 from ekorn.common.job_id import JobID
-from ekorn.driver.checkpoints.cuts import Cut
+from ekorn.driver.checkpoints.checkpoint_positions import CheckpointPosition
 from ekorn.driver.job_handle import JobHandle
 from ekorn.driver.output.job_output import JobOutput, merge_accumulators
 from ekorn.driver.statistics.job_metrics import JobMetrics
@@ -68,7 +68,7 @@ def test_progress_counts_epochs_and_what_sources_have_read() -> None:
 def test_what_a_failure_takes_back_is_not_counted_as_read() -> None:
     shown = Output(takes_back=True)
     shown.show(0, 3)
-    shown.output.commit(Cut(0, shown.output.records_read))
+    shown.output.commit(CheckpointPosition(0, shown.output.records_read))
     shown.show(1, 2)
     assert sum(shown.output.records_read.values()) == 5
     shown.output.begin_attempt(None)

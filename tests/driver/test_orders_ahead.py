@@ -14,28 +14,27 @@ from ekorn.driver.loop.job_loop import JobLoop
 from ekorn.engine.protocol import EpochResult, Failure
 from ekorn.errors import SlotLostError
 from ekorn.graph.job_graph import JobGraph
-from ekorn.operators.epoch import EpochOrder
+from ekorn.operators.mark import MarkAck, MarkOrder
+from ekorn.testing.continuous_local_engine import ContinuousLocalEngine
 from ekorn.testing.drawn_job import drawn_job
-from ekorn.testing.local_engine import LocalEngine
 from ekorn.testing.scripted import ScriptedSource
 
 INTERVAL_MS = 10
 RECORDS = list(range(20))
 
 
-class Ahead(LocalEngine):
+class Ahead(ContinuousLocalEngine):
     """Runs an epoch that is ordered ahead at once, with the epoch before it; one of these answers is lost."""
 
     def __init__(self, graph: JobGraph, clock: ManualClock) -> None:
         super().__init__(graph, clock)
-        self.next_order = None
-        self.ahead: list[EpochOrder] = []
+        self.ahead: list[MarkOrder] = []
         self.most_at_once = 0
         self._clock = clock
-        self._done: dict[int, EpochResult] = {}
+        self._done: dict[int, EpochResult[MarkAck]] = {}
         self._loses = True
 
-    def run_epoch(self, order: EpochOrder) -> EpochResult:
+    def run_epoch(self, order: MarkOrder) -> EpochResult[MarkAck]:
         self._clock.advance(1)
         if order.number in self._done:
             result = self._done.pop(order.number)

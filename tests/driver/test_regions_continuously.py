@@ -17,7 +17,7 @@ from ekorn.functions.sink_contract import SinkFunction, TwoPhaseCommitSinkFuncti
 from ekorn.functions.state.checkpointed import CheckpointListener
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.regions import regions
-from ekorn.operators.epoch import EpochOrder
+from ekorn.operators.mark import MarkAck, MarkOrder
 from ekorn.testing.scripted import (
     ContinuousScriptedEngine,
     Crash,
@@ -298,7 +298,9 @@ def test_the_regions_that_go_on_hear_of_the_checkpoint_that_the_failure_has_abor
 def test_the_restart_does_not_wait_for_marks_that_do_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
     waited_ms: list[float] = []
 
-    def back_pressured(engine: ContinuousScriptedEngine, order: EpochOrder, within_s: float) -> EpochResult | None:
+    def back_pressured(
+        engine: ContinuousScriptedEngine, order: MarkOrder, within_s: float
+    ) -> EpochResult[MarkAck] | None:
         waited_ms.append(within_s * 1000)
         engine._clock.advance(round(within_s * 1000))
         return None

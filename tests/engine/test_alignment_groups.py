@@ -13,10 +13,10 @@ import pytest
 
 from ekorn.common import Duration, WatermarkStrategy
 from ekorn.datastream import StreamExecutionEnvironment
-from ekorn.driver.loop.epoch_runner import least_by_group
+from ekorn.driver.loop.epoch_tracker import least_by_group
 from ekorn.engine.slots.continuous_engine import ContinuousSlotEngine
 from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
-from ekorn.operators.epoch import Ack, EpochOrder
+from ekorn.operators.mark import MarkAck, MarkOrder
 from ekorn.testing.continuous_process_engine import continuous_process_engine
 from ekorn.testing.local_slots import InProcessSlots
 from tests.slot.small_job import deployment, graph
@@ -86,11 +86,11 @@ def engine() -> Iterator[ContinuousSlotEngine]:
 def test_a_source_too_far_ahead_pauses_and_reads_on_when_the_others_have_caught_up(
     engine: ContinuousSlotEngine,
 ) -> None:
-    acks: list[Ack] = []
+    acks: list[MarkAck] = []
     numbers = itertools.count()
 
     def epoch() -> int | None:
-        result = engine.run_epoch(EpochOrder(next(numbers), group_watermarks=least_by_group(acks)))
+        result = engine.run_epoch(MarkOrder(next(numbers), group_watermarks=least_by_group(acks)))
         assert result.failure is None
         acks[:] = result.acks
         return least_by_group(acks).get("group")

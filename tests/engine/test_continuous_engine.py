@@ -13,7 +13,7 @@ from ekorn.engine.slots.slot_pool import SlotPool
 from ekorn.errors import DeploymentError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.links.link import Link
-from ekorn.operators.epoch import EpochOrder
+from ekorn.operators.mark import MarkOrder
 from ekorn.testing import continuous_process_engine
 from ekorn.testing.continuous_process_engine import ProcessFlows
 from ekorn.testing.local_slots import InProcessSlots
@@ -110,6 +110,6 @@ def test_a_slot_that_is_gone_when_its_flow_begins_fails_the_epoch_and_not_the_dr
     engine = continuous_process_engine.continuous_process_engine(job, pool=InProcessSlots(job.slot_count))
     monkeypatch.setattr(continuous_process_engine, "connect", refuse)
     assert engine.deploy(deployment(job)) is None
-    failure = engine.run_epoch(EpochOrder(0)).failure
+    failure = engine.run_epoch(MarkOrder(0)).failure
     assert failure is not None and "cannot be reached" in str(failure.error)
     engine.shutdown()

@@ -17,7 +17,8 @@ from ekorn.errors import DeploymentError, SlotLostError, UserFunctionError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph
 from ekorn.graph.regions import regions
-from ekorn.operators.epoch import Ack, EpochOrder, SavepointOrder
+from ekorn.operators.epoch import SavepointOrder
+from ekorn.operators.mark import MarkAck, MarkOrder
 from ekorn.slot_protocol.messages import BeginSavepoint, Discard, OrderEpoch
 from ekorn.slot_protocol.slot_events import UnreadableEvent
 from ekorn.testing.continuous_process_engine import continuous_process_engine
@@ -89,7 +90,7 @@ def two(tmp_path: Path) -> Iterator[Draw]:
     made[0].engine.shutdown()
 
 
-def run_aside(engine: ContinuousSlotEngine, order: EpochOrder) -> list[EpochResult]:
+def run_aside(engine: ContinuousSlotEngine, order: MarkOrder) -> list[EpochResult]:
     results: list[EpochResult] = []
     running = threading.Thread(target=lambda: results.append(engine.run_epoch(order)), daemon=True)
     running.start()
@@ -107,15 +108,15 @@ def test_the_marks_of_the_others_are_waited_for_no_longer_than_the_delay_of_the_
     until(gate.entered.exists)
     job.engine.set_aside(job.regions[0])
     found: list[EpochResult | None] = []
-    waiting = threading.Thread(target=lambda: found.append(job.engine.run_others(EpochOrder(0), 0.05)), daemon=True)
+    waiting = threading.Thread(target=lambda: found.append(job.engine.run_others(MarkOrder(0), 0.05)), daemon=True)
     waiting.start()
     waiting.join(30)
     assert found == [None], "the second region is behind its gate"
     gate.opened.touch()
     assert job.restart(0) is None
-    acks: list[Ack] = []
+    acks: list[MarkAck] = []
     for number in range(1, 1000):
-        (result,) = run_aside(job.engine, EpochOrder(number))
+        (result,) = run_aside(job.engine, MarkOrder(number))
         assert result.failure is None
         acks += result.acks
         if all(ack.finished for ack in result.acks):
@@ -174,10 +175,10 @@ def test_a_late_mark_of_an_aborted_savepoint_passes_through_the_region_that_goes
     job.engine.set_aside(job.regions[0])
     assert job.engine.notify_aborted(1, job.regions[0]) is None
     assert job.restart(0) is None
-    late = EpochOrder(0, checkpoint_id=1, checkpoint_ms=0, savepoint=place).without_address()
+    late = MarkOrder(0, checkpoint_id=1, checkpoint_ms=0, savepoint=place).without_address()
     going_on.tell(OrderEpoch(1, late))  # its marks were on their way when the first region failed
     assert going_on.answer() is None
-    (result,) = run_aside(job.engine, EpochOrder(1))
+    (result,) = run_aside(job.engine, MarkOrder(1))
     assert result.failure is None
     assert {SubtaskId(ack.vertex, ack.subtask) for ack in result.acks} == job.regions[0] | job.regions[1]
     assert job.engine.events() == [], "nobody has taken a snapshot"

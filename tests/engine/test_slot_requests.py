@@ -17,7 +17,7 @@ from ekorn.datastream.functions import MapFunction
 from ekorn.engine.protocol import EpochResult, Failure
 from ekorn.errors import DeploymentError
 from ekorn.graph.addresses import SubtaskId
-from ekorn.operators.epoch import EpochOrder
+from ekorn.operators.mark import MarkOrder
 from ekorn.slot_protocol.messages import Deploy, Discard
 from ekorn.slot_protocol.slot_events import SubtaskFailed
 from ekorn.testing.continuous_process_engine import continuous_process_engine
@@ -97,7 +97,7 @@ def test_output_that_waits_for_the_end_of_an_epoch_stops_the_sources(tmp_path: P
     engine = continuous_process_engine(job, pool=InProcessSlots(2))
     assert engine.deploy(deployment(job)) is None
     results: list[EpochResult] = []
-    running = threading.Thread(target=lambda: results.append(engine.run_epoch(EpochOrder(0))), daemon=True)
+    running = threading.Thread(target=lambda: results.append(engine.run_epoch(MarkOrder(0))), daemon=True)
     running.start()
     try:
         until(lambda: read.count > 0)
@@ -107,7 +107,7 @@ def test_output_that_waits_for_the_end_of_an_epoch_stops_the_sources(tmp_path: P
         running.join(60)
         assert results and results[0].failure is None
         before = read.count
-        assert engine.run_epoch(EpochOrder(1)).failure is None
+        assert engine.run_epoch(MarkOrder(1)).failure is None
         until(lambda: read.count > before)  # the sources read again behind the next mark
     finally:
         Path(gate.opened).touch()
@@ -172,7 +172,7 @@ def test_an_event_that_cannot_be_read_fails_the_attempt(make: Any, said: str) ->
     try:
         assert engine.deploy(deployment(job)) is None
         results: list[EpochResult] = []
-        running = threading.Thread(target=lambda: results.append(engine.run_epoch(EpochOrder(0))), daemon=True)
+        running = threading.Thread(target=lambda: results.append(engine.run_epoch(MarkOrder(0))), daemon=True)
         running.start()
         running.join(30)
         assert results, "the driver must not wait for an acknowledgement that it could not read"
@@ -189,7 +189,7 @@ def test_an_error_that_cannot_be_read_fails_the_attempt_all_the_same() -> None:
     try:
         assert engine.deploy(deployment(job)) is None
         engine.pool.events.put(SubtaskFailed(0, SubtaskId(0, 0), dumps(Unreadable())))
-        failure = engine.run_epoch(EpochOrder(0)).failure
+        failure = engine.run_epoch(MarkOrder(0)).failure
         assert failure is not None and "its error cannot be read in the driver" in str(failure.error)
     finally:
         engine.shutdown()

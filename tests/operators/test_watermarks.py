@@ -13,7 +13,7 @@ from ekorn.datastream import (
     ProcessFunction,
     TimeCharacteristic,
 )
-from ekorn.driver.loop.epoch_runner import least_by_group
+from ekorn.driver.loop.epoch_tracker import least_by_group
 from ekorn.errors import UserFunctionError
 from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
 from ekorn.graph.specs import WindowSpec

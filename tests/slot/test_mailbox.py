@@ -21,7 +21,7 @@ from ekorn.datastream.functions import MapFunction
 from ekorn.errors import SlotLostError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.links.link import Link, connect
-from ekorn.operators.epoch import EpochOrder
+from ekorn.operators.mark import MarkOrder
 from ekorn.slot.continuous.mailbox import Mailbox
 from ekorn.slot.continuous.subtask_runner import SubtaskRunner, buffer_timeout_s
 from ekorn.slot.event_reports import Reports
@@ -74,7 +74,7 @@ class Slot:
         link.send(dumps(Attach(subtask, attempt, carries)))
         return link
 
-    def order(self, order: EpochOrder, attempt: int = 0) -> None:
+    def order(self, order: MarkOrder, attempt: int = 0) -> None:
         assert self.ask(OrderEpoch(attempt, order)) is None
 
     def hear(self, kind: type) -> Any:
@@ -124,7 +124,7 @@ def test_a_source_needs_no_task_that_brings_input_and_a_sink_none_that_takes_out
     source = slot.attach(SOURCE, carries=Carries.OUTPUT)
     target = slot.attach(SUM, carries=Carries.INPUT)
     carrying = carry(source, target)
-    slot.order(EpochOrder(0, checkpoint_id=1))
+    slot.order(MarkOrder(0, checkpoint_id=1))
     assert {ack.epoch for ack in acknowledged(slot, 2).values()} == {0}
     assert slot.ask(Discard()) is None
     carrying.join(30)
@@ -135,7 +135,7 @@ def test_subtasks_run_once_their_tasks_have_called_and_end_epochs_where_the_mark
     slot.deploy()
     source, target = slot.attach(SOURCE), slot.attach(SUM)
     carrying = carry(source, target)
-    slot.order(EpochOrder(0, checkpoint_id=1))
+    slot.order(MarkOrder(0, checkpoint_id=1))
     acks = acknowledged(slot, 2)
     assert {ack.epoch for ack in acks.values()} == {0}
     written = {slot.hear(SnapshotWritten).checkpoint_id} if not any_written(slot) else {1}
@@ -143,7 +143,7 @@ def test_subtasks_run_once_their_tasks_have_called_and_end_epochs_where_the_mark
     lines = sorted(acks[SUM].lines)
     number = 1
     while lines != ["1", "2", "4"]:  # records may arrive behind the mark of the first epoch
-        slot.order(EpochOrder(number))
+        slot.order(MarkOrder(number))
         lines = sorted([*lines, *acknowledged(slot, 2)[SUM].lines])
         number += 1
         assert number < 50
@@ -188,7 +188,7 @@ def test_heartbeats_tell_the_newest_epoch_and_who_has_ended_it(slot: Slot) -> No
     slot.deploy()
     carry(slot.attach(SOURCE), slot.attach(SUM))
     for number in (0, 1):
-        slot.order(EpochOrder(number))
+        slot.order(MarkOrder(number))
         acknowledged(slot, 2)
         while True:
             activity = slot.hear(SlotActivity)
@@ -213,8 +213,8 @@ def test_orders_of_another_attempt_are_not_obeyed(slot: Slot) -> None:
     slot.deploy(attempt=1)
     source = slot.attach(SOURCE, 1)
     carry(source, slot.attach(SUM, 1))
-    slot.order(EpochOrder(0), attempt=0)
-    slot.order(EpochOrder(1), attempt=1)
+    slot.order(MarkOrder(0), attempt=0)
+    slot.order(MarkOrder(1), attempt=1)
     event = slot.hear(EpochAcknowledged)
     assert (event.attempt, event.ack.epoch) == (1, 1)
 
@@ -242,7 +242,7 @@ def test_a_subtask_that_fails_ends_the_attempt_of_its_slot(slot: Slot) -> None:
                 link.receive()
     slot.deploy(attempt=1)  # and the next one runs
     carry(slot.attach(SOURCE, 1), slot.attach(SUM, 1))
-    slot.order(EpochOrder(5), attempt=1)
+    slot.order(MarkOrder(5), attempt=1)
     assert slot.hear(EpochAcknowledged).attempt == 1
 
 
@@ -268,7 +268,7 @@ def test_discarding_breaks_the_connections_and_a_new_attempt_begins_anew(slot: S
             source.receive()
     slot.deploy(attempt=1)
     carry(slot.attach(SOURCE, 1), slot.attach(SUM, 1))
-    slot.order(EpochOrder(0), attempt=1)
+    slot.order(MarkOrder(0), attempt=1)
     assert slot.hear(EpochAcknowledged).attempt == 1
     assert not any(isinstance(event, SubtaskFailed) for event in slot.heard)
     while slot.hear(SlotActivity).messages <= before:
@@ -292,7 +292,7 @@ def test_an_order_is_taken_while_the_code_of_the_user_hangs(slot: Slot, tmp_path
     until(entered.exists)
     slot.control.settimeout(30)
     try:
-        slot.order(EpochOrder(0))  # else the driver could not be told to cancel the job
+        slot.order(MarkOrder(0))  # else the driver could not be told to cancel the job
         assert not any(isinstance(event, EpochAcknowledged) for event in slot.heard)
     finally:
         gate.touch()
@@ -344,7 +344,7 @@ def test_an_interruption_in_the_code_of_the_user_ends_the_attempt_and_not_the_th
     source.close()
     slot.deploy(attempt=1)
     carry(slot.attach(SOURCE, 1), slot.attach(SUM, 1))
-    slot.order(EpochOrder(0), attempt=1)
+    slot.order(MarkOrder(0), attempt=1)
     assert slot.hear(EpochAcknowledged).attempt == 1
 
 
@@ -420,7 +420,7 @@ def test_blobs_that_wait_for_a_mark_go_to_disk_beyond_the_bound(tmp_path: Path) 
     def give(sender: int, sequence: int, *frames: Any) -> None:
         runner.give(Blob(exchange.id, sender, 0, sequence, dumps(list(frames))))
 
-    order = EpochOrder(0)
+    order = MarkOrder(0)
     give(0, 0, (EPOCH, order))
     for sequence, size in enumerate(sizes, start=1):
         give(0, sequence, (RECORDS, [bytes(size)], None))
@@ -431,9 +431,9 @@ def test_blobs_that_wait_for_a_mark_go_to_disk_beyond_the_bound(tmp_path: Path) 
     while runner.step(clock.monotonic()) == 0:
         pass
     assert runner.spilled_bytes == 0, "they have been processed"
-    runner.give_order(EpochOrder(1))
-    give(0, 1 + len(sizes), (EPOCH, EpochOrder(1)))
-    give(1, 1, (EPOCH, EpochOrder(1)))
+    runner.give_order(MarkOrder(1))
+    give(0, 1 + len(sizes), (EPOCH, MarkOrder(1)))
+    give(1, 1, (EPOCH, MarkOrder(1)))
     while runner.step(clock.monotonic()) == 0:
         pass
     heard = [reports.get(30) for _ in range(2)]

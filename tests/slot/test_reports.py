@@ -9,7 +9,8 @@ import pytest
 
 from ekorn.engine.slots.event_queue import EventQueue
 from ekorn.graph.addresses import SubtaskId
-from ekorn.operators.epoch import Ack, OutputPart
+from ekorn.operators.epoch import OutputPart
+from ekorn.operators.mark import MarkAck
 from ekorn.slot.event_reports import Reports
 from ekorn.slot_protocol.slot_events import EpochAcknowledged, OutputLeft, SubtaskFailed
 
@@ -18,7 +19,7 @@ def output(size_bytes: int) -> OutputLeft:
     return OutputLeft(0, OutputPart(0, 0, 1, ["x" * size_bytes], []))
 
 
-ACK = EpochAcknowledged(0, Ack(0, 0, 0))
+ACK = EpochAcknowledged(0, MarkAck(0, 0, 0))
 FAILED = SubtaskFailed(0, SubtaskId(0, 0), b"")
 
 

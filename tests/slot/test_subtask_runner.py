@@ -18,7 +18,8 @@ from ekorn.datastream.functions import KeyedProcessFunction
 from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
 from ekorn.graph.addresses import SubtaskId
 from ekorn.links.link import Link
-from ekorn.operators.epoch import Ack, EpochOrder, OutputPart
+from ekorn.operators.epoch import OutputPart
+from ekorn.operators.mark import MarkAck, MarkOrder
 from ekorn.slot.continuous.mailbox import Mailbox
 from ekorn.slot.continuous.subtask_runner import SubtaskRunner
 from ekorn.slot.event_reports import Reports
@@ -33,7 +34,7 @@ from tests.slot.small_job import deployment, graph
 
 SOURCE, MIDDLE, LAST = SubtaskId(0, 0), SubtaskId(1, 0), SubtaskId(2, 0)
 MEBIBYTE = 1 << 20
-MARK = (EPOCH, EpochOrder(0))
+MARK = (EPOCH, MarkOrder(0))
 waiting: deque[list[int]] = deque()  # what the source hands over, one run in each read
 reads: list[int] = []  # of the source: how many records it could have handed over
 slow_clock: list[ManualClock] = []  # advanced by a millisecond for each record, if there is one
@@ -142,7 +143,7 @@ class Bench:
         self._give([(RECORDS, list(values), None)])
 
     def give_mark(self) -> None:
-        self._give([(EPOCH, EpochOrder(0))])
+        self._give([(EPOCH, MarkOrder(0))])
 
     def _give(self, frames: list[Any]) -> None:
         self.runner.give(Blob(self.exchange, 0, 0, self._sent, dumps(frames)))
@@ -234,7 +235,7 @@ def test_a_mark_leaves_at_once_with_what_was_gathered(benches: list[Bench]) -> N
         bench.runner.step(now)
     bench.give_mark()
     bench.runner.step(1.0006)
-    assert [bench.receive(), bench.receive()] == [["a"], ["b", (EPOCH, EpochOrder(0))]]
+    assert [bench.receive(), bench.receive()] == [["a"], ["b", (EPOCH, MarkOrder(0))]]
 
 
 def test_the_buffer_timeout_begins_when_everything_has_left(benches: list[Bench]) -> None:
@@ -359,7 +360,7 @@ def test_an_acknowledgement_tells_the_bytes_that_crossed_hosts(benches: list[Ben
         for blob in blobs:
             bench.runner.give(blob)
 
-    acks: list[Ack] = []
+    acks: list[MarkAck] = []
 
     def has_acknowledged() -> bool:
         bench.runner.step(bench.clock.monotonic())
@@ -378,7 +379,7 @@ def test_an_acknowledgement_tells_the_bytes_that_crossed_hosts(benches: list[Ben
 def test_an_acknowledgement_tells_the_bytes_for_subtasks_on_other_hosts(benches: list[Bench], apart: bool) -> None:
     bench = bench_of(benches, SOURCE, parallelism=2, slot_hosts=("10.0.0.1", "10.0.0.2") if apart else ())
     bench.attach()
-    bench.runner.give_order(EpochOrder(0))
+    bench.runner.give_order(MarkOrder(0))
     bench.runner.step(0.0)
     event = bench.reports.get(0.0)
     assert isinstance(event, EpochAcknowledged)
@@ -426,17 +427,17 @@ def test_a_source_that_is_held_reads_nothing_until_the_next_order(benches: list[
     waiting.append([7])
     assert [bench.runner.step(now) for now in (0.0, 1.0)] == [0.5, 0.5]
     assert reads == []
-    bench.runner.give_order(EpochOrder(0))
+    bench.runner.give_order(MarkOrder(0))
     assert bench.runner.step(2.0) == 0.0
     assert bench.runner.step(3.0) == pytest.approx(0.004), "it was read, and is asked again"
-    assert [bench.receive(), bench.receive()] == [[(EPOCH, EpochOrder(0))], [7]]
+    assert [bench.receive(), bench.receive()] == [[(EPOCH, MarkOrder(0))], [7]]
 
 
 def test_a_subtask_with_channels_is_neither_held_nor_ordered(benches: list[Bench]) -> None:
     bench = bench_of(benches, MIDDLE)
     bench.attach()
     bench.runner.pause_reading()
-    bench.runner.give_order(EpochOrder(0))
+    bench.runner.give_order(MarkOrder(0))
     bench.give("a")
     assert [bench.runner.step(now) for now in (0.0, 1.0)] == [0.0, 0.5]
     assert bench.receive() == ["a"]
@@ -457,7 +458,7 @@ def test_a_mark_overtakes_though_the_output_is_full(benches: list[Bench]) -> Non
     bench.attach()
     fill_output(bench)
     bench.give("a")
-    bench.runner.give_order(EpochOrder(3, overtakes_after_ms=0))
+    bench.runner.give_order(MarkOrder(3, overtakes_after_ms=0))
     assert bench.runner.step(5.0) == 0.5
     acknowledged = bench.reports.get(0.0)
     assert isinstance(acknowledged, EpochAcknowledged)
@@ -468,7 +469,7 @@ def test_a_subtask_whose_output_is_full_wakes_when_its_mark_is_to_overtake(bench
     bench = bench_of(benches, MIDDLE, unaligned=True)
     bench.attach()
     fill_output(bench)
-    bench.runner.give_order(EpochOrder(3, overtakes_after_ms=120))
+    bench.runner.give_order(MarkOrder(3, overtakes_after_ms=120))
     assert bench.runner.step(5.0) == pytest.approx(0.12)
     bench.clock.advance(120)
     bench.runner.step(5.12)

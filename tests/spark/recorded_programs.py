@@ -20,7 +20,7 @@ from ekorn.config.settings.job_settings import JobSettings
 from ekorn.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from ekorn.driver.submit import jobs_submitted_by, spark_engine, submit
 from ekorn.engine.execution import reason_for_epochs
-from ekorn.engine.protocol import Engine
+from ekorn.engine.protocol import AnyEngine
 from ekorn.graph.job_graph import JobGraph
 from tests.conformance.recorded_runs import differences, failure_of_user_code, recording_of
 from tests.recorded import outcome
@@ -57,26 +57,26 @@ def differences_of(name: str) -> list[str]:
     return differences(recording_of(name), found, program.ordered)
 
 
-def continuously(settings: JobSettings) -> Callable[[JobGraph], Engine]:
+def continuously(settings: JobSettings) -> Callable[[JobGraph], AnyEngine]:
     """Run jobs as `ekorn.execution: auto` does, but never in epochs because of the session."""
 
-    def make(graph: JobGraph) -> Engine:
+    def make(graph: JobGraph) -> AnyEngine:
         chosen = replace(settings, execution="continuous" if reason_for_epochs(graph) is None else "auto")
         return counted(spark_engine(chosen)(graph))
 
     return make
 
 
-def in_epochs(settings: JobSettings) -> Callable[[JobGraph], Engine]:
+def in_epochs(settings: JobSettings) -> Callable[[JobGraph], AnyEngine]:
     """Run jobs in epochs."""
 
-    def make(graph: JobGraph) -> Engine:
+    def make(graph: JobGraph) -> AnyEngine:
         return counted(spark_engine(replace(settings, execution="epochs"))(graph))
 
     return make
 
 
-def counted(engine: Engine) -> Engine:
+def counted(engine: AnyEngine) -> AnyEngine:
     ENGINES[type(engine).__name__] += 1
     return engine
 

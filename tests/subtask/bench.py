@@ -8,7 +8,7 @@ from ekorn.clock import ManualClock
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.datastream.functions import KeyedProcessFunction
 from ekorn.graph.addresses import SubtaskId
-from ekorn.operators.epoch import Ack, EpochOrder
+from ekorn.operators.mark import MarkAck, MarkOrder
 from ekorn.slot.host import SlotHost
 from ekorn.slot_protocol.deployment import Deployment
 from ekorn.state.snapshots import StateFile
@@ -56,7 +56,7 @@ class RecordingServices:
     def __init__(self) -> None:
         self.sent: list[Frame] = []
         self.sizes: list[int] = []  # of the blobs that were sent
-        self.acks: list[Ack] = []
+        self.acks: list[MarkAck] = []
         self.held: list[ReceivedBlob] = []
         self.recorded: list[ReceivedBlob] = []
         self.written: list[CapturedSubtask] = []
@@ -84,7 +84,7 @@ class RecordingServices:
         self.recorded.append(blob)
         return blob
 
-    def capture(self, subtask: Subtask, order: EpochOrder) -> CapturedSubtask | None:
+    def capture(self, subtask: Subtask, order: MarkOrder) -> CapturedSubtask | None:
         if self.capture_error is not None:
             raise self.capture_error
         assert not self.held or order.checkpoint_id is None or self.sent[-1] == (EPOCH, order)
@@ -97,7 +97,7 @@ class RecordingServices:
     def write(self, captured: CapturedSubtask) -> None:
         self.written.append(captured)
 
-    def acknowledge(self, ack: Ack) -> None:
+    def acknowledge(self, ack: MarkAck) -> None:
         self.acks.append(ack)
 
     def take_sent(self) -> list[Any]:

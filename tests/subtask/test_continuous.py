@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ekorn.errors import DeploymentError, SlotLostError, SpoolError
-from ekorn.operators.epoch import EpochOrder
+from ekorn.operators.mark import MarkOrder
 from ekorn.subtask.wire.frames import EPOCH, WATERMARK, Blob
 from ekorn.types.by_value import dumps
 from tests.subtask.bench import Bench, records
@@ -24,7 +24,7 @@ def test_a_record_leaves_at_once_and_a_timer_when_it_is_due() -> None:
 
 
 def test_records_behind_a_mark_wait_until_the_mark_has_come_on_every_channel() -> None:
-    bench, order = Bench(), EpochOrder(7)
+    bench, order = Bench(), MarkOrder(7)
     bench.give(0, records(1), (EPOCH, order))
     bench.give(0, records(2))
     bench.give(1, records(3))
@@ -42,7 +42,7 @@ def test_records_behind_a_mark_wait_until_the_mark_has_come_on_every_channel() -
 
 
 def test_watermarks_of_a_channel_that_is_ahead_wait_too() -> None:
-    bench, order = Bench(), EpochOrder(0)
+    bench, order = Bench(), MarkOrder(0)
     bench.give(0, (WATERMARK, 10), (EPOCH, order))
     bench.give(0, (WATERMARK, 50))
     bench.give(1, (WATERMARK, 20), (EPOCH, order))
@@ -61,7 +61,7 @@ def test_a_lost_blob_is_noticed() -> None:
 
 
 def test_an_error_of_the_slot_is_not_blamed_on_an_operator() -> None:
-    bench, order = Bench(), EpochOrder(0, checkpoint_id=1)
+    bench, order = Bench(), MarkOrder(0, checkpoint_id=1)
     bench.services.defer_error = SpoolError(10, 0, "no space left on device")
     bench.give(0, (EPOCH, order))
     bench.give(0, records(1))
@@ -75,7 +75,7 @@ def test_an_error_of_the_slot_is_not_blamed_on_an_operator() -> None:
 
 
 def test_nothing_happens_behind_the_mark_of_a_savepoint_that_the_job_stops_with() -> None:
-    bench, stop, next_one = Bench(), EpochOrder(0, checkpoint_id=1, suspends=True), EpochOrder(1)
+    bench, stop, next_one = Bench(), MarkOrder(0, checkpoint_id=1, suspends=True), MarkOrder(1)
     bench.give(0, records(1))
     for sender in (0, 1):
         bench.give(sender, (EPOCH, stop))

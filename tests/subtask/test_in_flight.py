@@ -11,7 +11,7 @@ from ekorn.datastream.functions import CoMapFunction
 from ekorn.errors import CorruptFileError
 from ekorn.graph.addresses import ChannelId
 from ekorn.keygroups import key_group_range
-from ekorn.operators.epoch import EpochOrder
+from ekorn.operators.mark import MarkOrder
 from ekorn.state.snapshots import InFlightFiles, InFlightInput, InFlightRestore, Share
 from ekorn.state.state_files import inline_state
 from ekorn.subtask.in_flight import BlobPart, InFlight, KeyShare, restored_blobs
@@ -57,7 +57,7 @@ def blob(*frames: Frame, sender: int = 0, mark: int = -1) -> Blob:
 def test_records_and_watermarks_come_back_and_what_senders_say_again_does_not() -> None:
     target = Target()
     first = blob((RECORDS, [1, 2], [5, 6]), (WATERMARK, 6), (IDLE, True), sender=1)
-    last = blob((RECORDS, [3], None), (END, False), (EPOCH, EpochOrder(9)), mark=9)
+    last = blob((RECORDS, [3], None), (END, False), (EPOCH, MarkOrder(9)), mark=9)
     stored = store([first, last], target)
     whole = back(stored, target, Share.ALL, keeps_watermarks=True)
     assert [(part.channel, part.frames()) for part in whole] == [
@@ -71,12 +71,12 @@ def test_records_and_watermarks_come_back_and_what_senders_say_again_does_not() 
 
 def test_a_mark_is_never_stored() -> None:
     target = Target()
-    stored = store([blob((RECORDS, [1], None), (EPOCH, EpochOrder(9)), mark=9)], target)
-    assert all(b"EpochOrder" not in target.files.read(file.path or "") for file in stored.files)
+    stored = store([blob((RECORDS, [1], None), (EPOCH, MarkOrder(9)), mark=9)], target)
+    assert all(b"MarkOrder" not in target.files.read(file.path or "") for file in stored.files)
 
 
 def test_marks_alone_are_nothing_in_flight() -> None:
-    order, target = EpochOrder(9), Target()
+    order, target = MarkOrder(9), Target()
     marks = [blob((EPOCH, order), mark=9), blob((IDLE, True), (EPOCH, order), sender=1, mark=9)]
     assert InFlight(GRAPH, EXCHANGE.target, tuple(marks)).write(target) is None
     watermark = blob((WATERMARK, 6), (EPOCH, order), mark=9)

@@ -10,7 +10,7 @@ from ekorn.clock import ManualClock
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.graph.addresses import ChannelId, SubtaskId
 from ekorn.graph.specs import Broadcast, Custom, Forward, Rescale
-from ekorn.operators.epoch import EpochOrder
+from ekorn.operators.mark import MarkOrder
 from ekorn.slot.host import SlotHost
 from ekorn.slot_protocol.deployment import Deployment
 from ekorn.subtask.capture import CapturedSubtask
@@ -23,8 +23,8 @@ from ekorn.types.by_value import dumps
 from tests.subtask.bench import Bench, RecordingServices, Target, records
 
 
-def checkpoint(number: int, *, after_ms: int | None = 0) -> EpochOrder:
-    return EpochOrder(number, checkpoint_id=number, overtakes_after_ms=after_ms)
+def checkpoint(number: int, *, after_ms: int | None = 0) -> MarkOrder:
+    return MarkOrder(number, checkpoint_id=number, overtakes_after_ms=after_ms)
 
 
 def recorded(captured: CapturedSubtask) -> list[Any]:
@@ -118,7 +118,7 @@ def test_an_epoch_that_ends_while_blobs_are_recorded_adds_none_twice() -> None:
     bench.give(0, records(1))
     bench.subtask.give_order(order)
     bench.subtask.handle_urgent()
-    bench.subtask.give_order(EpochOrder(2, overtakes_after_ms=0))
+    bench.subtask.give_order(MarkOrder(2, overtakes_after_ms=0))
     bench.subtask.handle_urgent()
     bench.give(0, (EPOCH, order))
     bench.give(1, (EPOCH, order))
@@ -179,7 +179,7 @@ def test_a_mark_that_does_not_come_in_time_overtakes() -> None:
 
 
 def test_an_epoch_without_a_checkpoint_records_nothing() -> None:
-    bench, order = Bench(unaligned=True), EpochOrder(4, overtakes_after_ms=0)
+    bench, order = Bench(unaligned=True), MarkOrder(4, overtakes_after_ms=0)
     bench.give(0, records(1))
     bench.subtask.give_order(order)
     bench.subtask.handle_urgent()
@@ -228,7 +228,7 @@ def test_on_channels_that_stay_in_step_a_checkpoint_waits_for_its_mark(partition
     host.deploy(Deployment("a" * 32, graph, 0, continuous=True), [last])
     subtask = run_continuously(host.subtasks[last], services)
     assert isinstance(subtask, ContinuousChannels)
-    subtask.give_order(EpochOrder(1, overtakes_after_ms=0))
+    subtask.give_order(MarkOrder(1, overtakes_after_ms=0))
     subtask.handle_urgent()
     assert [ack.epoch for ack in services.acks] == [1], "without a checkpoint nothing depends on where the epoch ends"
     order = checkpoint(2)
@@ -245,7 +245,7 @@ def test_on_channels_that_stay_in_step_a_checkpoint_waits_for_its_mark(partition
 
 
 def test_a_blob_is_cut_into_parts_in_order_and_the_last_one_has_the_mark() -> None:
-    order = EpochOrder(5)
+    order = MarkOrder(5)
     frames: list[Frame] = [(RECORDS, [1, 2, 3], [10, 20, 30]), (WATERMARK, 30), (RECORDS, [4, 5], None), (EPOCH, order)]
     parts: list[BlobPart] = []
     rest: Blob | BlobPart | None = Blob(0, 1, 0, 7, dumps(frames), 5)

@@ -21,7 +21,7 @@ from ekorn.driver.job_handle import JobHandle
 from ekorn.driver.loop.job_loop import EngineFactory, JobLoop
 from ekorn.driver.recovery.restore_check import check_restore
 from ekorn.driver.recovery.resume import resumed
-from ekorn.engine.protocol import Engine
+from ekorn.engine.protocol import AnyEngine
 from ekorn.engine.slots.slot_handle import Heartbeat
 from ekorn.errors import ConfigurationError
 from ekorn.graph.job_graph import JobGraph
@@ -45,7 +45,7 @@ Submit = Callable[[JobGraph, JobSettings], JobHandle]
 def spark_engine(settings: JobSettings) -> EngineFactory:
     """Return the factory of the engine that runs jobs on Spark."""
 
-    def make(graph: JobGraph) -> Engine:
+    def make(graph: JobGraph) -> AnyEngine:
         from ekorn.engine.spark.driver_side.engine_choice import engine_on_spark
 
         return engine_on_spark(

@@ -1,21 +1,30 @@
-"""The engine as the job loop needs it: to host the subtasks of a job, and to run one epoch at a time."""
+"""The engine as the job loop sees it: what every engine offers, and what each of the two modes adds.
+
+An engine hosts the subtasks of a job. An `EpochEngine` runs one pass of input at a time. On a `ContinuousEngine` the
+subtasks run all the time, and an epoch is a mark in the stream. `AnyEngine` is one of the two; the driver chooses its
+procedures by `execution` when it has started the engine.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph
 from ekorn.metrics.thread_stacks import ThreadStack
-from ekorn.operators.epoch import Ack, EpochOrder
+from ekorn.operators.epoch import Ack, EpochAck, EpochOrder, SubtaskOrder
+from ekorn.operators.mark import MarkAck, MarkOrder
 from ekorn.slot_protocol.deployment import Deployment
 from ekorn.slot_protocol.diagnostics import SamplingPlan, SlotLogs, StackSample
 from ekorn.slot_protocol.slot_events import SlotEvent
 from ekorn.slot_protocol.state_query import QueryableState, StateQuery
 from ekorn.state.snapshots import RestorePlan
+
+AckT = TypeVar("AckT", bound=Ack)
+OrderT = TypeVar("OrderT", bound=SubtaskOrder)
 
 
 @dataclass(frozen=True)
@@ -23,10 +32,10 @@ class Failure:
     """The reason why an epoch, a deployment or a notification failed.
 
     Attributes:
-        error: What was raised.
+        error: The exception.
         slot: The slot that failed, if one did.
         subtasks: The subtasks that failed. Empty: the state of every subtask is unknown.
-        others: What other slots raised at the same time.
+        others: The failures of other slots at the same time.
     """
 
     error: BaseException
@@ -36,57 +45,23 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class EpochResult:
-    """The acknowledgements of an epoch's subtasks, or a failure.
+class EpochResult(Generic[AckT]):
+    """The acknowledgements of an epoch, or a failure.
 
-    If the failure names its subtasks, the acknowledgements are those of all subtasks outside their regions: their
-    epoch succeeded. Where jobs run continuously there are none then: the epoch goes on in the other regions, and what
-    they acknowledge of it comes with their next acknowledgements. After any other failure the state of every subtask is
-    unknown, and all restart.
+    A failure without subtasks leaves the state of every subtask unknown, and all of them restart. After a failure that
+    names its subtasks, only their regions restart; `acks` then has what the mode says about the other regions.
     """
 
-    acks: list[Ack] = field(default_factory=list)
+    acks: list[AckT] = field(default_factory=list)
     failure: Failure | None = None
 
 
-@runtime_checkable
-class OrdersAhead(Protocol):
-    """An engine on which an epoch may begin before the one before it has ended.
-
-    Attributes:
-        next_order: Asked again and again while `run_epoch` waits for the marks of an epoch. If it returns an order, the
-            marks of that epoch are sent at once, and `run_epoch` is called with the order next.
-    """
-
-    next_order: Callable[[], EpochOrder | None] | None
-
-
-@runtime_checkable
-class SetsAside(Protocol):
-    """An engine on which the other regions of a job run while one that has failed waits for its restart."""
-
-    def set_aside(self, subtasks: frozenset[SubtaskId]) -> None:
-        """End the subtasks of regions that have failed. Epochs are those of the others until the next `deploy`."""
-
-    def run_others(self, order: EpochOrder, within_s: float) -> EpochResult | None:
-        """Run an epoch of the subtasks that were not set aside, for so long at most.
-
-        Returns:
-            The result; None if the time is up and the marks of the epoch are still on their way. They go on, and what
-            subtasks acknowledge of the epoch comes with their next acknowledgements.
-        """
-
-
 class Engine(Protocol):
-    """Hosts a job's subtasks. One thread uses it, except for what is said to be thread-safe."""
+    """What every engine offers. One thread uses an engine, except for the methods marked as thread-safe."""
 
     @property
     def in_process(self) -> bool:
         """Whether the subtasks run in the driver's own process and so share its memory."""
-
-    @property
-    def mark_interval_ms(self) -> int | None:
-        """The time between two epochs of jobs that run continuously; None: an epoch reads what its order allows."""
 
     @property
     def slot_pids(self) -> tuple[int, ...]:
@@ -115,7 +90,7 @@ class Engine(Protocol):
 
     @property
     def log_path(self) -> str | None:
-        """The path of the engine's own log, for people to read while the job runs. None as with `keep_log`."""
+        """The path of the engine's own log while the job runs. None in the same cases as for `keep_log`."""
 
     def keep_log(self) -> str | None:
         """Return the path of the engine's own log for an error message, and keep the file when the driver ends.
@@ -129,52 +104,49 @@ class Engine(Protocol):
 
     @property
     def places(self) -> int | None:
-        """How many places the cluster has now for what `needed_places` counts; None if that is not known."""
+        """The number of tasks that the cluster can run at the same time; None if that is not known."""
 
     def needed_places(self, graph: JobGraph) -> int:
-        """Return how many places a graph needs, so that all of its parallel parts run at the same time."""
+        """Return how many of the `places` a graph needs, so that all of its parallel parts run at the same time."""
 
     def prepare(self, graph: JobGraph) -> None:
-        """Make ready what a deployment of another graph needs, while the running attempt goes on.
+        """Start the slots that a deployment of another graph needs, while the running attempt goes on.
 
-        What an earlier call made ready and this graph does not need is released. One thread at a time calls it, beside
-        the thread that uses the engine.
+        Slots of an earlier call that this graph does not need are released. One thread at a time may call this method,
+        concurrently with the thread that uses the engine.
 
         Raises:
             EkornError: The graph cannot be deployed now: there are too few slots or places.
         """
 
     def preload(self, graph: JobGraph, plan: RestorePlan) -> None:
-        """Read state that a deployment of the graph for which the engine is prepared will restore, or most of it.
+        """Read state into the prepared slots before the deployment that restores it, while the running attempt goes on.
 
-        The running attempt goes on. State that cannot be read in advance is read by the deployment: that is no error.
-        The next deployment, or the next `prepare`, drops what was read and is not used. Threads: as with `prepare`.
+        The deployment reads the state that could not be read in advance. The next deployment or the next `prepare`
+        drops state that was read and is not used. The rule for threads is that of `prepare`.
         """
 
     def deploy(self, deployment: Deployment) -> Failure | None:
         """Start an attempt: replace slots that are gone, then restore and open the subtasks in every slot.
 
-        The graph may have another parallelism than that of the attempt before, which is over then.
+        The graph may have another parallelism than that of the attempt before.
         """
 
     @property
     def description(self) -> str:
-        """What runs the job, for people to read: such as ``embedded Spark local[2]``."""
-
-    def run_epoch(self, order: EpochOrder) -> EpochResult:
-        """Push one epoch through all levels."""
+        """The engine's name for people to read, such as ``embedded Spark local[2]``."""
 
     def events(self) -> list[SlotEvent]:
         """Return the events that the slots reported since the last call."""
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until a slot reports an event, `wake` is called, or the time is up."""
+        """Wait for an event of a slot or a call of `wake`, until the timeout. A negative timeout returns at once."""
 
     def wake(self) -> None:
         """End a `wait`. Thread-safe."""
 
     def lost(self) -> Failure | None:
-        """Return a failure if a slot is gone while no epoch runs: events it has not reported will never come."""
+        """Return a failure if a slot is gone while no epoch runs, so that its missing events will never come."""
 
     def cancel_epoch(self) -> None:
         """Make a running `run_epoch` return soon. Thread-safe."""
@@ -189,7 +161,7 @@ class Engine(Protocol):
         """Return the queryable states that functions asked for when they were opened. Thread-safe."""
 
     def look_up(self, query: StateQuery) -> Future[list[bytes | None]]:
-        """Return a future of the pickled value of each key of a queryable state, None for a key without. Thread-safe.
+        """Look up keys of a queryable state; the future has the pickled value of each key, or None. Thread-safe.
 
         The future raises `StateNotServed` if the slot of the subtask is gone, runs another attempt, or is busy for too
         long. It always ends.
@@ -200,3 +172,58 @@ class Engine(Protocol):
 
     def shutdown(self) -> None:
         """Release processes, sockets and folders. Raises nothing for what is gone already."""
+
+
+class EpochEngine(Engine, Protocol):
+    """An engine on which an epoch is one pass of input. Between two epochs no user code runs."""
+
+    @property
+    def execution(self) -> Literal["epochs"]:
+        """The mode of the engine."""
+
+    def run_epoch(self, order: EpochOrder) -> EpochResult[EpochAck]:
+        """Push the input of one epoch through all levels.
+
+        After a failure that names its subtasks, the result has the acknowledgements of all other regions: their epoch
+        has succeeded.
+        """
+
+
+class ContinuousEngine(Engine, Protocol):
+    """An engine on which subtasks run all the time, and an epoch ends when its mark has passed through all of them.
+
+    Attributes:
+        next_order: Called repeatedly while `run_epoch` waits for marks. If it returns an order, the engine sends the
+            marks of that epoch at once. The driver passes the same order to its next call of `run_epoch`.
+    """
+
+    next_order: Callable[[], MarkOrder | None] | None
+
+    @property
+    def execution(self) -> Literal["continuous"]:
+        """The mode of the engine."""
+
+    @property
+    def mark_interval_ms(self) -> int:
+        """The time between the marks of two epochs."""
+
+    def run_epoch(self, order: MarkOrder) -> EpochResult[MarkAck]:
+        """Send the mark of an epoch, and wait until it has passed through every subtask that runs.
+
+        After a failure that names its subtasks, the result has no acknowledgements: the marks go on in the other
+        regions, and their acknowledgements of this epoch come with those of the next one.
+        """
+
+    def set_aside(self, subtasks: frozenset[SubtaskId]) -> None:
+        """End the subtasks of failed regions. Epochs concern the other subtasks alone until the next `deploy`."""
+
+    def run_others(self, order: MarkOrder, within_s: float) -> EpochResult[MarkAck] | None:
+        """Run an epoch of the subtasks that were not set aside.
+
+        Returns:
+            The result; None if the time was up before the mark had passed through all subtasks. The mark goes on, and
+            the acknowledgements of this epoch come with those of the next one.
+        """
+
+
+AnyEngine: TypeAlias = EpochEngine | ContinuousEngine

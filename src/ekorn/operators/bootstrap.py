@@ -19,7 +19,7 @@ from ekorn.errors import InvalidProgramError, preview
 from ekorn.graph.job_graph import Operator
 from ekorn.graph.specs import BootstrapSpec, SavepointFilesSpec, WindowSpec
 from ekorn.operators.environment import SubtaskEnvironment
-from ekorn.operators.epoch import EpochOrder
+from ekorn.operators.epoch import SubtaskOrder
 from ekorn.operators.operator import RuntimeOperator
 from ekorn.state.canonical_format import PAYLOAD_BYTES
 from ekorn.state.codecs import EXACT
@@ -62,7 +62,7 @@ class BootstrapOperator(RuntimeOperator):
         is_window = isinstance(self._spec.filled, WindowSpec)
         self._filled.generate(code, value, time, _generate_nothing if is_window else _refuse_in(code), {})
 
-    def begin_epoch(self, order: EpochOrder) -> None:
+    def begin_epoch(self, order: SubtaskOrder) -> None:
         self._filled.begin_epoch(order)
 
     def end_epoch(self) -> None:

@@ -17,7 +17,7 @@ from ekorn.functions.state.state_descriptors import ListStateDescriptor
 from ekorn.graph.job_graph import Operator
 from ekorn.graph.specs import FeedbackHeadSpec, FeedbackTailSpec
 from ekorn.operators.environment import LoopSubtask, SubtaskEnvironment
-from ekorn.operators.epoch import EpochOrder
+from ekorn.operators.epoch import SubtaskOrder
 from ekorn.operators.operator import RuntimeOperator
 from ekorn.types.by_value import own
 
@@ -48,8 +48,10 @@ class FeedbackHead(RuntimeOperator):
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         emit(value, time)
 
-    def begin_epoch(self, order: EpochOrder) -> None:
-        self._over = order.open_loops is not None and self._loop not in order.open_loops
+    def set_open_loops(self, loops: frozenset[int]) -> None:
+        self._over = self._loop not in loops
+
+    def begin_epoch(self, order: SubtaskOrder) -> None:
         self._drain()
 
     def end_epoch(self) -> None:

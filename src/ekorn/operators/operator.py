@@ -21,7 +21,7 @@ from ekorn.metrics.metricbase import MetricGroup
 from ekorn.operators.contexts.checkpoint_contexts import InitializationContext, SnapshotContext
 from ekorn.operators.contexts.subtask_context import StateStore, SubtaskContext
 from ekorn.operators.environment import SubtaskEnvironment
-from ekorn.operators.epoch import EpochOrder
+from ekorn.operators.epoch import SubtaskOrder
 from ekorn.state.evolution.restore_checks import check_keys
 from ekorn.state.heap.heap_backend import HeapStateBackend
 from ekorn.state.keyed_backend import NO_KEY, KeyedStateBackend, RestoredTables
@@ -191,11 +191,11 @@ class RuntimeOperator(ABC):
     def on_clock(self, now_ms: int) -> None:  # noqa: B027
         """Advance processing time and emit what is due."""
 
-    def begin_epoch(self, order: EpochOrder) -> None:  # noqa: B027
-        """Take the order of an epoch: before its first record or, where jobs run continuously, at its mark."""
+    def begin_epoch(self, order: SubtaskOrder) -> None:  # noqa: B027
+        """Take the order of an epoch: before its first record, or at its mark in a job that runs continuously."""
 
     def emit_periodic_watermark(self) -> None:  # noqa: B027
-        """Emit the watermark that is due: at the end of an epoch or, where jobs run continuously, by the interval."""
+        """Emit the watermark that is due: at the end of an epoch, or by the interval if the job runs continuously."""
 
     def end_epoch(self) -> None:  # noqa: B027
         """Complete an epoch, after its last record."""
@@ -206,7 +206,7 @@ class RuntimeOperator(ABC):
 
     @property
     def is_full(self) -> bool:
-        """Whether records wait in the operator for others to leave. Where jobs run continuously it gets none then."""
+        """Whether records wait in the operator for others to leave. A continuous job sends it no records meanwhile."""
         return False
 
     def end_key(self) -> None:  # noqa: B027
@@ -215,6 +215,9 @@ class RuntimeOperator(ABC):
     def may_finish(self) -> bool:
         """Return whether the operator gets no more records. Asked in every epoch once the input has ended."""
         return True
+
+    def set_open_loops(self, loops: frozenset[int]) -> None:  # noqa: B027
+        """Take note of the feedback loops that are open, before the first record of an epoch."""
 
     def open_loop(self) -> int | None:
         """Return the feedback loop that this operator keeps open, if any."""

@@ -22,7 +22,7 @@ from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import Vertex
 from ekorn.graph.regions import regions
 from ekorn.operators.environment import FeedbackQueues, SubtaskEnvironment
-from ekorn.operators.epoch import Ack, EpochOrder, SavepointOrder
+from ekorn.operators.epoch import EpochAck, EpochOrder, SavepointOrder, SubtaskOrder
 from ekorn.slot.spool import Spool, SpoolMemory
 from ekorn.slot.state.checkpoint_look_ups import CheckpointStates
 from ekorn.slot.state.local_copies import LocalCopies
@@ -205,7 +205,7 @@ class SlotHost:
         order: EpochOrder,
         blobs: Iterable[ReceivedBlob],
         send: Callable[[Emitted], None] | None = None,
-    ) -> Iterator[Emitted | Ack]:
+    ) -> Iterator[Emitted | EpochAck]:
         """Run one subtask's epoch; yield what leaves the subtask, then its acknowledgement.
 
         Blobs and output that leave while records are being emitted go to `send`, if there is one. The input may wait
@@ -236,7 +236,7 @@ class SlotHost:
         self._dirty.discard(subtask_id)
         yield subtask.ack
 
-    def capture(self, subtask_id: SubtaskId, order: EpochOrder) -> CapturedSubtask | None:
+    def capture(self, subtask_id: SubtaskId, order: SubtaskOrder) -> CapturedSubtask | None:
         """Capture the state of a subtask that runs continuously, if the epoch that it has ended carries a checkpoint.
 
         `write` is called with the snapshot once it is whole: the mark may have overtaken blobs that belong to it.
@@ -249,7 +249,7 @@ class SlotHost:
         return self._capture(subtask_id, order, self._savepoint_of(order))
 
     def _capture(
-        self, subtask_id: SubtaskId, order: EpochOrder, savepoint: SavepointOrder | None
+        self, subtask_id: SubtaskId, order: SubtaskOrder, savepoint: SavepointOrder | None
     ) -> CapturedSubtask | None:
         if order.checkpoint_id is None or subtask_id in order.settled:
             return None
@@ -263,7 +263,7 @@ class SlotHost:
         """Write a snapshot, and report it."""
         self._writer.add(captured)
 
-    def _savepoint_of(self, order: EpochOrder) -> SavepointOrder | None:
+    def _savepoint_of(self, order: SubtaskOrder) -> SavepointOrder | None:
         if not order.savepoint_apart:
             return order.savepoint
         if order.checkpoint_id not in self._savepoints:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import CachedFile
-from ekorn.operators.epoch import EpochOrder, SavepointOrder
+from ekorn.operators.epoch import SavepointOrder
+from ekorn.operators.mark import MarkOrder
 from ekorn.slot_protocol.diagnostics import SamplingPlan
 from ekorn.slot_protocol.preload_plan import PreloadPlan
 from ekorn.slot_protocol.state_query import QueryableState
@@ -22,7 +23,7 @@ class OrderEpoch:
     """From the driver: let the sources of this slot put the mark of an epoch into the stream."""
 
     attempt: int
-    order: EpochOrder
+    order: MarkOrder
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from ekorn.errors import UserFunctionError
 from ekorn.graph.addresses import SubtaskId
-from ekorn.operators.epoch import Ack, OutputPart
+from ekorn.operators.epoch import OutputPart
+from ekorn.operators.mark import MarkAck
 from ekorn.state.snapshots import SubtaskSnapshot
 
 
@@ -56,7 +57,7 @@ class EpochAcknowledged:
     """A subtask that runs continuously has ended its part of an epoch."""
 
     attempt: int
-    ack: Ack
+    ack: MarkAck
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from ekorn.graph.addresses import ChannelId
 from ekorn.graph.channels import senders_of
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.epoch import Ack, EpochOrder
+from ekorn.operators.mark import MarkOrder
 from ekorn.operators.sources.source_head import Budget, SourceHead, SourceProgress
 from ekorn.operators.time.held_watermark import HeldWatermark
 from ekorn.operators.time.watermarks import SourceEvent, SourceTime
@@ -92,14 +93,14 @@ class ChannelInput:
                 yield from self._outbox.take_full()
         self.warn_if_held()
 
-    def take(self, blob: ReceivedBlob) -> EpochOrder | None:
-        """Push one blob through the chain; return the order of the epoch that the blob ends, if it ends one."""
+    def take(self, blob: ReceivedBlob) -> MarkOrder | None:
+        """Push one blob through the chain; return the order of the mark that ends the blob, if one does."""
         channel, input_index = blob.channel, self._input_of[blob.exchange]
         for frame in blob.frames():
             if frame[0] == RECORDS:
                 self._intake.process(frame[1], frame[2], input_index)
             elif frame[0] == EPOCH:
-                order: EpochOrder = frame[1]
+                order: MarkOrder = frame[1]
                 return order
             else:
                 self._take_mark(channel, frame)  # exactly where its sender put it: between two runs

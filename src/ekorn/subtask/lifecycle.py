@@ -10,7 +10,7 @@ from ekorn.functions.record_functions import Function
 from ekorn.graph.specs import Custom, Hash
 from ekorn.operators.build import build
 from ekorn.operators.environment import SubtaskEnvironment
-from ekorn.operators.epoch import EpochOrder
+from ekorn.operators.epoch import SubtaskOrder
 from ekorn.operators.operator import RuntimeOperator
 from ekorn.operators.sinks.driver_output import DriverOutput
 from ekorn.state.operator_state_files import OperatorState, decode_operator_state, redistribute
@@ -84,7 +84,12 @@ class OperatorLifecycle:
 
     # ------------------------------------------------------------------------------------------------ an epoch
 
-    def begin_epoch(self, order: EpochOrder) -> None:
+    def set_open_loops(self, loops: frozenset[int] | None) -> None:
+        """Tell every operator which feedback loops are open in this epoch, if that is known."""
+        if loops is not None:
+            self._head_first(lambda operator: operator.set_open_loops(loops))
+
+    def begin_epoch(self, order: SubtaskOrder) -> None:
         """Give every operator the order of an epoch."""
         self._head_first(lambda operator: operator.begin_epoch(order))
 

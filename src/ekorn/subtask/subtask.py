@@ -17,7 +17,7 @@ from ekorn.functions.dead_letters import OnRecordError
 from ekorn.graph.specs import Hash
 from ekorn.keygroups import key_group_range
 from ekorn.operators.environment import SubtaskEnvironment
-from ekorn.operators.epoch import Ack, EpochOrder, SavepointOrder
+from ekorn.operators.epoch import Ack, EpochAck, EpochOrder, SavepointOrder
 from ekorn.operators.operator import RuntimeOperator
 from ekorn.operators.sinks.driver_output import DriverOutput
 from ekorn.operators.sources.source_head import SourceHead
@@ -37,7 +37,7 @@ from ekorn.types.time_bounds import MAX_TIMESTAMP
 class Subtask:
     """One parallel instance of a vertex, in one attempt of the job."""
 
-    ack: Ack  # of the last epoch, once its blobs have been taken
+    ack: EpochAck  # of the last epoch, once its blobs have been taken
     intake: Intake
     time_flow: TimeFlow
     input: EpochInput
@@ -131,10 +131,11 @@ class Subtask:
         if send is not None:
             self.outbox.send = send
         started = self.environment.clock.monotonic()
-        ack = Ack(self.environment.vertex.id, self.environment.index, order.number)
+        ack = EpochAck(self.environment.vertex.id, self.environment.index, order.number)
         with self.blame.operator():
             if not self.finished:
                 self.lifecycle.advance_clock()
+                self.lifecycle.set_open_loops(order.open_loops)
                 self.lifecycle.begin_epoch(order)
             yield from self.input.read(order, blobs, ack)
             yield from self.finish_if_over()
@@ -144,6 +145,8 @@ class Subtask:
             yield from self.outbox.flush()
             self.take_driver_output(ack)
         self.complete(ack)
+        if not self.finished:
+            ack.open_loops = self.lifecycle.open_loops()
         ack.busy_ms = (self.environment.clock.monotonic() - started) * 1000
         self.ack = ack
 
@@ -177,8 +180,6 @@ class Subtask:
         ack.output_watermark = self.time_flow.output_watermark_ms
         ack.ended_ms = self.environment.clock.now_ms()
         ack.next_timer_ms = self.lifecycle.next_timer_ms()
-        if not self.finished:
-            ack.open_loops = self.lifecycle.open_loops()
         ack.accumulators = {name: a.clone() for name, a in self.environment.accumulators.items()}
         ack.metrics = {
             (operator, name): report

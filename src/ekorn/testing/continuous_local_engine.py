@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from random import Random
+from typing import Literal, NamedTuple
 
 from ekorn.clock import Clock
 from ekorn.engine.protocol import EpochResult, Failure
@@ -22,7 +23,8 @@ from ekorn.engine.subtask_outcome import add_output
 from ekorn.errors import SlotLostError, UserFunctionError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph
-from ekorn.operators.epoch import Ack, EpochOrder, OutputPart
+from ekorn.operators.epoch import OutputPart
+from ekorn.operators.mark import MarkAck, MarkOrder
 from ekorn.slot.host import SlotHost
 from ekorn.slot_protocol.deployment import Deployment
 from ekorn.subtask.capture import CapturedSubtask
@@ -32,24 +34,37 @@ from ekorn.subtask.continuous.source import ContinuousSource, run_continuously
 from ekorn.subtask.outbox import Emitted
 from ekorn.subtask.subtask import Subtask
 from ekorn.subtask.wire.frames import ReceivedBlob
-from ekorn.testing.local_engine import LocalEngine
+from ekorn.testing.local_engine import InProcessEngine
 from ekorn.types.by_value import dumps
 
-__all__ = ["ContinuousLocalEngine"]
+__all__ = ["ContinuousLocalEngine", "PollLimits"]
 
 _READ_AHEAD = 4  # turns that a source may take behind a mark that is on its way
 _ORDERS_AHEAD = 0.1  # how often the driver is asked for the next order while an epoch is on its way
 _ATTENDS = 0.5  # how often a subtask lets a mark overtake rather than process a blob
 
 
-class ContinuousLocalEngine(LocalEngine):
+class PollLimits(NamedTuple):
+    """The most that a source reads in one turn."""
+
+    max_records: int
+    max_ms: int
+    max_bytes: int
+
+
+class ContinuousLocalEngine(InProcessEngine):
     """Runs one job inside the calling process, with epochs that are marks in the stream.
 
     Args:
         graph: The job.
         clock: The clock of the subtasks.
         chance: Draws the order in which subtasks take turns; None: level by level.
+
+    Attributes:
+        poll_limits: The most that a source reads in one turn.
     """
+
+    poll_limits = PollLimits(max_records=1_000, max_ms=50, max_bytes=64 << 20)
 
     def __init__(self, graph: JobGraph, clock: Clock | None = None, chance: Random | None = None) -> None:
         super().__init__(graph, clock)
@@ -57,11 +72,19 @@ class ContinuousLocalEngine(LocalEngine):
         self._running: dict[SubtaskId, ContinuousSubtask] = {}  # level by level
         self._acks = EpochAcks()
         self._ordered = -1  # the newest epoch whose marks are on their way
-        self.next_order: Callable[[], EpochOrder | None] | None = None
+        self.next_order: Callable[[], MarkOrder | None] | None = None
         self._parts: list[OutputPart] = []  # since the last acknowledgement of their subtask
         self.held_blobs = 0  # blobs that had to wait for the marks of other channels
         self.overtaken_blobs = 0  # blobs that marks have overtaken
         self.orders_ahead = 0  # epochs that began before the one before had ended
+
+    @property
+    def execution(self) -> Literal["continuous"]:
+        return "continuous"
+
+    @property
+    def mark_interval_ms(self) -> int:
+        return 5
 
     def _lay_out(self, graph: JobGraph) -> None:
         super()._lay_out(graph)
@@ -97,10 +120,10 @@ class ContinuousLocalEngine(LocalEngine):
             with host.user_code:
                 host.discard(subtasks)
 
-    def run_others(self, order: EpochOrder, within_s: float) -> EpochResult | None:
+    def run_others(self, order: MarkOrder, within_s: float) -> EpochResult[MarkAck] | None:
         return self.run_epoch(order)  # nothing keeps a mark from coming
 
-    def run_epoch(self, order: EpochOrder) -> EpochResult:
+    def run_epoch(self, order: MarkOrder) -> EpochResult[MarkAck]:
         step = self._take_turns if self._chance is None else self._take_turns_by_chance
         for subtask_id, subtask in self._running.items():
             failure = self._turn(subtask_id, subtask.advance_clock)
@@ -111,13 +134,13 @@ class ContinuousLocalEngine(LocalEngine):
             return EpochResult(failure=failure)
         return EpochResult(self._acks.take(order.number, self._running))
 
-    def _take_turns(self, order: EpochOrder) -> Failure | None:
+    def _take_turns(self, order: MarkOrder) -> Failure | None:
         not_read = {of: each for of, each in self._running.items() if isinstance(each, ContinuousSource)}
         for subtask_id, subtask in self._running.items():
 
             def run(subtask: ContinuousSubtask = subtask) -> None:
                 if isinstance(subtask, ContinuousSource):
-                    _read(subtask, order)
+                    self._read(subtask, order)
                     subtask.give_order(order)
                 else:
                     subtask.emit_periodic_watermarks()
@@ -131,7 +154,7 @@ class ContinuousLocalEngine(LocalEngine):
                 return failure
         return None
 
-    def _take_turns_by_chance(self, order: EpochOrder) -> Failure | None:
+    def _take_turns_by_chance(self, order: MarkOrder) -> Failure | None:
         assert self._chance is not None
         sources = {of: each for of, each in self._running.items() if isinstance(each, ContinuousSource)}
         channels = {of: each for of, each in self._running.items() if isinstance(each, ContinuousChannels)}
@@ -159,7 +182,7 @@ class ContinuousLocalEngine(LocalEngine):
             else:
                 source = sources[chosen]
                 turns_left[chosen] -= 1
-                failure = self._turn(chosen, partial(_read, source, order))
+                failure = self._turn(chosen, partial(self._read, source, order))
                 if chosen in not_read:
                     not_read.discard(chosen)
                     source.give_order(order)
@@ -167,6 +190,13 @@ class ContinuousLocalEngine(LocalEngine):
                 _give_all([sources[of] for of in not_read if of != chosen], order)
                 return failure
         return None
+
+    def _read(self, source: ContinuousSource, order: MarkOrder) -> None:
+        """Let a source read once, with its periodic watermark."""
+        if source.may_read and not order.drain:
+            source.poll(*self.poll_limits)
+            source.emit_periodic_watermarks()
+            source.flush()
 
     def _give_ahead(self, sources: list[ContinuousSource]) -> None:
         """Let the marks of the next epoch follow, if the driver wants that."""
@@ -177,7 +207,7 @@ class ContinuousLocalEngine(LocalEngine):
             for source in sources:
                 source.give_order(ahead)
 
-    def _ask_for_order(self) -> EpochOrder | None:
+    def _ask_for_order(self) -> MarkOrder | None:
         return None if self.next_order is None else self.next_order()
 
     def _turn(self, subtask_id: SubtaskId, call: Callable[[], object]) -> Failure | None:
@@ -225,11 +255,11 @@ class ContinuousLocalEngine(LocalEngine):
         target = self._running[SubtaskId(self._targets[item.exchange], item.target)]
         target.give(item)
 
-    def acknowledged(self, ack: Ack) -> None:
+    def acknowledged(self, ack: MarkAck) -> None:
         """Take the acknowledgement of a subtask, and the parts of its output that came before."""
         mine = [part for part in self._parts if (part.vertex, part.subtask) == (ack.vertex, ack.subtask)]
         self._parts = [part for part in self._parts if part not in mine]
-        own: Ack = pickle.loads(dumps(ack))
+        own: MarkAck = pickle.loads(dumps(ack))
         add_output([own], mine)
         self._acks.add(own)
 
@@ -258,22 +288,14 @@ class _InProcessServices:
         self._engine.overtaken_blobs += 1
         return blob
 
-    def capture(self, subtask: Subtask, order: EpochOrder) -> CapturedSubtask | None:
+    def capture(self, subtask: Subtask, order: MarkOrder) -> CapturedSubtask | None:
         return self._host.capture(self._subtask_id, order)
 
     def write(self, captured: CapturedSubtask) -> None:
         self._host.write(captured)
 
 
-def _give_all(sources: Iterable[ContinuousSource], order: EpochOrder) -> None:
+def _give_all(sources: Iterable[ContinuousSource], order: MarkOrder) -> None:
     """Give an order to the sources that have not had it, as slots get orders all at once: regions go on with it."""
     for source in sources:
         source.give_order(order)
-
-
-def _read(source: ContinuousSource, order: EpochOrder) -> None:
-    """Let a source read as much as an epoch reads, with its periodic watermark."""
-    if source.may_read and not order.drain:
-        source.poll(order.max_records, order.max_source_ms, order.max_source_bytes)
-        source.emit_periodic_watermarks()
-        source.flush()

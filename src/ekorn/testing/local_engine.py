@@ -11,6 +11,7 @@ import pickle
 import queue
 from collections.abc import Callable
 from concurrent.futures import Future
+from typing import Literal
 
 import cloudpickle
 
@@ -22,7 +23,7 @@ from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph
 from ekorn.graph.regions import in_regions_of
 from ekorn.metrics.thread_stacks import ThreadStack, thread_stacks
-from ekorn.operators.epoch import Ack, EpochOrder, OutputPart
+from ekorn.operators.epoch import EpochAck, EpochOrder, OutputPart
 from ekorn.slot.host import SlotHost
 from ekorn.slot.stack_sampling import sample_stacks
 from ekorn.slot_protocol.deployment import Deployment
@@ -35,8 +36,8 @@ from ekorn.subtask.wire.frames import Blob
 from ekorn.types.by_value import dumps
 
 
-class LocalEngine:
-    """Runs one job inside the calling process."""
+class InProcessEngine:
+    """Hosts one job inside the calling process. A subclass runs the epochs."""
 
     places: int | None = None  # a test sets how many there are
 
@@ -85,10 +86,6 @@ class LocalEngine:
         for host in self.hosts[: graph.slot_count]:
             with contextlib.suppress(CorruptFileError, OSError):  # the deployment finds it as well
                 host.preload(plans[host.slot])
-
-    @property
-    def mark_interval_ms(self) -> int | None:
-        return None
 
     @property
     def slot_pids(self) -> tuple[int, ...]:
@@ -158,40 +155,6 @@ class LocalEngine:
             return StateNotServed(query.name, RESCALED)
         return hosts[slot].look_up_all([query])[0]
 
-    def run_epoch(self, order: EpochOrder) -> EpochResult:
-        inboxes: dict[SubtaskId, list[Blob]] = {}
-        acks: list[Ack] = []
-        parts: list[OutputPart] = []
-        failure: Failure | None = None
-        hit: frozenset[SubtaskId] = frozenset()  # subtasks that do not run: a subtask of their region has failed
-        targets = {e.id: e.target for e in self._graph.exchanges}
-        for level in self._graph.levels:
-            for vertex in level:
-                for index in range(vertex.parallelism):
-                    if self._cancelled:
-                        return EpochResult(failure=Failure(SlotLostError(0, "the job was cancelled")))
-                    subtask = SubtaskId(vertex.id, index)
-                    if subtask in hit:
-                        continue
-                    host = self.hosts[self._graph.slot_of(vertex, index)]
-                    blobs = inboxes.pop(subtask, [])
-                    try:
-                        with host.user_code:
-                            for item in host.run(subtask, self._attempt, order, blobs):
-                                if isinstance(item, Ack):
-                                    acks.append(pickle.loads(dumps(item)))
-                                elif isinstance(item, OutputPart):
-                                    parts.append(pickle.loads(dumps(item)))
-                                else:
-                                    inboxes.setdefault(SubtaskId(targets[item.exchange], item.target), []).append(item)
-                    except Exception as error:
-                        failed = frozenset({subtask}) | (failure.subtasks if failure else frozenset())
-                        failure = Failure(failure.error if failure else error, host.slot, failed)
-                        hit = in_regions_of(self._graph, failed)
-        add_output(acks, parts)
-        acks = [ack for ack in acks if (ack.vertex, ack.subtask) not in hit]
-        return EpochResult(sorted(acks, key=lambda a: (a.vertex, a.subtask)), failure)
-
     def events(self) -> list[SlotEvent]:
         found, self._held = self._held, []
         with contextlib.suppress(queue.Empty):
@@ -240,3 +203,45 @@ class LocalEngine:
         for host in self.hosts:
             with host.user_code:
                 host.shutdown()
+
+
+class LocalEngine(InProcessEngine):
+    """Runs one job inside the calling process, in epochs."""
+
+    @property
+    def execution(self) -> Literal["epochs"]:
+        return "epochs"
+
+    def run_epoch(self, order: EpochOrder) -> EpochResult[EpochAck]:
+        inboxes: dict[SubtaskId, list[Blob]] = {}
+        acks: list[EpochAck] = []
+        parts: list[OutputPart] = []
+        failure: Failure | None = None
+        hit: frozenset[SubtaskId] = frozenset()  # subtasks that do not run: a subtask of their region has failed
+        targets = {e.id: e.target for e in self._graph.exchanges}
+        for level in self._graph.levels:
+            for vertex in level:
+                for index in range(vertex.parallelism):
+                    if self._cancelled:
+                        return EpochResult(failure=Failure(SlotLostError(0, "the job was cancelled")))
+                    subtask = SubtaskId(vertex.id, index)
+                    if subtask in hit:
+                        continue
+                    host = self.hosts[self._graph.slot_of(vertex, index)]
+                    blobs = inboxes.pop(subtask, [])
+                    try:
+                        with host.user_code:
+                            for item in host.run(subtask, self._attempt, order, blobs):
+                                if isinstance(item, EpochAck):
+                                    acks.append(pickle.loads(dumps(item)))
+                                elif isinstance(item, OutputPart):
+                                    parts.append(pickle.loads(dumps(item)))
+                                else:
+                                    inboxes.setdefault(SubtaskId(targets[item.exchange], item.target), []).append(item)
+                    except Exception as error:
+                        failed = frozenset({subtask}) | (failure.subtasks if failure else frozenset())
+                        failure = Failure(failure.error if failure else error, host.slot, failed)
+                        hit = in_regions_of(self._graph, failed)
+        add_output(acks, parts)
+        acks = [ack for ack in acks if (ack.vertex, ack.subtask) not in hit]
+        return EpochResult(sorted(acks, key=lambda a: (a.vertex, a.subtask)), failure)

@@ -38,7 +38,7 @@ def on_local_engine(*, continuous: bool = False) -> Iterator[None]:
         yield
 
 
-def _local_engine(graph: JobGraph) -> LocalEngine:
+def _local_engine(graph: JobGraph) -> LocalEngine | ContinuousLocalEngine:
     return ContinuousLocalEngine(graph) if reason_for_epochs(graph) is None else LocalEngine(graph)
 
 

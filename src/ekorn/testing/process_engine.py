@@ -18,12 +18,13 @@ from functools import partial
 from typing import TypeAlias
 
 from ekorn.config.settings.job_settings import JobSettings
+from ekorn.driver.loop.job_loop import EngineFactory
 from ekorn.driver.submit import heartbeat_of, jobs_submitted_by, submit
 from ekorn.engine.execution import reason_for_epochs
 from ekorn.engine.protocol import Failure
+from ekorn.engine.slots.continuous_engine import ContinuousSlotEngine
 from ekorn.engine.slots.epoch_engine import EpochSlotEngine
 from ekorn.engine.slots.slot_calls import SlotCalls, slot_of
-from ekorn.engine.slots.slot_engine import SlotEngine
 from ekorn.engine.slots.slot_handle import Heartbeat
 from ekorn.engine.slots.slot_pool import SlotPool
 from ekorn.engine.spark.task_side.level_task import SubtaskCall
@@ -33,7 +34,7 @@ from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph
 from ekorn.graph.regions import in_regions_of
 from ekorn.links.link import Link, connect
-from ekorn.operators.epoch import Ack, EpochOrder, OutputPart
+from ekorn.operators.epoch import EpochAck, EpochOrder, OutputPart
 from ekorn.slot_protocol.task_messages import RunEpoch
 from ekorn.subtask.wire.frames import destination_of
 from ekorn.testing.continuous_process_engine import continuous_process_engine
@@ -45,7 +46,7 @@ __all__ = ["ProcessLevels", "on_process_engine", "process_engine"]
 MOST_THREADS = 64  # subtasks of a level that run at the same time
 
 Inboxes = dict[SubtaskId, list[bytes]]  # encoded blobs by target
-_SubtaskResult: TypeAlias = tuple[list[Ack | OutputPart | SubtaskFailure], Inboxes]
+_SubtaskResult: TypeAlias = tuple[list[EpochAck | OutputPart | SubtaskFailure], Inboxes]
 
 
 def process_engine(
@@ -83,10 +84,10 @@ class ProcessLevels:
     def begin_attempt(self) -> None:
         self._hang_up(lambda slot: True)
 
-    def run(self, order: EpochOrder, attempt: int) -> list[Ack | OutputPart | SubtaskFailure] | Failure:
+    def run(self, order: EpochOrder, attempt: int) -> list[EpochAck | OutputPart | SubtaskFailure] | Failure:
         """Run level after level. After a failure the rest of its region does not run."""
         inboxes: Inboxes = {}
-        outcomes: list[Ack | OutputPart | SubtaskFailure] = []
+        outcomes: list[EpochAck | OutputPart | SubtaskFailure] = []
         hit: frozenset[SubtaskId] = frozenset()
         for level in self._graph.levels:
             if self._cancelled.is_set():
@@ -109,7 +110,7 @@ class ProcessLevels:
         """Run one subtask's epoch; return its output and its acknowledgement or failure, and the blobs it sent."""
         slot = slot_of(self._graph, subtask)
         sent: Inboxes = {}
-        outcomes: list[Ack | OutputPart | SubtaskFailure] = []
+        outcomes: list[EpochAck | OutputPart | SubtaskFailure] = []
         try:
             call = SubtaskCall(lambda: self._link(slot, subtask), request)
             for blob in blobs:
@@ -176,10 +177,10 @@ def on_process_engine(*, registering: bool = False, continuous: bool = False) ->
         continuous: Run jobs continuously, except for those that need epochs.
     """
 
-    def engine_for(settings: JobSettings) -> Callable[[JobGraph], SlotEngine]:
+    def engine_for(settings: JobSettings) -> EngineFactory:
         heartbeat = heartbeat_of(settings)
 
-        def make(graph: JobGraph) -> SlotEngine:
+        def make(graph: JobGraph) -> EpochSlotEngine | ContinuousSlotEngine:
             engine = continuous_process_engine if continuous and reason_for_epochs(graph) is None else process_engine
             pool = slot_processes(graph.slot_count, heartbeat, settings.links, registering=registering)
             return engine(graph, pool, heartbeat.stall_timeout_s)

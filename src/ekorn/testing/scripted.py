@@ -22,14 +22,15 @@ from ekorn.clock import Clock, ManualClock
 from ekorn.config.settings.job_settings import JobSettings
 from ekorn.driver.job_handle import JobHandle
 from ekorn.driver.loop.job_loop import JobLoop
-from ekorn.engine.protocol import EpochResult, Failure
+from ekorn.engine.protocol import AckT, EpochResult, Failure, OrderT
 from ekorn.errors import SlotLostError
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph
 from ekorn.operators.asynchronous.async_wait import AsyncWaitOperator
-from ekorn.operators.epoch import Ack, EpochOrder
+from ekorn.operators.epoch import EpochAck, EpochOrder, SubtaskOrder
+from ekorn.operators.mark import MarkAck, MarkOrder
 from ekorn.operators.sources.source_function import SourceFunctionOperator
 from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
 from ekorn.program.streams.data_stream import DataStream
@@ -39,9 +40,9 @@ from ekorn.slot_protocol.slot_events import SlotEvent, SnapshotNotWritten, Snaps
 from ekorn.subtask.capture import CapturedSubtask
 from ekorn.subtask.outbox import Emitted
 from ekorn.subtask.wire.frames import ReceivedBlob
-from ekorn.testing.continuous_local_engine import ContinuousLocalEngine
+from ekorn.testing.continuous_local_engine import ContinuousLocalEngine, PollLimits
 from ekorn.testing.drawn_job import drawn_job
-from ekorn.testing.local_engine import LocalEngine
+from ekorn.testing.local_engine import InProcessEngine, LocalEngine
 
 CHECKPOINT_INTERVAL_MS = 10
 
@@ -151,8 +152,8 @@ class Script:
     passing: Callable[[Point, JobHandle], object] = lambda point, handle: None
 
 
-class ScriptedEngine(LocalEngine):
-    """The local engine, driven by a script."""
+class Scripted(InProcessEngine):
+    """The part of a scripted engine that does not depend on the mode of the job."""
 
     def __init__(self, graph: JobGraph, clock: ManualClock, script: Script) -> None:
         super().__init__(graph, clock)
@@ -164,7 +165,7 @@ class ScriptedEngine(LocalEngine):
         self._late: list[tuple[int, SlotEvent]] = []  # with the epoch in which the event is reported
         self._reported: Counter[int] = Counter()  # events, by checkpoint
         self.handle: JobHandle | None = None
-        self.epochs: list[EpochOrder] = []
+        self.epochs: list[SubtaskOrder] = []
         self.started_ms: list[int] = []  # the start of each epoch
         self.restored_ids: list[int | None] = []  # the checkpoint that each attempt restored
         self.bytes_written: Counter[int] = Counter()  # by checkpoint
@@ -208,15 +209,15 @@ class ScriptedEngine(LocalEngine):
             return _gone("after deploy")
         return failure
 
-    def run_epoch(self, order: EpochOrder) -> EpochResult:
+    def _run_scripted(self, order: OrderT, run: Callable[[OrderT], EpochResult[AckT]]) -> EpochResult[AckT]:
+        """Run an epoch, with what the script has for it."""
         self.epochs.append(order)
         self.started_ms.append(self._clock.now_ms())
         self._held += [event for due, event in self._late if due <= len(self.epochs)]
         self._late = [(due, event) for due, event in self._late if due > len(self.epochs)]
         if self.passes("before-epoch"):
             return EpochResult(failure=_gone("before an epoch"))
-        # The script limits what a source reads, not the order.
-        result = super().run_epoch(replace(order, max_records=1 << 40, max_source_ms=1 << 40))
+        result = run(order)
         if len(self.epochs) <= self._script.backlog_epochs:
             for ack in result.acks:
                 ack.backlog = True
@@ -229,7 +230,7 @@ class ScriptedEngine(LocalEngine):
             self._script.deeds[len(self.epochs)](self.handle)
         return result
 
-    def _await_snapshots(self, order: EpochOrder) -> None:
+    def _await_snapshots(self, order: SubtaskOrder) -> None:
         """Wait until all snapshots are written, so that the next step does not depend on threads."""
         if order.checkpoint_id is None:
             return
@@ -289,14 +290,32 @@ class ScriptedEngine(LocalEngine):
         super().shutdown()
 
 
-class ContinuousScriptedEngine(ScriptedEngine, ContinuousLocalEngine):
+class ScriptedEngine(Scripted, LocalEngine):
+    """The local engine, driven by a script."""
+
+    def run_epoch(self, order: EpochOrder) -> EpochResult[EpochAck]:
+        run = super().run_epoch
+        # The script limits what a source reads, not the order.
+        return self._run_scripted(order, lambda order: run(replace(order, max_records=1 << 40, max_source_ms=1 << 40)))
+
+
+class ContinuousScriptedEngine(Scripted, ContinuousLocalEngine):
     """The local engine for jobs that run continuously, driven by a script."""
+
+    poll_limits = PollLimits(max_records=1 << 40, max_ms=1 << 40, max_bytes=64 << 20)  # the script limits a source
 
     def __init__(self, graph: JobGraph, clock: ManualClock, script: Script) -> None:
         super().__init__(graph, clock, script)
         self._chance = Random(script.turns)
 
-    def _ask_for_order(self) -> EpochOrder | None:
+    @property
+    def mark_interval_ms(self) -> int:
+        return 1  # one wait of a script
+
+    def run_epoch(self, order: MarkOrder) -> EpochResult[MarkAck]:
+        return self._run_scripted(order, super().run_epoch)
+
+    def _ask_for_order(self) -> MarkOrder | None:
         self._clock.advance(CHECKPOINT_INTERVAL_MS)
         return super()._ask_for_order()
 
@@ -321,13 +340,13 @@ class _ScriptedHost(SlotHost):
         order: EpochOrder,
         blobs: Iterable[ReceivedBlob],
         send: Callable[[Emitted], None] | None = None,
-    ) -> Iterator[Emitted | Ack]:
+    ) -> Iterator[Emitted | EpochAck]:
         for item in super().run(subtask_id, attempt, order, blobs, send):
-            if isinstance(item, Ack) and self._passes("in-epoch", self):
+            if isinstance(item, EpochAck) and self._passes("in-epoch", self):
                 raise SlotLostError(self.slot, "crashed in an epoch")
             yield item
 
-    def capture(self, subtask_id: SubtaskId, order: EpochOrder) -> CapturedSubtask | None:
+    def capture(self, subtask_id: SubtaskId, order: SubtaskOrder) -> CapturedSubtask | None:
         captured = super().capture(subtask_id, order)
         if self._passes("in-epoch", self):
             raise SlotLostError(self.slot, "crashed at a mark")
@@ -358,7 +377,7 @@ class Run:
     """A scripted job that has run."""
 
     handle: JobHandle
-    engine: ScriptedEngine
+    engine: Scripted
     settings: JobSettings
     records: list[Any] = field(default_factory=list)
 
@@ -368,7 +387,7 @@ class Run:
         return self.handle.status()
 
     @property
-    def epochs(self) -> list[EpochOrder]:
+    def epochs(self) -> list[SubtaskOrder]:
         """The orders of all epochs of all attempts."""
         return self.engine.epochs
 
@@ -400,9 +419,9 @@ def start_scripted(
     chosen = replace(chosen, **settings)
     clock = ManualClock(1_000_000)
     handle = JobHandle(chosen.job_id, chosen.job_name)
-    engines: list[ScriptedEngine] = []
+    engines: list[ScriptedEngine | ContinuousScriptedEngine] = []
 
-    def make_engine(graph: JobGraph) -> ScriptedEngine:
+    def make_engine(graph: JobGraph) -> ScriptedEngine | ContinuousScriptedEngine:
         kind = ScriptedEngine if script is None or script.turns is None else ContinuousScriptedEngine
         engines.append(kind(graph, clock, script or Script()))
         engines[0].handle = handle

@@ -11,7 +11,7 @@ from ekorn.datastream import AsyncDataStream
 from ekorn.datastream.connectors.datagen import DataGeneratorSource
 from ekorn.graph.addresses import SubtaskId
 from ekorn.links.link import Link
-from ekorn.operators.epoch import EpochOrder
+from ekorn.operators.mark import MarkOrder
 from ekorn.slot.continuous.mailbox import Mailbox
 from ekorn.slot.continuous.subtask_runner import SubtaskRunner
 from ekorn.slot.event_reports import Reports
@@ -79,7 +79,7 @@ class Slot:
 
     def epochs(self):
         for number in itertools.count():
-            result = self.engine.run_epoch(EpochOrder(number))
+            result = self.engine.run_epoch(MarkOrder(number))
             assert result.failure is None
             yield result.acks
 

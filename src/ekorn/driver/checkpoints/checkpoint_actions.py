@@ -9,8 +9,8 @@ from ekorn.checkpoint import events
 from ekorn.checkpoint.checkpoint_directory import CheckpointDirectory
 from ekorn.checkpoint.coordinator import CheckpointCoordinator
 from ekorn.checkpoint.metadata import CheckpointMetadata, assemble
+from ekorn.driver.checkpoints.checkpoint_positions import CheckpointPositions
 from ekorn.driver.checkpoints.checkpoint_requests import CheckpointRequests
-from ekorn.driver.checkpoints.cuts import Cuts
 from ekorn.driver.checkpoints.retained_checkpoints import RetainedCheckpoints
 from ekorn.driver.checkpoints.savepoint_requests import SavepointRequest, SavepointRequests
 from ekorn.driver.loop.interrupts import AttemptFailed, raise_failure
@@ -47,7 +47,7 @@ class CheckpointActions:
     retained: RetainedCheckpoints
     savepoints: SavepointRequests
     requests: CheckpointRequests
-    cuts: Cuts
+    positions: CheckpointPositions
     output: JobOutput
     _written: _Written | None = None
 
@@ -122,7 +122,7 @@ class CheckpointActions:
     def _complete_checkpoint(self, checkpoint_id: int) -> None:
         assert self._written is not None
         written = self._written
-        cut = self.cuts.take_completed(checkpoint_id, self.savepoints.in_flight)
+        position = self.positions.take_completed(checkpoint_id, self.savepoints.in_flight)
         progress = self.job.view.progress()
         self.job.view.update(
             replace(
@@ -139,7 +139,7 @@ class CheckpointActions:
         _log.info("checkpoint %d of job %s is complete: %d bytes in %d ms", checkpoint_id, self.job.name, size, took_ms)
         self.retained.add(written.metadata, pending=self.coordinator.pending_ids, newest_id=self.coordinator.newest_id)
         self.job.statistics.checkpoints.keep(self.retained.retained_ids)
-        self.output.commit(cut)
+        self.output.commit(position)
         point("before-notify")
         failure = self.engine.notify_completed(checkpoint_id)
         self.requests.complete(checkpoint_id)  # also if a slot could not be told: the checkpoint exists
@@ -147,7 +147,7 @@ class CheckpointActions:
         point("notified")
 
     def _complete_savepoint(self, checkpoint_id: int, request: SavepointRequest) -> None:
-        cut = self.cuts.take_savepoint(checkpoint_id)
+        position = self.positions.take_savepoint(checkpoint_id)
         view, path = self.job.view, request.path
         progress = view.progress()
         completed = progress.savepoints_completed + 1
@@ -156,14 +156,14 @@ class CheckpointActions:
         request.answer()
         _log.info("savepoint %d of job %s is complete: %s", checkpoint_id, self.job.name, path)
         if request.commits:
-            self.output.commit(cut)
+            self.output.commit(position)
             raise_failure(self.engine.notify_completed(checkpoint_id))
         elif request.then == "cancel":
             self.job.requests.cancel()
         else:
             # Flink: a savepoint after which the job keeps running commits nothing. A restart may not be able to go
             # back to it, since its owner may dispose of it.
-            self.cuts.keep_savepoint(checkpoint_id, cut)
+            self.positions.keep_savepoint(checkpoint_id, position)
 
     def _abort(self, checkpoint_id: int, why: str, *, failing: bool) -> None:
         is_savepoint = self.savepoints.abort(checkpoint_id, why)
@@ -172,7 +172,7 @@ class CheckpointActions:
         what = "savepoint" if is_savepoint else "checkpoint"
         level = logging.INFO if failing else logging.WARNING
         _log.log(level, "%s %d of job %s was aborted: %s", what, checkpoint_id, self.job.name, why)
-        self.cuts.drop(checkpoint_id)
+        self.positions.drop(checkpoint_id)
         if not is_savepoint:
             progress = self.job.view.progress()
             self.job.view.update(replace(progress, checkpoints_failed=progress.checkpoints_failed + 1))

@@ -16,8 +16,8 @@ from ekorn.checkpoint.restore_point import RestorePoint
 from ekorn.checkpoint.schedule import CoordinatorSettings
 from ekorn.config.settings.checkpoint_settings import KEEP_ALL_FAILURES, CheckpointSettings
 from ekorn.driver.checkpoints.checkpoint_actions import CheckpointActions
+from ekorn.driver.checkpoints.checkpoint_positions import CheckpointPosition, CheckpointPositions
 from ekorn.driver.checkpoints.checkpoint_requests import CheckpointRequest, CheckpointRequests
-from ekorn.driver.checkpoints.cuts import Cut, Cuts
 from ekorn.driver.checkpoints.retained_checkpoints import RetainedCheckpoints
 from ekorn.driver.checkpoints.savepoint_requests import SavepointRequest, SavepointRequests
 from ekorn.driver.loop.interrupts import raise_failure
@@ -87,7 +87,7 @@ class JobCheckpoints:
         )
         self._savepoints = SavepointRequests(str(job.settings.job_id))
         self._requests = CheckpointRequests()
-        self._cuts = Cuts()
+        self._positions = CheckpointPositions()
         self._actions = CheckpointActions(
             job,
             engine,
@@ -97,15 +97,9 @@ class JobCheckpoints:
             retained=retained,
             savepoints=self._savepoints,
             requests=self._requests,
-            cuts=self._cuts,
+            positions=self._positions,
             output=output,
         )
-        if job.settings.checkpoints.unaligned and engine.mark_interval_ms is None:
-            _log.info(
-                "job %s asks for unaligned checkpoints, and runs in epochs: at the end of an epoch no record is in "
-                "flight, so there is nothing to align and nothing to store; checkpoints are taken as always",
-                job.name,
-            )
 
     def plan_for(self, graph: JobGraph) -> RestorePlan | None:
         """Return what the subtasks of a graph would restore from the newest checkpoint; None if there is none.
@@ -126,9 +120,11 @@ class JobCheckpoints:
         self._untold.clear()
         finished = settled_subtasks(plan) if plan is not None else frozenset()
         restored_id = plan.checkpoint_id if plan is not None else None
-        cut = self._cuts.of_savepoint(restored_id)
-        if cut is not None:  # the subtasks were never notified of that savepoint, but restoring it commits its output
-            self._output.commit(cut)
+        position = self._positions.of_savepoint(restored_id)
+        if (
+            position is not None
+        ):  # the subtasks were never notified of that savepoint, but restoring it commits its output
+            self._output.commit(position)
         self._handle(events.JobStarted(self._job.steady.now_ms(), restored_id, finished, self._job.subtasks))
 
     def end_attempt(self, why: str) -> None:
@@ -216,18 +212,18 @@ class JobCheckpoints:
             )
         )
 
-    def start_due(self, cut: Cut, *, backlog: bool = False) -> DueCheckpoint | None:
+    def start_due(self, position: CheckpointPosition, *, backlog: bool = False) -> DueCheckpoint | None:
         """Start the checkpoint that the next epoch carries, if one is due.
 
         Args:
-            cut: The next epoch, and the records read before it.
+            position: The next epoch, and the records read before it.
             backlog: Whether a source had more to read at the end of the last epoch.
         """
         actions = self._coordinator.handle(events.EpochStarting(self._job.steady.now_ms(), backlog))
         start = next((a for a in actions if isinstance(a, events.StartCheckpoint)), None)
         due = None
         if start is not None:
-            self._cuts.begin(start.checkpoint_id, cut)
+            self._positions.begin(start.checkpoint_id, position)
             self._under_way.add(start.checkpoint_id)
             self._requests.start(start.request_id, start.checkpoint_id)
             is_savepoint = start.kind == "savepoint"
@@ -253,9 +249,9 @@ class JobCheckpoints:
         """Note that the epoch that carried a checkpoint has ended."""
         self._handle(events.BarrierPassed(checkpoint_id, self._job.steady.now_ms()))
 
-    def taken_at(self, checkpoint_id: int, cut: Cut) -> None:
+    def taken_at(self, checkpoint_id: int, position: CheckpointPosition) -> None:
         """Note where a checkpoint was taken, after its epoch."""
-        self._cuts.place(checkpoint_id, cut)
+        self._positions.place(checkpoint_id, position)
         self._under_way.discard(checkpoint_id)
 
     def attend(self) -> None:

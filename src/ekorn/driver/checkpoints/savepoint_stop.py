@@ -5,10 +5,9 @@ from __future__ import annotations
 from ekorn.driver.checkpoints.job_checkpoints import JobCheckpoints
 from ekorn.driver.checkpoints.savepoint_requests import SavepointRequest
 from ekorn.driver.loop.between_epochs import BetweenEpochs
-from ekorn.driver.loop.epoch_runner import EpochRunner
+from ekorn.driver.loop.epoch_tracker import EpochTracker, RunsEpochs
 from ekorn.driver.loop.interrupts import AttemptFailed
 from ekorn.driver.loop.job import Job
-from ekorn.driver.loop.pacing import EpochBudget
 from ekorn.engine.protocol import Failure
 from ekorn.errors import CheckpointError
 
@@ -18,24 +17,33 @@ __all__ = ["SavepointStop"]
 class SavepointStop:
     """Stops one job with the savepoint that was requested."""
 
-    def __init__(self, job: Job, epochs: EpochRunner, between: BetweenEpochs, checkpoints: JobCheckpoints) -> None:
+    def __init__(
+        self,
+        job: Job,
+        epochs: RunsEpochs,
+        *,
+        tracker: EpochTracker,
+        between: BetweenEpochs,
+        checkpoints: JobCheckpoints,
+    ) -> None:
         self._job = job
         self._epochs = epochs
+        self._tracker = tracker
         self._between = between
         self._checkpoints = checkpoints
 
-    def perform(self, request: SavepointRequest, budget: EpochBudget) -> bool:
+    def perform(self, request: SavepointRequest) -> bool:
         """Take the savepoint; return False if it could not be taken and the job keeps running.
 
         Raises:
             AttemptFailed: The job was drained and could not be saved, so it cannot keep running.
         """
         if request.then == "drain":
-            self._drain(budget)
+            self._drain()
         self._checkpoints.request_savepoint(request)
         while request.checkpoint_id is None and not request.failed:
             self._between.attend()  # a savepoint that the job was to be cancelled with may have to complete first
-            self._epochs.run(budget, suspends=True)  # nothing is read or emitted behind the savepoint
+            self._epochs.run_last()
         self._between.wait_until(lambda: request.exists or request.failed)
         if request.exists:
             return True
@@ -44,9 +52,9 @@ class SavepointStop:
         self._between.stop = None
         return False
 
-    def _drain(self, budget: EpochBudget) -> None:
+    def _drain(self) -> None:
         """End all input: event time advances to its end, windows and timers fire, functions finish."""
-        while not (epoch := self._epochs.run_draining(budget)).finished:
+        while not (epoch := self._epochs.run_draining()).finished:
             self._between.attend()
             # Iterations wait for records that may still come round.
             self._between.idle(self._job.settings.buffer_timeout_ms, epoch.acks)
@@ -56,5 +64,5 @@ class SavepointStop:
         request, self._between.stop = self._between.stop, None
         if request is not None:
             if request.then == "drain":
-                self._epochs.take_failed_region()  # the input of every subtask has ended, so all of them restart
+                self._tracker.take_failed_region()  # the input of every subtask has ended, so all of them restart
             request.job_did_not_end(f"the job failed: {why}")

@@ -4,8 +4,10 @@ One thread per job. The rules live in `restarts`, `pacing` and `checkpoint.coord
 files. The loop and its parts own the engine and perform what the rules decide:
 
     JobLoop           attempts and restarts, the end of the job
-    AttemptRunner     one attempt: deployment, then epochs
-    EpochRunner       one epoch
+    AttemptRunner     one attempt, in the mode of the job: EpochAttempts or ContinuousAttempts
+    RunsEpochs        one epoch, in the mode of the job: EpochRunner or MarkRunner
+    EpochTracker      what the modes share about an epoch: its number, its checkpoint, its acknowledgements
+    Deployer          the start of an attempt
     BetweenEpochs     requests, snapshots and waits between two epochs
     JobCheckpoints    the events of the coordinator; CheckpointActions performs its actions
     FinalCheckpoint   the checkpoint after the last record
@@ -33,9 +35,11 @@ from ekorn.driver.checkpoints.savepoint_stop import SavepointStop
 from ekorn.driver.display.job_lines import JobFacts, end_line, start_line
 from ekorn.driver.job_handle import JobHandle
 from ekorn.driver.job_outcome import JobOutcome, note_outcome, outcomes_are_noted
-from ekorn.driver.loop.attempt_runner import AttemptRunner
+from ekorn.driver.loop.attempt_parts import AttemptParts, AttemptRunner, Deployer
 from ekorn.driver.loop.between_epochs import BetweenEpochs
-from ekorn.driver.loop.epoch_runner import EpochRunner
+from ekorn.driver.loop.continuous_mode import ContinuousAttempts, MarkRunner, MarkWaits
+from ekorn.driver.loop.epoch_tracker import EpochTracker, RunsEpochs
+from ekorn.driver.loop.epochs_mode import EpochAttempts, EpochRunner, EpochWaits
 from ekorn.driver.loop.interrupts import AttemptFailed, Cancelled, check_cancelled
 from ekorn.driver.loop.job import Job
 from ekorn.driver.output.job_output import JobOutput
@@ -45,10 +49,10 @@ from ekorn.driver.recovery.failures import job_error
 from ekorn.driver.recovery.job_recovery import JobRecovery
 from ekorn.driver.recovery.repeated_failures import RepeatedFailures
 from ekorn.driver.recovery.restarts import restart_strategy
-from ekorn.driver.rescaling.elasticity import Elasticity
+from ekorn.driver.rescaling.elasticity import Elasticity, LevelLoad
 from ekorn.driver.rescaling.job_rescaling import Rescaling
 from ekorn.driver.rescaling.rescale_switch import RescaleSwitch
-from ekorn.engine.protocol import Engine, Failure
+from ekorn.engine.protocol import AnyEngine, Failure
 from ekorn.errors import Fenced, JobCancelledError, may_be_retried
 from ekorn.functions.results.job_execution_result import JobExecutionResult
 from ekorn.functions.results.job_status import JobStatus
@@ -58,7 +62,7 @@ __all__ = ["EngineFactory", "JobLoop"]
 
 _log = logging.getLogger(__name__)
 
-EngineFactory = Callable[[JobGraph], Engine]
+EngineFactory = Callable[[JobGraph], AnyEngine]
 
 
 class JobLoop:
@@ -133,7 +137,7 @@ class JobLoop:
     def _assemble(
         self, directory: CheckpointDirectory, recovery: JobRecovery, retained: RetainedCheckpoints
     ) -> AttemptRunner:
-        """Put the parts of the loop together. They live as long as the job."""
+        """Put the parts of the loop together, in the mode of the engine. They live as long as the job."""
         job, engine = self._job, self._engine
         metrics = job.statistics.metrics
         job.view.publish_metrics(metrics.values)
@@ -149,14 +153,10 @@ class JobLoop:
         self._checkpoints = checkpoints = JobCheckpoints(
             job, engine, directory=directory, recovery=recovery, retained=retained, output=output
         )
-        self._rescaling = Rescaling(job, engine, checkpoints, output)
-        between = BetweenEpochs(job, engine, checkpoints, self._rescaling)
-        self._epochs = epochs = EpochRunner(job, engine, checkpoints, output)
-        self._switch = RescaleSwitch(
-            job, engine, epochs=epochs, between=between, checkpoints=checkpoints, rescaling=self._rescaling
-        )
-        self._stop = SavepointStop(job, epochs, between, checkpoints)
-        return AttemptRunner(
+        self._rescaling = rescaling = Rescaling(job, engine, checkpoints, output)
+        self._tracker = tracker = EpochTracker(job, checkpoints, output)
+        between = BetweenEpochs(job, engine, checkpoints, rescaling)
+        deployer = Deployer(
             job,
             engine,
             slot_directory=address_for_slots(self._settings, directory),
@@ -165,15 +165,34 @@ class JobLoop:
             retained=retained,
             checkpoints=checkpoints,
             output=output,
-            metrics=metrics,
-            epochs=epochs,
-            between=between,
-            stop=self._stop,
-            final_checkpoint=FinalCheckpoint(job, epochs, between, checkpoints, output),
-            rescaling=self._rescaling,
-            switch=self._switch,
-            elasticity=Elasticity(job, engine, self._rescaling),
         )
+
+        def parts_of(epochs: RunsEpochs, load: LevelLoad) -> AttemptParts:
+            self._stop = SavepointStop(job, epochs, tracker=tracker, between=between, checkpoints=checkpoints)
+            self._switch = RescaleSwitch(
+                job, engine, epochs=epochs, between=between, checkpoints=checkpoints, rescaling=rescaling
+            )
+            final = FinalCheckpoint(
+                job, epochs, tracker=tracker, between=between, checkpoints=checkpoints, output=output
+            )
+            return AttemptParts(
+                deployer,
+                tracker,
+                between,
+                checkpoints,
+                stop=self._stop,
+                final_checkpoint=final,
+                rescaling=rescaling,
+                switch=self._switch,
+                elasticity=Elasticity(job, engine, rescaling, load),
+            )
+
+        if engine.execution == "continuous":
+            marks = MarkRunner(job, engine, tracker=tracker, checkpoints=checkpoints, between=between)
+            waits = MarkWaits(job, engine, checkpoints, between)
+            return ContinuousAttempts(job, engine, parts_of(marks, max), marks, waits)
+        epochs = EpochRunner(job, engine, tracker)
+        return EpochAttempts(job, parts_of(epochs, sum), epochs, EpochWaits(job, engine, checkpoints, between))
 
     def run(self) -> None:
         """Run attempts until the job is over, and publish in the handle how it ended. Never raises."""
@@ -219,7 +238,7 @@ class JobLoop:
     def _recover(self, failure: Failure) -> None:
         """Return when it is time for the next attempt. It restarts the regions that fail meanwhile, too."""
         while True:
-            self._epochs.fail(failure)
+            self._tracker.fail(failure)
             if self._go_back(failure):
                 return
             delay_ms = self._restart_delay_ms(failure)
@@ -240,7 +259,7 @@ class JobLoop:
             self._rescaling.fail(what)
             return False
         self._end_attempt(failure, what)
-        self._epochs.take_failed_region()  # of the other graph
+        self._tracker.take_failed_region()  # of the other graph
         self._rescaling.go_back(what)
         return True
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ekorn.driver.checkpoints.cuts import Cut
+from ekorn.driver.checkpoints.checkpoint_positions import CheckpointPosition
 from ekorn.driver.job_results import JobResults
 from ekorn.driver.job_view import JobView
 from ekorn.driver.output.collect_queue import CollectQueue, WaitingRun
@@ -70,7 +70,7 @@ class JobOutput:
         for subtask in self._read.keys() if region is None else self._read.keys() & region:
             self._read[subtask] = self._committed_read.get(subtask, 0)
 
-    def show(self, epoch: int, acks: list[Ack], wall_ms: float) -> None:
+    def show(self, epoch: int, acks: Sequence[Ack], wall_ms: float) -> None:
         """Publish what an epoch has put out."""
         for ack in acks:
             for line in ack.lines:
@@ -98,10 +98,10 @@ class JobOutput:
             )
         )
 
-    def commit(self, cut: Cut) -> None:
-        """Hand over what was collected up to the cut of a completed checkpoint."""
-        self._committed_read = cut.records_read
-        self.release(cut.epoch)
+    def commit(self, position: CheckpointPosition) -> None:
+        """Hand over what was collected up to the position of a completed checkpoint."""
+        self._committed_read = position.records_read
+        self.release(position.epoch)
 
     def release(self, epoch: int) -> None:
         """Hand over what was collected up to an epoch: no failure can take it back."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_left
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 
 from ekorn.config.settings.elasticity_settings import ReactiveSettings
@@ -15,20 +16,31 @@ from ekorn.errors import InvalidProgramError, RescaleError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import Vertex
 
-__all__ = ["Elasticity", "ReactiveMode"]
+__all__ = ["Elasticity", "LevelLoad", "ReactiveMode"]
 
 _log = logging.getLogger(__name__)
 
 _OBSERVES_MS = 1_000
 
+LevelLoad = Callable[[Iterable[float]], float]
+
 
 class Elasticity:
-    """The rescales that a job asks for by itself. The loop's thread uses it, between epochs."""
+    """The rescales that a job asks for by itself. The loop's thread uses it, between epochs.
 
-    def __init__(self, job: Job, engine: Engine, rescaling: Rescaling) -> None:
+    Args:
+        job: The job.
+        engine: Hosts the job's subtasks.
+        rescaling: Performs the rescales.
+        load: Combines the load of the levels: their sum if they run one after the other, their maximum if they run at
+            the same time.
+    """
+
+    def __init__(self, job: Job, engine: Engine, rescaling: Rescaling, load: LevelLoad) -> None:
         self._job = job
         self._engine = engine
         self._rescaling = rescaling
+        self._load = load
         settings, now_ms = job.settings.elasticity, job.steady.now_ms()
         self._reactive = None if settings.reactive is None else ReactiveMode(settings.reactive, now_ms)
         self._autoscaler = None if settings.autoscaler is None else Autoscaler(settings.autoscaler, now_ms)
@@ -67,11 +79,11 @@ class Elasticity:
     def shrink_for_restart(self) -> bool:
         """Lower the parallelism of the next attempt to what the places allow, in reactive mode; return whether it did.
 
-        Where a job runs continuously, all of its tasks run at the same time. An attempt with more tasks than places
-        would wait a minute for places that may never come, and fail.
+        For a mode in which all tasks of a job run at the same time. An attempt with more tasks than places would wait
+        a minute for places that may never come, and fail.
         """
         places = self._engine.places
-        if self._reactive is None or places is None or self._engine.mark_interval_ms is None:
+        if self._reactive is None or places is None:
             return False
         if self._rescaling.is_under_way or self._engine.needed_places(self._job.graph) <= places:
             return False
@@ -125,13 +137,8 @@ class Elasticity:
         self._asked = self._job.requests.request_rescale(parallelism, cause=cause)
 
     def _utilization(self) -> float:
-        """Return the share of its time that the job is busy, from 0 to 1.
-
-        Where a job runs continuously, the busiest vertex limits it. In epochs its levels run one after the other, so
-        the busiest vertices of all levels together do.
-        """
-        levels = [max(map(self._busy, level)) for level in self._job.graph.levels]
-        return min(max(levels) if self._engine.mark_interval_ms is not None else sum(levels), 1.0)
+        """Return the share of its time that the job is busy, from 0 to 1."""
+        return min(self._load([max(map(self._busy, level)) for level in self._job.graph.levels]), 1.0)
 
     def _busy(self, vertex: Vertex) -> float:
         metrics = self._job.statistics.metrics

@@ -7,14 +7,13 @@ import tempfile
 from ekorn.driver.checkpoints.job_checkpoints import JobCheckpoints
 from ekorn.driver.checkpoints.savepoint_requests import SavepointRequest
 from ekorn.driver.loop.between_epochs import BetweenEpochs
-from ekorn.driver.loop.epoch_runner import EpochRunner
+from ekorn.driver.loop.epoch_tracker import RunsEpochs
 from ekorn.driver.loop.interrupts import raise_failure
 from ekorn.driver.loop.job import Job
-from ekorn.driver.loop.pacing import EpochBudget
 from ekorn.driver.rescaling.job_rescaling import Rescaling
 from ekorn.engine.protocol import Engine
 from ekorn.faults import point
-from ekorn.operators.epoch import EpochOrder
+from ekorn.operators.epoch import SubtaskOrder
 from ekorn.storage.scratch_folders import LocalFolder
 
 __all__ = ["RescaleSwitch"]
@@ -28,7 +27,7 @@ class RescaleSwitch:
         job: Job,
         engine: Engine,
         *,
-        epochs: EpochRunner,
+        epochs: RunsEpochs,
         between: BetweenEpochs,
         checkpoints: JobCheckpoints,
         rescaling: Rescaling,
@@ -42,7 +41,7 @@ class RescaleSwitch:
         self._stands_since = 0.0
         self._folders: list[LocalFolder] = []  # each with a savepoint of a job that has no other place for it
 
-    def perform(self, budget: EpochBudget) -> bool:
+    def perform(self) -> bool:
         """Take the last checkpoint at the old parallelism and close the subtasks.
 
         Returns:
@@ -53,7 +52,7 @@ class RescaleSwitch:
             return False
         point("driver-rescale")
         in_checkpoints = self._job.settings.checkpoints.enabled and self._rescaling.directory is None
-        path = self._checkpoint(budget) if in_checkpoints else self._savepoint(budget)
+        path = self._checkpoint() if in_checkpoints else self._savepoint()
         if path is None:
             return False
         # A savepoint that a user has requested may have been taken before, and still be written.
@@ -68,9 +67,9 @@ class RescaleSwitch:
         for folder in self._folders:
             folder.close()
 
-    def _checkpoint(self, budget: EpochBudget) -> str | None:
+    def _checkpoint(self) -> str | None:
         self._checkpoints.request()
-        while (order := self._run_last(budget)).checkpoint_id is None or order.savepoint is not None:
+        while (order := self._run_last()).checkpoint_id is None or order.savepoint is not None:
             self._between.wait_until(lambda: not self._checkpoints.pending_ids)  # a requested savepoint came first
             if self._checkpoints.refusal is not None:
                 self._rescaling.refuse(self._checkpoints.refusal)
@@ -84,11 +83,11 @@ class RescaleSwitch:
             return None
         return self._job.view.progress().last_checkpoint_path
 
-    def _savepoint(self, budget: EpochBudget) -> str | None:
+    def _savepoint(self) -> str | None:
         """Take a savepoint: the job takes no checkpoints, or the request names a directory."""
         named = self._rescaling.directory or self._job.settings.savepoint_directory
         if named is not None:
-            return self._savepoint_in(named, budget)
+            return self._savepoint_in(named)
         if not self._engine.shares_disk:
             self._rescaling.refuse(
                 "it takes no checkpoints, and its slots are on other machines; set a directory for savepoints that all "
@@ -101,7 +100,7 @@ class RescaleSwitch:
             self._rescaling.refuse(f"there is no place for its savepoint: {error}")
             return None
         self._folders.append(folder)
-        path = self._savepoint_in(folder.path, budget)  # if it raises, the savepoint may exist
+        path = self._savepoint_in(folder.path)  # if it raises, the savepoint may exist
         if path is None:
             unneeded = [self._folders.pop()]
         else:
@@ -110,21 +109,21 @@ class RescaleSwitch:
             each.close()
         return path
 
-    def _savepoint_in(self, directory: str, budget: EpochBudget) -> str | None:
+    def _savepoint_in(self, directory: str) -> str | None:
         request = SavepointRequest(directory, native=True, restarts=True)
         if self._checkpoints.admit(request):
             self._checkpoints.request_savepoint(request)
             while request.checkpoint_id is None and not request.failed:
                 self._between.attend()
-                self._run_last(budget)
+                self._run_last()
             self._between.wait_until(lambda: request.exists or request.failed)
         if not request.exists:
             self._rescaling.refuse(str(request.future.exception()))
             return None
         return request.path
 
-    def _run_last(self, budget: EpochBudget) -> EpochOrder:
-        """Run an epoch behind which nothing is read or emitted before the next one."""
-        order = self._epochs.run(budget, suspends=True).order
+    def _run_last(self) -> SubtaskOrder:
+        """Run an epoch after which nothing is read or emitted before the next one."""
+        order = self._epochs.run_last().order
         self._stands_since = self._job.clock.monotonic()
         return order

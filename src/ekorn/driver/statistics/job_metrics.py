@@ -89,14 +89,14 @@ class JobMetrics:
         """Add the reports of one epoch."""
         for ack in acks:
             subtask = SubtaskId(ack.vertex, ack.subtask)
-            before = self._totals.get(subtask, Totals())
+            before, delays = self._totals.get(subtask, Totals()), ack.delays()
             totals = Totals(
                 before.records_in + ack.records_in,
                 before.records_out + ack.records_out,
                 before.busy_ms + ack.busy_ms,
-                before.blocked_ms + ack.blocked_ms,
-                before.aligned_ms + ack.aligned_ms,
-                before.held_blobs + ack.held_blobs,
+                before.blocked_ms + delays.blocked_ms,
+                before.aligned_ms + delays.aligned_ms,
+                before.held_blobs + delays.held_blobs,
                 before.bytes_out + ack.bytes_out,
                 ack.watermark,
                 before.crossed_bytes + ack.crossed_bytes,

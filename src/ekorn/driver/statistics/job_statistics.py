@@ -6,7 +6,7 @@ per record. Writers replace values and readers copy them, so no thread waits for
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -150,7 +150,7 @@ class JobStatistics:
         self.lives.enter(subtasks, "RUNNING", self.clock.now_ms())
         self.enter(JobStatus.RUNNING)
 
-    def epoch(self, acks: list[Ack], wall_ms: float) -> None:
+    def epoch(self, acks: Sequence[Ack], wall_ms: float) -> None:
         """Note which subtasks finished in an epoch, and how long the epoch took. Its metrics were added before."""
         vertices = self.graph.vertices
         self.latencies.add(acks, self.clock.now_ms() - wall_ms, self.clock.monotonic())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import Protocol
+from typing import Literal, Protocol
 
 from ekorn.engine.protocol import EpochResult, Failure
 from ekorn.engine.slots.running_subtasks import RunningSubtasks, is_telling
@@ -20,7 +20,8 @@ from ekorn.errors import DeploymentError, SlotLostError, UserFunctionError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph
 from ekorn.graph.regions import regions
-from ekorn.operators.epoch import EpochOrder
+from ekorn.operators.epoch import SubtaskOrder
+from ekorn.operators.mark import MarkAck, MarkOrder
 from ekorn.slot_protocol.deployment import Deployment
 from ekorn.slot_protocol.messages import Discard, HoldSources, OrderEpoch, Request
 from ekorn.slot_protocol.slot_events import FlowEvent
@@ -106,13 +107,17 @@ class ContinuousSlotEngine(SlotEngine):
         self._flows = flows
         self._running = RunningSubtasks()
         self._ordered = -1  # the newest epoch whose marks are on their way
-        self.next_order: Callable[[], EpochOrder | None] | None = None
+        self.next_order: Callable[[], MarkOrder | None] | None = None
         self._has_reason = False  # the reason of the failure was waited for
         flows.on_failed = self._fail
         self._lay_out(graph)
 
     @property
-    def mark_interval_ms(self) -> int | None:
+    def execution(self) -> Literal["continuous"]:
+        return "continuous"
+
+    @property
+    def mark_interval_ms(self) -> int:
         return MARK_INTERVAL_MS
 
     def _lay_out(self, graph: JobGraph) -> None:
@@ -192,13 +197,16 @@ class ContinuousSlotEngine(SlotEngine):
 
     # ------------------------------------------------------------------------------------------------------ epochs
 
-    def _run(self, order: EpochOrder) -> EpochResult:
+    def run_epoch(self, order: MarkOrder) -> EpochResult[MarkAck]:
+        return self._run_watched(order, self._run)
+
+    def _run(self, order: MarkOrder) -> EpochResult[MarkAck]:
         """Order the mark of an epoch, and wait until it has passed through every subtask that runs."""
         result = self._run_until(order, None)
         assert result is not None, "the time is not limited"
         return result
 
-    def run_others(self, order: EpochOrder, within_s: float) -> EpochResult | None:
+    def run_others(self, order: MarkOrder, within_s: float) -> EpochResult[MarkAck] | None:
         self._watch.begin(order.number, self._slots_in_use(), time.monotonic())
         result = self._run_until(order, time.monotonic() + within_s)
         stalled = self._watch.end() and result is not None and result.failure is not None
@@ -206,7 +214,7 @@ class ContinuousSlotEngine(SlotEngine):
             return EpochResult(failure=Failure(self._watch.stall_error(order.number, self._graph)))
         return result
 
-    def _run_until(self, order: EpochOrder, until_s: float | None) -> EpochResult | None:
+    def _run_until(self, order: MarkOrder, until_s: float | None) -> EpochResult[MarkAck] | None:
         """Order the mark of an epoch, and wait until all have it; return None if the time is up before."""
         failure = self.lost() or (self._send(order) if order.number > self._ordered else None)
         has_paused = False
@@ -222,7 +230,7 @@ class ContinuousSlotEngine(SlotEngine):
             return EpochResult(failure=failure)
         return EpochResult(self._running.take_acks(order.number))
 
-    def _send(self, order: EpochOrder) -> Failure | None:
+    def _send(self, order: MarkOrder) -> Failure | None:
         self._ordered = order.number
         return self._ask_running(OrderEpoch(self._attempt, order))
 
@@ -246,7 +254,7 @@ class ContinuousSlotEngine(SlotEngine):
     def _ask_running(self, request: Request) -> Failure | None:
         return self._confined(self._calls.ask_all(dict.fromkeys(sorted(self._slots_in_use()), request)))
 
-    def _begin_savepoint(self, order: EpochOrder) -> Failure | None:
+    def _begin_savepoint(self, order: SubtaskOrder) -> Failure | None:
         return self._confined(super()._begin_savepoint(order))
 
     def notify_completed(self, checkpoint_id: int) -> Failure | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Literal, Protocol
 
 from ekorn.engine.protocol import EpochResult, Failure
 from ekorn.engine.slots.slot_calls import SlotCalls, subtasks_in
@@ -13,7 +13,7 @@ from ekorn.errors import SlotLostError, UserFunctionError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph
 from ekorn.graph.regions import in_regions_of
-from ekorn.operators.epoch import Ack, EpochOrder, OutputPart
+from ekorn.operators.epoch import EpochAck, EpochOrder, OutputPart
 from ekorn.slot_protocol.deployment import Deployment
 from ekorn.slot_protocol.slot_events import FlowEvent
 
@@ -29,7 +29,7 @@ class LevelRunner(Protocol):
     def begin_attempt(self) -> None:
         """Drop the connections of the attempt before: slots may be replaced."""
 
-    def run(self, order: EpochOrder, attempt: int) -> list[Ack | OutputPart | SubtaskFailure] | Failure:
+    def run(self, order: EpochOrder, attempt: int) -> list[EpochAck | OutputPart | SubtaskFailure] | Failure:
         """Push one epoch through all levels; return the outcomes of the subtasks, or why there are none."""
 
     def waits_for_resources(self) -> bool:
@@ -73,13 +73,20 @@ class EpochSlotEngine(SlotEngine):
         self._levels.begin_attempt()
         return super().deploy(deployment)
 
-    def _run(self, order: EpochOrder) -> EpochResult:
+    @property
+    def execution(self) -> Literal["epochs"]:
+        return "epochs"
+
+    def run_epoch(self, order: EpochOrder) -> EpochResult[EpochAck]:
+        return self._run_watched(order, self._run)
+
+    def _run(self, order: EpochOrder) -> EpochResult[EpochAck]:
         outcomes = self._levels.run(order, self._attempt)
         return EpochResult(failure=outcomes) if isinstance(outcomes, Failure) else self._result(outcomes)
 
-    def _result(self, outcomes: list[Ack | OutputPart | SubtaskFailure]) -> EpochResult:
+    def _result(self, outcomes: list[EpochAck | OutputPart | SubtaskFailure]) -> EpochResult[EpochAck]:
         """Combine the outcomes of an epoch's subtasks, and their output."""
-        acks = sorted((o for o in outcomes if isinstance(o, Ack)), key=lambda a: (a.vertex, a.subtask))
+        acks = sorted((o for o in outcomes if isinstance(o, EpochAck)), key=lambda a: (a.vertex, a.subtask))
         add_output(acks, [o for o in outcomes if isinstance(o, OutputPart)])
         errors = {o.subtask: o.error for o in outcomes if isinstance(o, SubtaskFailure)}
         if not errors:

@@ -15,7 +15,8 @@ from ekorn.engine.protocol import Failure
 from ekorn.engine.subtask_outcome import add_output
 from ekorn.errors import DeploymentError, SlotLostError
 from ekorn.graph.addresses import SubtaskId
-from ekorn.operators.epoch import Ack, OutputPart
+from ekorn.operators.epoch import OutputPart
+from ekorn.operators.mark import MarkAck
 from ekorn.slot_protocol.slot_events import EpochAcknowledged, FlowEvent, OutputLeft, SubtaskFailed
 
 __all__ = ["EpochAcks", "FlowFailures", "RunningSubtasks", "is_telling"]
@@ -26,10 +27,10 @@ class RunningSubtasks:
 
     >>> running, only = RunningSubtasks(), SubtaskId(0, 0)
     >>> running.start({only}, attempt=1)
-    >>> running.take(EpochAcknowledged(0, Ack(0, 0, epoch=7)))  # of the attempt before
+    >>> running.take(EpochAcknowledged(0, MarkAck(0, 0, epoch=7)))  # of the attempt before
     >>> running.have_acknowledged(7)
     False
-    >>> running.take(EpochAcknowledged(1, Ack(0, 0, epoch=7, records_in=3)))
+    >>> running.take(EpochAcknowledged(1, MarkAck(0, 0, epoch=7, records_in=3)))
     >>> running.have_acknowledged(7), [ack.records_in for ack in running.take_acks(7)]
     (True, [3])
 
@@ -90,7 +91,7 @@ class RunningSubtasks:
         """Return whether all subtasks that run have acknowledged an epoch."""
         return self._acks.are_complete(epoch, self.attempts)
 
-    def take_acks(self, epoch: int) -> list[Ack]:
+    def take_acks(self, epoch: int) -> list[MarkAck]:
         """Return one acknowledgement of each subtask that runs, with its output, for an epoch that is complete."""
         acks = self._acks.take(epoch, self.attempts)
         self.output_bytes = sum(part.size_bytes for parts in self._parts.values() for part in parts)
@@ -168,16 +169,16 @@ class EpochAcks:
     subtasks acknowledge of it comes with their acknowledgements of the next epoch: no output is lost.
 
     >>> acks, only = EpochAcks(), SubtaskId(0, 0)
-    >>> acks.add(Ack(0, 0, epoch=1, records_in=3))
-    >>> acks.add(Ack(0, 0, epoch=2, records_in=4))
+    >>> acks.add(MarkAck(0, 0, epoch=1, records_in=3))
+    >>> acks.add(MarkAck(0, 0, epoch=2, records_in=4))
     >>> acks.are_complete(2, {only}), [ack.records_in for ack in acks.take(2, {only})]
     (True, [7])
     """
 
     def __init__(self) -> None:
-        self._by_epoch: dict[int, dict[SubtaskId, Ack]] = {}
+        self._by_epoch: dict[int, dict[SubtaskId, MarkAck]] = {}
 
-    def add(self, ack: Ack) -> None:
+    def add(self, ack: MarkAck) -> None:
         """Add the acknowledgement of a subtask. Those of one subtask come in the order of the epochs."""
         self._by_epoch.setdefault(ack.epoch, {})[SubtaskId(ack.vertex, ack.subtask)] = ack
 
@@ -185,10 +186,10 @@ class EpochAcks:
         """Return whether all of some subtasks have acknowledged an epoch."""
         return self._by_epoch.get(epoch, {}).keys() >= set(subtasks)
 
-    def take(self, epoch: int, subtasks: Collection[SubtaskId]) -> list[Ack]:
+    def take(self, epoch: int, subtasks: Collection[SubtaskId]) -> list[MarkAck]:
         """Return one acknowledgement of each subtask for an epoch and all earlier ones, and forget these epochs."""
         ended = [self._by_epoch.pop(number) for number in sorted(self._by_epoch) if number <= epoch]
-        taken: list[Ack] = []
+        taken: list[MarkAck] = []
         for subtask in sorted(subtasks):
             *earlier, last = [acks[subtask] for acks in ended if subtask in acks]
             for ack in reversed(earlier):
@@ -207,7 +208,7 @@ class EpochAcks:
         self._by_epoch.clear()
 
 
-def _put_before(earlier: Ack, ack: Ack) -> None:
+def _put_before(earlier: MarkAck, ack: MarkAck) -> None:
     """Add what a subtask did in an earlier epoch to its acknowledgement of a later one."""
     ack.records_in += earlier.records_in
     ack.records_out += earlier.records_out

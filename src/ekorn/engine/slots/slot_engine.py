@@ -11,11 +11,11 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from typing import Protocol
 
-from ekorn.engine.protocol import EpochResult, Failure
+from ekorn.engine.protocol import AckT, EpochResult, Failure, OrderT
 from ekorn.engine.slots.event_queue import EventInbox
 from ekorn.engine.slots.slot_calls import SlotCalls, subtasks_by_slot, subtasks_of
 from ekorn.engine.slots.slot_deployments import SlotDeployments
@@ -24,7 +24,7 @@ from ekorn.errors import EpochStalledError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph
 from ekorn.metrics.thread_stacks import ThreadStack
-from ekorn.operators.epoch import EpochOrder
+from ekorn.operators.epoch import SubtaskOrder
 from ekorn.slot_protocol.deployment import Deployment
 from ekorn.slot_protocol.diagnostics import SamplingPlan, SlotLogs, StackSample
 from ekorn.slot_protocol.messages import Aborted, BeginSavepoint, CloseSubtasks, Completed, Discard
@@ -84,10 +84,6 @@ class SlotEngine(ABC):
     @property
     def in_process(self) -> bool:
         return False
-
-    @property
-    def mark_interval_ms(self) -> int | None:
-        return None
 
     # ------------------------------------------------------------------------------------ platform and diagnostics
 
@@ -159,27 +155,23 @@ class SlotEngine(ABC):
 
     # ------------------------------------------------------------------------------------------------------ epochs
 
-    def run_epoch(self, order: EpochOrder) -> EpochResult:
-        """Push one epoch through all levels. An epoch that stalls is cancelled and fails."""
+    def _run_watched(self, order: OrderT, run: Callable[[OrderT], EpochResult[AckT]]) -> EpochResult[AckT]:
+        """Run an epoch. An epoch that stalls is cancelled and fails."""
         failure = self._begin_savepoint(order)
         if failure is not None:
             return EpochResult(failure=failure)
         self._watch.begin(order.number, range(len(self.pool.slots)), time.monotonic())
-        result = self._run(order.without_address())
+        result = run(order.without_address())
         if self._watch.end() and result.failure is not None and self._calls.lost_slot() is None:
             return EpochResult(failure=Failure(self._watch.stall_error(order.number, self._graph)))
         return result
 
-    def _begin_savepoint(self, order: EpochOrder) -> Failure | None:
+    def _begin_savepoint(self, order: SubtaskOrder) -> Failure | None:
         """Tell the slots where the savepoint of an epoch goes. What carries the blobs does not learn the address."""
         if order.savepoint is None:
             return None
         assert order.checkpoint_id is not None, "a savepoint is a checkpoint"
         return self._calls.ask_each(BeginSavepoint(order.checkpoint_id, order.savepoint))
-
-    @abstractmethod
-    def _run(self, order: EpochOrder) -> EpochResult:
-        """Push one epoch through all levels."""
 
     def cancel_epoch(self) -> None:
         """Make a running `run_epoch`, and every wait for the answer of a slot, return soon. Thread-safe."""

@@ -17,7 +17,7 @@ from ekorn.functions.state.state_descriptors import ListStateDescriptor
 from ekorn.graph.job_graph import Operator
 from ekorn.graph.specs import GlobalCommitterSpec, PreparingWriterSpec
 from ekorn.operators.environment import SubtaskEnvironment
-from ekorn.operators.epoch import EpochOrder
+from ekorn.operators.epoch import SubtaskOrder
 from ekorn.operators.operator import RuntimeOperator
 from ekorn.operators.sinks.sink_operators import writer_context
 
@@ -41,7 +41,7 @@ class PreparingWriterOperator(RuntimeOperator):
         context = writer_context(self.environment, self.operator, exactly_once=not at_once)
         self._writer = self._sink.create_writer(context, list(self.states.get_list_state(_WRITERS).get()))
 
-    def begin_epoch(self, order: EpochOrder) -> None:
+    def begin_epoch(self, order: SubtaskOrder) -> None:
         self._prepares = order.checkpoint_id is not None
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:

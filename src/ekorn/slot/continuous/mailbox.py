@@ -14,7 +14,7 @@ from ekorn.clock import Clock
 from ekorn.errors import DeploymentError, SlotLostError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.links.link import Link
-from ekorn.operators.epoch import Ack, EpochOrder
+from ekorn.operators.mark import MarkAck, MarkOrder
 from ekorn.slot.continuous.step_scheduler import LONGEST_WAIT_S, RunStep, StepScheduler, Wait
 from ekorn.slot.continuous.subtask_runner import OnFailure, SubtaskRunner
 from ekorn.slot.event_reports import Reports
@@ -106,7 +106,7 @@ class Mailbox:
         for runner in self._runners.values():
             runner.checkpoint_aborted(checkpoint_id)
 
-    def order(self, order: EpochOrder) -> None:
+    def order(self, order: MarkOrder) -> None:
         """Let the sources emit the mark of an epoch, and other subtasks let it overtake. Thread-safe."""
         for runner in self._runners.values():
             runner.give_order(order)
@@ -122,7 +122,7 @@ class Mailbox:
         """Let the thread look for something to do. Thread-safe."""
         self._wake.set()
 
-    def acknowledge(self, subtask_id: SubtaskId, attempt: int, ack: Ack) -> None:
+    def acknowledge(self, subtask_id: SubtaskId, attempt: int, ack: MarkAck) -> None:
         """Report the end of a subtask's epoch to the driver."""
         if ack.epoch > self.epoch:
             self.epoch, self.answered = ack.epoch, frozenset()

@@ -12,7 +12,8 @@ from ekorn.graph.channels import targets_of
 from ekorn.graph.job_graph import Vertex
 from ekorn.links.link import Link
 from ekorn.operators.environment import SubtaskEnvironment
-from ekorn.operators.epoch import Ack, EpochOrder, OutputPart
+from ekorn.operators.epoch import OutputPart
+from ekorn.operators.mark import MarkAck, MarkOrder
 from ekorn.slot.continuous.step_scheduler import (
     LONGEST_WAIT_S,
     EmitWatermarks,
@@ -67,7 +68,7 @@ class RunnerListener(Protocol):
     def failed(self) -> OnFailure:
         """Called when a connection of the subtask has failed, on any thread."""
 
-    def acknowledge(self, subtask_id: SubtaskId, attempt: int, ack: Ack) -> None:
+    def acknowledge(self, subtask_id: SubtaskId, attempt: int, ack: MarkAck) -> None:
         """Report the end of an epoch."""
 
 
@@ -142,7 +143,7 @@ class SubtaskRunner:
         """Queue a blob that arrived. Thread-safe."""
         self._subtask.give(blob)
 
-    def give_order(self, order: EpochOrder) -> None:
+    def give_order(self, order: MarkOrder) -> None:
         """Queue the order of an epoch. Thread-safe."""
         self._subtask.give_order(order)
 
@@ -265,14 +266,14 @@ class _RunnerServices:
         if stored is not None:
             stored.close()
 
-    def capture(self, subtask: Subtask, order: EpochOrder) -> CapturedSubtask | None:
+    def capture(self, subtask: Subtask, order: MarkOrder) -> CapturedSubtask | None:
         point("epoch", self._host.slot)
         return self._host.capture(self._subtask_id, order)
 
     def write(self, captured: CapturedSubtask) -> None:
         self._host.write(captured)
 
-    def acknowledge(self, ack: Ack) -> None:
+    def acknowledge(self, ack: MarkAck) -> None:
         ack.crossed_bytes, self._remote_bytes = self._remote_bytes, 0
         ack.crossed_bytes += self._transport.crossed_bytes(ack.bytes_out)
         point("acknowledge", self._host.slot)

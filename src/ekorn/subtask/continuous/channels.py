@@ -10,7 +10,7 @@ from ekorn.errors import DeploymentError
 from ekorn.graph.addresses import ChannelId
 from ekorn.graph.job_graph import Exchange, JobGraph
 from ekorn.graph.specs import Broadcast, Custom, Forward, GlobalCommitterSpec, Rescale
-from ekorn.operators.epoch import Ack, EpochOrder
+from ekorn.operators.mark import MarkAck, MarkOrder
 from ekorn.state.snapshots import AlignmentStats
 from ekorn.subtask.capture import CapturedSubtask
 from ekorn.subtask.continuous.continuous_subtask import NEVER, ContinuousSubtask, SlotServices
@@ -50,8 +50,8 @@ class ContinuousChannels(ContinuousSubtask):
         # Blobs that are taken before those that arrive: blobs of the restored snapshot, blobs that were deferred until
         # the last mark, and blobs that a mark has overtaken.
         self._released: deque[ReceivedBlob] = deque(self._input.take_restored())
-        self._orders: deque[EpochOrder] = deque()
-        self._overtaking: EpochOrder | None = None  # the order whose mark is due to overtake at `_overtakes_at`
+        self._orders: deque[MarkOrder] = deque()
+        self._overtaking: MarkOrder | None = None  # the order whose mark is due to overtake at `_overtakes_at`
         self._overtakes_at = NEVER
         self._recording: Recording | None = None
         self._overtaken: frozenset[ChannelId] = frozenset()  # channels on which the last mark had not come in time
@@ -77,7 +77,7 @@ class ContinuousChannels(ContinuousSubtask):
     def give(self, blob: ReceivedBlob) -> None:
         self._arrived.append(blob)
 
-    def give_order(self, order: EpochOrder) -> None:
+    def give_order(self, order: MarkOrder) -> None:
         """Queue an order whose mark overtakes if it does not come in time. Thread-safe."""
         if order.overtakes_after_ms is not None:
             self._orders.append(order)
@@ -118,7 +118,7 @@ class ContinuousChannels(ContinuousSubtask):
         if order is not None:
             self._take_mark(channel, order)
 
-    def _take_part(self, blob: ReceivedBlob) -> EpochOrder | None:
+    def _take_part(self, blob: ReceivedBlob) -> MarkOrder | None:
         """Process a blob, or as much of it as a step takes. The rest is taken in the next step."""
         first, rest = cut(blob, self.step_size.records)
         if rest is not None:
@@ -131,18 +131,18 @@ class ContinuousChannels(ContinuousSubtask):
 
     # ------------------------------------------------------------------------------------------------------ marks
 
-    def _take_mark(self, channel: ChannelId, order: EpochOrder) -> None:
+    def _take_mark(self, channel: ChannelId, order: MarkOrder) -> None:
         if order.number > self._alignment.ended:
             self._begin_alignment(order)
         if self._alignment.arrive(channel, order.number):
             self._pass_mark(order)
 
-    def _begin_alignment(self, order: EpochOrder) -> None:
+    def _begin_alignment(self, order: MarkOrder) -> None:
         if self._aligning_since is None:
             self._aligning_since = self.subtask.environment.clock.monotonic()
             self._delayed_ms = self._delay_ms(order)
 
-    def _pass_mark(self, order: EpochOrder) -> None:
+    def _pass_mark(self, order: MarkOrder) -> None:
         """End an epoch, aligned or not. Deferred blobs are processed next."""
         self._begin_alignment(order)
         assert self._aligning_since is not None
@@ -176,7 +176,7 @@ class ContinuousChannels(ContinuousSubtask):
             return NEVER  # an overdue mark waits for a blob of a channel in step, not for a time
         return self._overtakes_at - now
 
-    def _may_overtake(self, order: EpochOrder) -> bool:
+    def _may_overtake(self, order: MarkOrder) -> bool:
         # Without a checkpoint nothing depends on where an epoch ends, and the mark overtakes on every channel.
         return order.checkpoint_id is None or self._alignment.may_overtake(order.number)
 
@@ -216,12 +216,12 @@ class ContinuousChannels(ContinuousSubtask):
     def _emit_input_watermark(self) -> None:
         """Do nothing: watermarks arrive in blobs."""
 
-    def _fill(self, ack: Ack) -> None:
+    def _fill(self, ack: MarkAck) -> None:
         ack.aligned_ms, ack.held_blobs = self._aligned_s * 1000, self._deferred_blobs
         if self._overtakes:
             ack.kept_bytes = sum(blob.size_bytes for blob in (*self._deferred, *self._released))
 
-    def _alignment_stats(self, order: EpochOrder) -> AlignmentStats:
+    def _alignment_stats(self, order: MarkOrder) -> AlignmentStats:
         return AlignmentStats(self._delayed_ms, self._aligned_s * 1000, self._deferred_bytes)
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Protocol
 
-from ekorn.operators.epoch import Ack, EpochOrder
+from ekorn.operators.mark import MarkAck, MarkOrder
 from ekorn.operators.sources.source_head import SourceProgress
 from ekorn.state.snapshots import AlignmentStats
 from ekorn.subtask.capture import CapturedSubtask
@@ -51,13 +51,13 @@ class SlotServices(Protocol):
     def released(self) -> None:
         """Note that all blobs that were deferred or recorded are processed next."""
 
-    def capture(self, subtask: Subtask, order: EpochOrder) -> CapturedSubtask | None:
+    def capture(self, subtask: Subtask, order: MarkOrder) -> CapturedSubtask | None:
         """Capture the state of the subtask if the order carries a checkpoint."""
 
     def write(self, captured: CapturedSubtask) -> None:
         """Write a snapshot in the background, and report it to the driver."""
 
-    def acknowledge(self, ack: Ack) -> None:
+    def acknowledge(self, ack: MarkAck) -> None:
         """Send the acknowledgement of an epoch to the driver."""
 
 
@@ -119,7 +119,7 @@ class ContinuousSubtask(ABC):
         """Queue a blob that arrived. Thread-safe."""
 
     @abstractmethod
-    def give_order(self, order: EpochOrder) -> None:
+    def give_order(self, order: MarkOrder) -> None:
         """Queue the order of an epoch. Thread-safe."""
 
     @abstractmethod
@@ -152,7 +152,7 @@ class ContinuousSubtask(ABC):
         """Emit the periodic watermark of the input itself, if it has one."""
 
     @abstractmethod
-    def _fill(self, ack: Ack) -> None:
+    def _fill(self, ack: MarkAck) -> None:
         """Fill in the fields of an acknowledgement that are about the input."""
 
     @abstractmethod
@@ -164,7 +164,7 @@ class ContinuousSubtask(ABC):
         """
 
     @abstractmethod
-    def _alignment_stats(self, order: EpochOrder) -> AlignmentStats:
+    def _alignment_stats(self, order: MarkOrder) -> AlignmentStats:
         """Return how long the mark of an order took to reach this subtask, and to be aligned."""
 
     def take(self) -> None:
@@ -208,10 +208,10 @@ class ContinuousSubtask(ABC):
         """Return the earliest processing time at which an operator has something to do; None: there is none."""
         return None if self.subtask.finished or self._suspended else self.subtask.lifecycle.next_timer_ms()
 
-    def _end_epoch(self, order: EpochOrder) -> None:
+    def _end_epoch(self, order: MarkOrder) -> None:
         """End an epoch: all input before its mark has been processed, and none behind it."""
         subtask = self.subtask
-        ack = Ack(subtask.environment.vertex.id, subtask.environment.index, order.number)
+        ack = MarkAck(subtask.environment.vertex.id, subtask.environment.index, order.number)
         with subtask.blame.operator():
             self._send(subtask.finish_if_over())
             if not subtask.finished:
@@ -239,7 +239,7 @@ class ContinuousSubtask(ABC):
     def checkpoint_aborted(self, checkpoint_id: int) -> None:
         """Stop recording blobs for a checkpoint that was aborted."""
 
-    def _delay_ms(self, order: EpochOrder) -> float:
+    def _delay_ms(self, order: MarkOrder) -> float:
         """Return the time since the checkpoint of an order was triggered, by the clocks of two hosts."""
         triggered_ms = order.checkpoint_ms
         return 0.0 if triggered_ms is None else max(0.0, self.subtask.environment.clock.now_ms() - triggered_ms)

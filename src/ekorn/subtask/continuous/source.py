@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from ekorn.errors import DeploymentError
-from ekorn.operators.epoch import Ack, EpochOrder
+from ekorn.operators.mark import MarkAck, MarkOrder
 from ekorn.operators.sources.source_head import Budget, SourceProgress
 from ekorn.state.snapshots import AlignmentStats
 from ekorn.subtask.continuous.channels import ContinuousChannels
@@ -24,7 +24,7 @@ class ContinuousSource(ContinuousSubtask):
         super().__init__(subtask, slot)
         assert isinstance(subtask.input, SourceInput)
         self._input = subtask.input
-        self._orders: deque[EpochOrder] = deque()
+        self._orders: deque[MarkOrder] = deque()
         self._group_watermarks: dict[str, int] = {}
         self._backlog = False
         self._is_paused = False  # nothing is read until the next order
@@ -36,7 +36,7 @@ class ContinuousSource(ContinuousSubtask):
     def give(self, blob: ReceivedBlob) -> None:
         raise DeploymentError(f"blob {blob.sequence} of {blob.channel} came to a source")
 
-    def give_order(self, order: EpochOrder) -> None:
+    def give_order(self, order: MarkOrder) -> None:
         self._orders.append(order)
 
     def pause_reading(self) -> None:
@@ -86,7 +86,7 @@ class ContinuousSource(ContinuousSubtask):
             self._input.emit_periodic_watermark()
             self._input.advance_ingestion_time()
 
-    def _fill(self, ack: Ack) -> None:
+    def _fill(self, ack: MarkAck) -> None:
         if not self._input.ended:
             ack.backlog = self._backlog
             ack.group_watermarks = self._input.group_watermarks()
@@ -94,7 +94,7 @@ class ContinuousSource(ContinuousSubtask):
     def checkpoint_aborted(self, checkpoint_id: int) -> None:
         """Do nothing: the snapshot of a source is whole from the start."""
 
-    def _alignment_stats(self, order: EpochOrder) -> AlignmentStats:
+    def _alignment_stats(self, order: MarkOrder) -> AlignmentStats:
         return AlignmentStats(self._delay_ms(order))
 
 

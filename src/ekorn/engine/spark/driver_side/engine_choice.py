@@ -13,7 +13,6 @@ from ekorn.engine.slots.continuous_engine import ContinuousSlotEngine
 from ekorn.engine.slots.epoch_engine import EpochSlotEngine
 from ekorn.engine.slots.local_pool import LocalSlotPool
 from ekorn.engine.slots.slot_calls import SlotCalls
-from ekorn.engine.slots.slot_engine import SlotEngine
 from ekorn.engine.slots.slot_handle import Heartbeat
 from ekorn.engine.slots.slot_pool import SlotPool
 from ekorn.engine.spark.driver_side.cluster import cluster_slots
@@ -43,7 +42,7 @@ def engine_on_spark(
     heartbeat: Heartbeat,
     links: LinkSettings,
     session: Any,
-) -> SlotEngine:
+) -> EpochSlotEngine | ContinuousSlotEngine:
     """Start Spark unless it runs, and the slots; return the engine that `ekorn.execution` asks for.
 
     Raises:

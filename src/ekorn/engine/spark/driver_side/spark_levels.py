@@ -19,7 +19,7 @@ from ekorn.engine.spark.task_side.rows import rows_of_driver, shuffle_pairs
 from ekorn.engine.subtask_outcome import SubtaskFailure
 from ekorn.graph.job_graph import JobGraph
 from ekorn.graph.regions import regions
-from ekorn.operators.epoch import Ack, EpochOrder, OutputPart
+from ekorn.operators.epoch import EpochAck, EpochOrder, OutputPart
 
 __all__ = ["SparkLevels", "collected", "shuffled"]
 
@@ -51,7 +51,7 @@ class SparkLevels:
     def begin_attempt(self) -> None:
         """Do nothing: the tasks of every epoch are new."""
 
-    def run(self, order: EpochOrder, attempt: int) -> list[Ack | OutputPart | SubtaskFailure] | Failure:
+    def run(self, order: EpochOrder, attempt: int) -> list[EpochAck | OutputPart | SubtaskFailure] | Failure:
         try:
             outcomes = [pickle.loads(row) for row in self._spark_job(order, attempt)]
         except Exception as error:  # py4j and Spark raise many types; each is a failed epoch

@@ -1,9 +1,10 @@
-"""Runs one attempt of a job: deploys its subtasks, then runs epochs until all of them have finished."""
+"""The parts of an attempt that both modes share: its deployment, and the procedures that end it."""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from ekorn.checkpoint.restore_point import RestorePoint
 from ekorn.driver.checkpoints.final_checkpoint import FinalCheckpoint
@@ -11,17 +12,15 @@ from ekorn.driver.checkpoints.job_checkpoints import JobCheckpoints
 from ekorn.driver.checkpoints.retained_checkpoints import RetainedCheckpoints
 from ekorn.driver.checkpoints.savepoint_stop import SavepointStop
 from ekorn.driver.loop.between_epochs import BetweenEpochs
-from ekorn.driver.loop.epoch_runner import EpochRunner
-from ekorn.driver.loop.interrupts import AttemptFailed, Cancelled, check_cancelled, raise_failure
+from ekorn.driver.loop.epoch_tracker import EpochTracker
+from ekorn.driver.loop.interrupts import AttemptFailed, check_cancelled, raise_failure
 from ekorn.driver.loop.job import Job
-from ekorn.driver.loop.pacing import EpochPacer, MarkPacer, PacingSettings
 from ekorn.driver.output.job_output import JobOutput
 from ekorn.driver.recovery.job_recovery import JobRecovery
 from ekorn.driver.rescaling.elasticity import Elasticity
 from ekorn.driver.rescaling.job_rescaling import Rescaling
 from ekorn.driver.rescaling.rescale_switch import RescaleSwitch
-from ekorn.driver.statistics.job_metrics import JobMetrics
-from ekorn.engine.protocol import Engine, Failure, SetsAside
+from ekorn.engine.protocol import Engine, Failure
 from ekorn.faults import point
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.graph.addresses import SubtaskId
@@ -30,12 +29,55 @@ from ekorn.state.snapshots import RestorePlan
 
 _log = logging.getLogger(__name__)
 
-__all__ = ["AttemptRunner"]
+__all__ = ["AttemptParts", "AttemptRunner", "Deployer"]
+
+
+class AttemptRunner(Protocol):
+    """Runs the attempts of one job in its mode, one at a time."""
+
+    def run(self, attempt: int) -> bool:
+        """Run an attempt to the end of the job's input, or until the job is stopped with a savepoint or rescaled.
+
+        Returns:
+            Whether the job is over; if not, the next attempt continues at another parallelism.
+
+        Raises:
+            AttemptFailed: A subtask, a slot or too many checkpoints failed.
+            Cancelled: The job was cancelled.
+        """
+
+    def wait_for_restart(self, delay_ms: int) -> None:
+        """Wait before the next attempt.
+
+        Raises:
+            AttemptFailed: Another region failed meanwhile.
+            Cancelled: The job was cancelled meanwhile.
+        """
 
 
 @dataclass
-class AttemptRunner:
-    """Runs the attempts of one job, one at a time.
+class AttemptParts:
+    """The parts of the loop that the procedure of either mode calls."""
+
+    deployer: Deployer
+    tracker: EpochTracker
+    between: BetweenEpochs
+    checkpoints: JobCheckpoints
+    stop: SavepointStop
+    final_checkpoint: FinalCheckpoint
+    rescaling: Rescaling
+    switch: RescaleSwitch
+    elasticity: Elasticity
+
+    def follow_epoch(self) -> None:
+        """Do what follows every epoch: settle a rescale, and observe the load."""
+        self.rescaling.settle()
+        self.elasticity.attend(has_backlog=self.tracker.has_backlog)
+
+
+@dataclass
+class Deployer:
+    """Starts the subtasks of each attempt, and closes them at the end of the job.
 
     Attributes:
         slot_directory: The checkpoint directory that slots write to; None if their state travels to the driver.
@@ -50,96 +92,28 @@ class AttemptRunner:
     retained: RetainedCheckpoints
     checkpoints: JobCheckpoints
     output: JobOutput
-    metrics: JobMetrics
-    epochs: EpochRunner
-    between: BetweenEpochs
-    stop: SavepointStop
-    final_checkpoint: FinalCheckpoint
-    rescaling: Rescaling
-    switch: RescaleSwitch
-    elasticity: Elasticity
 
-    def run(self, attempt: int) -> bool:
-        """Run an attempt to the end of the job's input, or until the job is stopped with a savepoint or rescaled.
-
-        Returns:
-            Whether the job is over; else the next attempt goes on at another parallelism.
+    def deploy(self, attempt: int, region: frozenset[SubtaskId] | None) -> None:
+        """Start the subtasks of a region, or all of them, from the newest checkpoint.
 
         Raises:
-            AttemptFailed: A subtask, a slot or too many checkpoints failed.
+            AttemptFailed: A subtask or a slot could not be started.
             Cancelled: The job was cancelled.
         """
         check_cancelled(self.job.requests)
-        region = self.epochs.take_failed_region()
-        if attempt > 0 and self.elasticity.shrink_for_restart():
-            region = None
         self._deploy(attempt, region)
         self.output.begin_attempt(region)
-        self.epochs.begin_attempt()
         self._publish_running(attempt)
-        pacer = EpochPacer(self._pacing())
-        marks = None if self.engine.mark_interval_ms is None else MarkPacer(self.engine.mark_interval_ms)
-        finished = False
-        while True:
-            self.between.attend()
-            if marks is None:
-                self.between.wait_for_reader()  # else marks go on, and the sources are held below
-            stop = self.between.stop
-            if stop is not None and not self.epochs.has_ordered and self.stop.perform(stop, pacer.pace.budget):
-                break
-            rescales = stop is None and self.rescaling.is_ready
-            if rescales and not self.epochs.has_ordered and self.switch.perform(pacer.pace.budget):
-                return False
-            may_order_ahead = stop is None and not rescales and not finished
-            epoch = self.epochs.run(
-                pacer.pace.budget, holds_sources=self.between.reader_is_behind, may_order_ahead=may_order_ahead
-            )
-            self.rescaling.settle()
-            self.elasticity.attend(has_backlog=self.epochs.has_backlog)
-            finished = epoch.finished
-            if self.epochs.has_ordered:
-                continue
-            if finished:
-                self.final_checkpoint.take(EpochPacer(self._pacing()).pace.budget)
-                break
-            if marks is not None:
-                self.between.wait_for_mark(marks.next_ms())
-                continue
-            self.between.idle(pacer.observe(epoch.report).idle_wait_ms, epoch.acks)
-            if epoch.order.checkpoint_id is not None:
-                self.between.wait_for_checkpoint(epoch.order.checkpoint_id)
+
+    def close_subtasks(self) -> None:
+        """Close all subtasks of a job that has finished."""
         point("driver-close")
         raise_failure(self.engine.close_subtasks())
-        return True
-
-    def wait_for_restart(self, delay_ms: int) -> None:
-        """Wait before the next attempt. Regions that have not failed run on meanwhile, where jobs run continuously.
-
-        Raises:
-            AttemptFailed: Another region failed meanwhile.
-            Cancelled: The job was cancelled meanwhile.
-        """
-        region, steady = self.epochs.failed_region, self.job.steady
-        until_ms = steady.now_ms() + delay_ms
-        if region is None or not isinstance(self.engine, SetsAside):
-            if region is not None:
-                self.checkpoints.tell_aborted(region)
-            if self.job.requests.wait_for_cancel(delay_ms / 1000):
-                raise Cancelled
-            return
-        self.engine.set_aside(region)
-        self.checkpoints.tell_aborted(region)
-        budget = EpochPacer(self._pacing()).pace.budget
-        while (left_ms := until_ms - steady.now_ms()) > 0:
-            self.epochs.run_others(budget, holds_sources=self.between.reader_is_behind, within_ms=left_ms)
-            left_ms = until_ms - steady.now_ms()
-            self.between.rest(min(left_ms, self.engine.mark_interval_ms or 1))
 
     def _deploy(self, attempt: int, region: frozenset[SubtaskId] | None) -> None:
-        """Start the subtasks of a region, or all of them, from the newest checkpoint."""
         origin = self.recovery.recover(attempt)
         restarting = self.job.subtasks if region is None else region
-        self.metrics.restart(restarting)
+        self.job.statistics.metrics.restart(restarting)
         self.job.statistics.deploy(sorted(restarting), attempt)
         plan = self.recovery.plan(self.job.graph, origin) if origin is not None else None
         point("driver-deploy")
@@ -162,7 +136,7 @@ class AttemptRunner:
         self.checkpoints.begin_attempt(attempt, plan)
 
     def _refuses(self, origin: RestorePoint, failure: Failure) -> bool:
-        """Exclude a checkpoint that is damaged, as one of the slots has found; return whether it is."""
+        """Exclude a checkpoint that a slot has found damaged; return whether one has."""
         return any(self.recovery.refuse(origin, each.error) for each in (failure, *failure.others))
 
     def _deployment(self, attempt: int, plan: RestorePlan | None, region: frozenset[SubtaskId] | None) -> Deployment:
@@ -193,13 +167,4 @@ class AttemptRunner:
         view = self.job.view
         view.update(
             replace(view.progress(), status=JobStatus.RUNNING, attempt=attempt, slot_pids=self.engine.slot_pids)
-        )
-
-    def _pacing(self) -> PacingSettings:
-        settings = self.job.settings
-        return PacingSettings(
-            target_ms=settings.epoch_target_ms,
-            latency_target_ms=None if self.job.graph.settings.batch else settings.epoch_latency_target_ms,
-            max_bytes=settings.epoch_source_bytes,
-            checkpoint_interval_ms=settings.checkpoints.interval_ms,
         )

@@ -4,12 +4,14 @@ import pytest
 
 from ekorn.common import WatermarkStrategy
 from ekorn.datastream import StreamExecutionEnvironment
-from ekorn.driver.loop.epoch_runner import CROWDED_BYTES, least_by_group
+from ekorn.driver.loop.continuous_mode import CROWDED_BYTES
+from ekorn.driver.loop.epoch_tracker import least_by_group
 from ekorn.driver.submit import jobs_submitted_by, submit
 from ekorn.engine.protocol import EpochResult
 from ekorn.graph.job_graph import JobGraph
-from ekorn.operators.epoch import Ack, EpochOrder
-from ekorn.testing.local_engine import LocalEngine
+from ekorn.operators.epoch import Ack
+from ekorn.operators.mark import MarkAck, MarkOrder
+from ekorn.testing.continuous_local_engine import ContinuousLocalEngine
 from ekorn.testing.scripted import ScriptedSource, run_scripted
 from tests.driver.savepoint_programs import environment, numbers
 
@@ -34,14 +36,14 @@ def test_an_epoch_takes_the_time_between_its_order_and_its_last_acknowledgement(
     )
 
 
-class Crowded(LocalEngine):
+class Crowded(ContinuousLocalEngine):
     """Has too many blobs waiting after the second epoch, and as many as may wait after all others."""
 
     def __init__(self, graph: JobGraph) -> None:
         super().__init__(graph)
-        self.orders: list[EpochOrder] = []
+        self.orders: list[MarkOrder] = []
 
-    def run_epoch(self, order: EpochOrder) -> EpochResult:
+    def run_epoch(self, order: MarkOrder) -> EpochResult[MarkAck]:
         self.orders.append(order)
         result = super().run_epoch(order)
         result.acks[0].kept_bytes = CROWDED_BYTES + (len(self.orders) == 2)
