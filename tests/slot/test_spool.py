@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from ekorn.errors import SpoolError
-from ekorn.slot.spool import Spool, SpoolMemory
-from ekorn.slot.waiting_blobs import WaitingBlobs
+from ekorn.slot.spool import Spool, SpoolMemory, WaitingBlobs
 from ekorn.subtask.wire.frames import RECORDS, Blob, in_order
 from ekorn.types.by_value import dumps
 from tests.live_jobs import open_files

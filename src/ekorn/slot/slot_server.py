@@ -11,14 +11,14 @@ from collections.abc import Callable
 from typing import assert_never
 
 from ekorn.clock import SystemClock
-from ekorn.errors import DamagedBlob, DeploymentError, EkornError, SlotLostError, SpoolError
-from ekorn.faults import point
+from ekorn.errors import DeploymentError, SlotLostError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.links.link import Address, Link
 from ekorn.links.listener import Listener
 from ekorn.metrics.thread_stacks import thread_stacks
-from ekorn.operators.epoch import Ack
 from ekorn.slot.continuous.mailbox import Mailbox
+from ekorn.slot.epochs.epoch_server import EpochServer
+from ekorn.slot.epochs.task_answers import picklable
 from ekorn.slot.event_reports import Reports
 from ekorn.slot.garbage import SlotGarbage
 from ekorn.slot.host import SlotHost
@@ -27,8 +27,6 @@ from ekorn.slot.recent_log import RecentLog, RecentOutput
 from ekorn.slot.stack_sampling import sample_stacks
 from ekorn.slot.state.preloading import ReadThrottle
 from ekorn.slot.tables.table_host import TableHost
-from ekorn.slot.task_answers import AskedEpoch, AskingTask, KeptAnswers, TaskAnswer, with_traffic
-from ekorn.slot.waiting_blobs import WaitingBlobs
 from ekorn.slot_protocol.deployment_codec import decode_classes, decode_deployment
 from ekorn.slot_protocol.diagnostics import SlotLogs
 from ekorn.slot_protocol.messages import (
@@ -52,10 +50,9 @@ from ekorn.slot_protocol.messages import (
     Subscribe,
 )
 from ekorn.slot_protocol.slot_config import SlotConfig
-from ekorn.slot_protocol.slot_events import EpochAcknowledged, FlowEvent, SlotActivity, SlotEvent, SubtaskFailed
+from ekorn.slot_protocol.slot_events import EpochAcknowledged, FlowEvent, SlotEvent, SubtaskFailed
 from ekorn.slot_protocol.table_messages import BeginTables, CommitTables, LookUp, ReadTable, WriteTable
 from ekorn.slot_protocol.task_messages import ACK, FAILED, Attach, RunEpoch
-from ekorn.subtask.outbox import Emitted
 from ekorn.types.by_value import dumps
 
 
@@ -90,18 +87,14 @@ class SlotServer:
         self._tables = TableHost(config.slot, self._host.existing_folder)
         self._user_code = self._host.user_code
         self._mailbox = Mailbox(self._host, self._user_code, SystemClock(), self._reports)
+        self._epochs = EpochServer(self._host, self._garbage)
+        self._runner: EpochServer | Mailbox = self._epochs  # the one that the last deployment has chosen
         self._reports.on_room = self._mailbox.wake
         self._mailbox.failed = self._subtask_failed
         self._listener = Listener(
             config.address, config.secret, self._serve_connection, "slot-connection", config.certificate
         )
         self.ended = threading.Event()
-        self._epoch = -1  # this and the next three are the activity that heartbeats report
-        self._answered: frozenset[SubtaskId] = frozenset()
-        self._messages = 0
-        self._in_user_code = False
-        self._answers = KeptAnswers()  # if Spark may repeat tasks
-        self._sending: Link | None = None  # the connection to which the running subtask sends a blob
 
     @property
     def address(self) -> Address:
@@ -138,7 +131,7 @@ class SlotServer:
     def _answer(self, link: Link, request: Request) -> bool:
         match request:
             case RunEpoch():
-                self._run_epoch(link, request)
+                self._epochs.serve(request, link)
             case Attach():
                 self._serve_task(link, request)
                 return False
@@ -170,7 +163,7 @@ class SlotServer:
                 self._answer_about_table(link, request)
             case Deploy() | KeepFile() | BeginSavepoint() | Completed() | Aborted() | CloseSubtasks() | Discard():
                 if isinstance(request, Deploy | Discard):
-                    self._hang_up()
+                    self._epochs.hang_up()
                 link.send(dumps(self._perform(request)))
             case AnswerQueries():
                 self._queried()
@@ -191,8 +184,8 @@ class SlotServer:
             self._mailbox.order(request.order)
 
     def _subtask_failed(self, subtask: SubtaskId, attempt: int, error: Exception) -> None:
-        """Report the failure of a subtask that runs continuously."""
-        self._reports.put(SubtaskFailed(attempt, subtask, dumps(_picklable(error))))
+        """Report the failure of a subtask of the mailbox."""
+        self._reports.put(SubtaskFailed(attempt, subtask, dumps(picklable(error))))
 
     def _perform(
         self, request: Deploy | KeepFile | BeginSavepoint | Completed | Aborted | CloseSubtasks | Discard
@@ -201,14 +194,14 @@ class SlotServer:
             try:
                 match request:
                     case Deploy(data, subtasks):
-                        self._answers.forget()
+                        self._epochs.forget_answers()
                         deployment = decode_deployment(data)
-                        self._mailbox.end(deployment.only, in_order=False)
+                        self._runner.end(deployment.only, in_order=False)
                         self._garbage.deploying()
                         self._host.deploy(deployment, subtasks)
                         self._garbage.deployed()
-                        if deployment.continuous:
-                            self._mailbox.begin(deployment)
+                        self._runner = self._mailbox if deployment.continuous else self._epochs
+                        self._runner.begin(deployment)
                         return Done(queryable=self._host.queryable_states())
                     case KeepFile(number, file, part, last, first):
                         self._host.files.receive(number, file, part, last=last, first=first)
@@ -217,16 +210,16 @@ class SlotServer:
                     case Completed(checkpoint_id):
                         self._host.checkpoint_completed(checkpoint_id)
                     case Aborted(checkpoint_id, failed):
-                        self._mailbox.checkpoint_aborted(checkpoint_id)
+                        self._runner.checkpoint_aborted(checkpoint_id)
                         self._host.checkpoint_aborted(checkpoint_id, failed)
                     case CloseSubtasks():
-                        self._mailbox.end(in_order=True)
+                        self._runner.end(in_order=True)
                         self._host.close_subtasks()
                     case Discard(only):
-                        self._mailbox.end(only, in_order=False)
+                        self._runner.end(only, in_order=False)
                         self._host.discard(only)
             except Exception as error:  # travels to the driver, which decides what it means
-                return Done(_picklable(error))
+                return Done(picklable(error))
         return Done()
 
     def _preload(self, request: Preload) -> BaseException | None:
@@ -236,119 +229,23 @@ class SlotServer:
                 decode_classes(request.classes)
             self._host.preload(request.plan, ReadThrottle(SystemClock()).pause)
         except Exception as error:  # travels to the driver: the deployment reads the state then
-            return _picklable(error)
+            return picklable(error)
         return None
 
     def _perform_on_tables(self, request: BeginTables | CommitTables) -> BaseException | None:
         try:
             self._tables.answer(request)
         except Exception as error:  # travels to the driver, which decides what it means
-            return _picklable(error)
+            return picklable(error)
         return None
 
     def _answer_about_table(self, link: Link, request: WriteTable | LookUp | ReadTable) -> None:
         try:
             found = self._tables.answer(request)
         except Exception as error:  # travels to the task that asked
-            link.send(FAILED, dumps(_picklable(error)))
+            link.send(FAILED, dumps(picklable(error)))
         else:
             link.send(ACK, found)
-
-    def _run_epoch(self, link: Link, request: RunEpoch) -> None:
-        blobs = WaitingBlobs(self._host.spool())
-        try:
-            refusal = self._receive_input(link, blobs)
-            if refusal is not None:
-                link.send(FAILED, dumps(refusal))
-            elif request.repeatable:
-                with self._user_code:
-                    answer = self._repeatable_answer(link, request, blobs)
-                for message in answer.messages:  # without the lock: a task that hangs does not hold up its repetition
-                    link.send(message.read())
-                    self._messages += 1
-            else:
-                self._run_once(link, request, blobs)
-        finally:
-            blobs.close()
-
-    def _receive_input(self, link: Link, blobs: WaitingBlobs) -> EkornError | None:
-        """Receive the blobs of an epoch; return the error if they could not be read or stored."""
-        refusal: EkornError | None = None
-        self._messages += 1
-        while message := link.receive():
-            self._messages += 1
-            if refusal is None:
-                try:
-                    blobs.add(message)
-                except (SpoolError, DamagedBlob) as error:
-                    refusal = error  # the task sends all of its blobs before it takes an answer
-        return refusal
-
-    def _run_once(self, link: Link, request: RunEpoch, blobs: WaitingBlobs) -> None:
-        task = AskingTask(link)
-
-        def send(item: Emitted | Ack) -> None:
-            self._send_to_task(task, link, item)
-
-        with self._user_code:
-            self._begin_epoch(request.order.number)
-            try:
-                self._in_user_code = True
-                self._garbage.epoch_ended()
-                point("epoch", self._config.slot)
-                for item in self._host.run(request.subtask, request.attempt, request.order, blobs, send):
-                    send(with_traffic(item, link, blobs))
-            except Exception as error:  # travels to the driver through the task
-                self._in_user_code = False
-                if task.gone is not None:  # an error of the connection, though raised below an operator
-                    raise task.gone from error
-                link.send(FAILED, dumps(_picklable(error)))
-            finally:
-                self._in_user_code = False
-            self._answered |= {request.subtask}
-
-    def _repeatable_answer(self, link: Link, request: RunEpoch, blobs: WaitingBlobs) -> TaskAnswer:
-        """Return the messages that answer a task: those of the first task that asked for this epoch, if one did."""
-        asked = AskedEpoch(request.attempt, request.order.number)
-        first = self._answers.find(request.subtask, asked)
-        if first is not None:
-            return first
-        self._begin_epoch(request.order.number)
-        answer = TaskAnswer(asked, self._host.spool())
-        self._in_user_code = True
-        try:
-            self._garbage.epoch_ended()
-            point("epoch", self._config.slot)
-            for item in self._host.run(request.subtask, request.attempt, request.order, blobs, answer.add):
-                answer.add(with_traffic(item, link, blobs))
-        except Exception as error:  # travels to the driver through the task
-            answer.add_failure(dumps(_picklable(error)))
-        finally:
-            self._in_user_code = False
-        self._answers.keep(request.subtask, answer)
-        self._answered |= {request.subtask}
-        return answer
-
-    def _begin_epoch(self, number: int) -> None:
-        if number > self._epoch:
-            self._epoch = number
-            self._answered = frozenset()
-
-    def _send_to_task(self, task: AskingTask, link: Link, item: Emitted | Ack) -> None:
-        """Send a blob, or the acknowledgement. This waits for a task that does not take what it asked for."""
-        self._in_user_code, self._sending = False, link
-        try:
-            task.send(item)
-        finally:
-            self._sending = None
-        self._messages += 1
-        self._in_user_code = True
-
-    def _hang_up(self) -> None:
-        """Let a subtask go on that waits for a task to take a blob: the epoch has failed, and nobody wants it."""
-        link = self._sending
-        if link is not None:
-            link.shut_down()
 
     def _publish_events(self, link: Link) -> None:
         """Send each event as it happens, and heartbeats between them, on a thread beside the user's code."""
@@ -358,19 +255,11 @@ class SlotServer:
             try:
                 event = self._reports.get(max(due - clock.monotonic(), 0.0))
             except queue.Empty:
-                link.send(dumps(self._activity()))
+                link.send(dumps(self._runner.activity()))
                 due = clock.monotonic() + self._config.heartbeat_s
             else:
                 link.send(_encoded_event(event))
                 self._reports.sent(event)
-
-    def _activity(self) -> SlotActivity:
-        """Return what the slot is doing, whichever way its subtasks run."""
-        mailbox = self._mailbox
-        if mailbox.epoch > self._epoch:
-            return SlotActivity(mailbox.epoch, mailbox.answered, mailbox.messages, mailbox.in_step)
-        messages, in_user_code = self._messages + mailbox.messages, self._in_user_code or mailbox.in_step
-        return SlotActivity(self._epoch, self._answered, messages, in_user_code)
 
 
 def _encoded_event(event: SlotEvent | FlowEvent) -> bytes:
@@ -383,12 +272,3 @@ def _encoded_event(event: SlotEvent | FlowEvent) -> bytes:
         subtask = SubtaskId(event.ack.vertex, event.ack.subtask)
         why = DeploymentError(f"an accumulator or metric of {subtask} cannot be pickled: {error!r}")
         return dumps(SubtaskFailed(event.attempt, subtask, dumps(why)))
-
-
-def _picklable(error: BaseException) -> BaseException:
-    """Return the error, or an error with its text if it does not survive pickling."""
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:  # the user's exception classes may do anything
-        return DeploymentError(f"{type(error).__name__}: {error}")
-    return error

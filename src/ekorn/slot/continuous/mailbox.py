@@ -21,7 +21,7 @@ from ekorn.slot.event_reports import Reports
 from ekorn.slot.host import SlotHost
 from ekorn.slot.user_code_lock import UserCodeLock
 from ekorn.slot_protocol.deployment import Deployment
-from ekorn.slot_protocol.slot_events import EpochAcknowledged
+from ekorn.slot_protocol.slot_events import EpochAcknowledged, SlotActivity
 from ekorn.slot_protocol.task_messages import Attach
 
 __all__ = ["Mailbox"]
@@ -43,14 +43,14 @@ class Mailbox:
         self._scheduler = StepScheduler()
         self._orders_given = 0
         self.failed: OnFailure = lambda subtask, attempt, error: None
-        self.in_step = False
-        self.epoch = -1  # the newest epoch that a subtask has ended
-        self.answered: frozenset[SubtaskId] = frozenset()  # the subtasks that have ended it
+        self._in_step = False
+        self._epoch = -1  # the newest epoch that a subtask has ended; heartbeats report it
+        self._answered: frozenset[SubtaskId] = frozenset()  # the subtasks that have ended it
 
-    @property
-    def messages(self) -> int:
-        """The number of blobs that were received and sent."""
-        return self._past_messages + sum(runner.messages for runner in list(self._runners.values()))
+    def activity(self) -> SlotActivity:
+        """Return what the slot is doing. Thread-safe."""
+        messages = self._past_messages + sum(runner.messages for runner in list(self._runners.values()))
+        return SlotActivity(self._epoch, self._answered, messages, self._in_step)
 
     def begin(self, deployment: Deployment) -> None:
         """Run the subtasks of a deployment from now on, each as soon as its tasks have called.
@@ -124,10 +124,10 @@ class Mailbox:
 
     def acknowledge(self, subtask_id: SubtaskId, attempt: int, ack: MarkAck) -> None:
         """Report the end of a subtask's epoch to the driver."""
-        if ack.epoch > self.epoch:
-            self.epoch, self.answered = ack.epoch, frozenset()
-        if ack.epoch == self.epoch:
-            self.answered |= {subtask_id}
+        if ack.epoch > self._epoch:
+            self._epoch, self._answered = ack.epoch, frozenset()
+        if ack.epoch == self._epoch:
+            self._answered |= {subtask_id}
         self.reports.put(EpochAcknowledged(attempt, ack))
 
     def _run(self) -> None:
@@ -139,7 +139,7 @@ class Mailbox:
             try:
                 wait_s = self._run_round()
             finally:
-                self.in_step = False
+                self._in_step = False
                 self._host.running = None
                 self._user_code.release(resumes=wait_s <= 0)
             if wait_s > 0:
@@ -147,7 +147,7 @@ class Mailbox:
 
     def _run_round(self) -> float:
         """Run the steps of a round; return how long the thread waits after it."""
-        self.in_step = True
+        self._in_step = True
         while True:
             now = self._clock.monotonic()
             action = self._scheduler.next(

@@ -27,8 +27,7 @@ from ekorn.slot.continuous.step_scheduler import (
 from ekorn.slot.continuous.transport import Transport
 from ekorn.slot.event_reports import Reports
 from ekorn.slot.host import SlotHost
-from ekorn.slot.spool import Spool
-from ekorn.slot.waiting_blobs import WaitingBlob
+from ekorn.slot.spool import Spool, WaitingBlob
 from ekorn.slot_protocol.deployment import Deployment
 from ekorn.slot_protocol.slot_events import OutputLeft
 from ekorn.slot_protocol.task_messages import Carries

@@ -5,19 +5,20 @@ Spark may run a task again, and a subtask runs each epoch once: the second task 
 
 from __future__ import annotations
 
+import pickle
 from typing import NamedTuple
 
+from ekorn.errors import DeploymentError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.links.link import Link
 from ekorn.operators.epoch import Ack, OutputPart
-from ekorn.slot.spool import Spool, StoredMessage
-from ekorn.slot.waiting_blobs import WaitingBlobs
+from ekorn.slot.spool import Spool, StoredMessage, WaitingBlobs
 from ekorn.slot_protocol.task_messages import ACK, FAILED, OUTPUT
 from ekorn.subtask.outbox import Emitted
 from ekorn.subtask.wire.frames import Blob
 from ekorn.types.by_value import dumps
 
-__all__ = ["AskedEpoch", "AskingTask", "KeptAnswers", "TaskAnswer", "TaskGone", "with_traffic"]
+__all__ = ["AskedEpoch", "AskingTask", "KeptAnswers", "TaskAnswer", "TaskGone", "picklable", "with_traffic"]
 
 
 class AskedEpoch(NamedTuple):
@@ -118,3 +119,12 @@ def _encoded(item: Emitted | Ack) -> tuple[bytes, bytes | memoryview]:
             return OUTPUT, dumps(item)
         case Blob():
             return item.encode()
+
+
+def picklable(error: BaseException) -> BaseException:
+    """Return the error, or an error with its text if it does not survive pickling."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # the user's exception classes may do anything
+        return DeploymentError(f"{type(error).__name__}: {error}")
+    return error
