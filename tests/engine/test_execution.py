@@ -21,7 +21,7 @@ from ekorn.engine.spark.driver_side.pipelined_job import (
     check_session,
     rows_in_flight,
 )
-from ekorn.engine.spark.driver_side.task_places import UnfitSession, reserve_places
+from ekorn.engine.spark.driver_side.task_slots import UnfitSession, reserve_task_slots
 from tests.live_jobs import is_running, parent_of, until
 
 
@@ -108,7 +108,7 @@ def test_a_session_serves_a_job_or_the_reason_and_what_to_set_are_named(
     found, advice = "", ""
     try:
         check_session(session)
-        reserve_places(session, "job", 6).release()
+        reserve_task_slots(session, "job", 6).release()
     except UnfitSession as unfit:
         found, advice = str(unfit), unfit.remedy
     assert bool(found) == bool(reason) and reason in found
@@ -117,18 +117,18 @@ def test_a_session_serves_a_job_or_the_reason_and_what_to_set_are_named(
 
 def test_the_places_of_a_job_are_not_given_to_another_until_it_ends() -> None:
     session, other = Session("4.3.0", SESSION_SETTINGS, 8), Session("4.3.0", SESSION_SETTINGS, 8)
-    first = reserve_places(session, "first", 6)
-    second = reserve_places(session, "second", 2)
+    first = reserve_task_slots(session, "first", 6)
+    second = reserve_task_slots(session, "second", 2)
     with pytest.raises(UnfitSession, match=r"places for 8, of which job 'first' holds 6, job 'second' holds 2"):
-        reserve_places(session, "third", 1)
-    reserve_places(other, "third", 8).release()
+        reserve_task_slots(session, "third", 1)
+    reserve_task_slots(other, "third", 8).release()
     assert (first.left_of(8), second.left_of(8)) == (6, 2), "reactive mode does not ask for what others hold"
     second.release()
     second.release()  # nothing of what others hold
     with pytest.raises(UnfitSession, match="needs 3 tasks"):
-        reserve_places(session, "third", 3)
+        reserve_task_slots(session, "third", 3)
     first.release()
-    reserve_places(session, "third", 8).release()
+    reserve_task_slots(session, "third", 8).release()
 
 
 class JavaSession:

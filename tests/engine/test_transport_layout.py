@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ekorn.common import Configuration, Types
-from ekorn.engine.spark.driver_side.task_places import task_count
+from ekorn.engine.spark.driver_side.task_slots import task_count
 from ekorn.engine.spark.driver_side.transport_layout import TransportShuffle, transport_shuffles
 from ekorn.engine.spark.task_side.level_task import HostedSubtask
 from ekorn.graph.addresses import SubtaskId

@@ -21,14 +21,14 @@ from ekorn.engine.spark.driver_side.pipelined_job import SESSION_SETTINGS, check
 from ekorn.engine.spark.driver_side.session import expects_cluster, running_context, spark_context
 from ekorn.engine.spark.driver_side.spark_flows import SparkFlows
 from ekorn.engine.spark.driver_side.spark_levels import SparkLevels
-from ekorn.engine.spark.driver_side.task_places import ReservedPlaces, UnfitSession, reserve_places, task_count
+from ekorn.engine.spark.driver_side.task_slots import ReservedTaskSlots, UnfitSession, reserve_task_slots, task_count
 from ekorn.errors import DeploymentError
 from ekorn.graph.job_graph import JobGraph
 
 __all__ = ["engine_on_spark"]
 
 _log = logging.getLogger(__name__)
-_PLACES = 32  # for tasks, of a session that ekorn starts: later jobs use it too
+_TASK_SLOTS = 32  # of a session that ekorn starts: later jobs use it too
 
 
 def engine_on_spark(
@@ -62,13 +62,13 @@ def engine_on_spark(
         links=links,
         session=session,
     )
-    places: ReservedPlaces | None = None
+    reserved: ReservedTaskSlots | None = None
     try:
         if reason is None:
             try:
                 check_session(context)
-                places = reserve_places(context, job_name, tasks)
-                return continuous_engine(graph, context, pool, places, job_label=job_label, heartbeat=heartbeat)
+                reserved = reserve_task_slots(context, job_name, tasks)
+                return continuous_engine(graph, context, pool, reserved, job_label=job_label, heartbeat=heartbeat)
             except UnfitSession as unfit:
                 if execution == "continuous":
                     advice = f"{unfit.remedy}, or set ekorn.execution to epochs"
@@ -79,8 +79,8 @@ def engine_on_spark(
         return epoch_engine(graph, context, pool, job_label=job_label, heartbeat=heartbeat)
     except BaseException:
         pool.shutdown()
-        if places is not None:
-            places.release()
+        if reserved is not None:
+            reserved.release()
         raise
 
 
@@ -120,22 +120,22 @@ def epoch_engine(
 
 
 def continuous_engine(
-    graph: JobGraph, context: Any, pool: SlotPool, places: ReservedPlaces, *, job_label: str, heartbeat: Heartbeat
+    graph: JobGraph, context: Any, pool: SlotPool, reserved: ReservedTaskSlots, *, job_label: str, heartbeat: Heartbeat
 ) -> ContinuousSlotEngine:
     """Make the engine of a job that runs continuously on a Spark session, with slot processes beside it.
 
     Args:
-        places: What the tasks of the job have been given of the session. The engine releases them in the end.
+        reserved: The task slots that the tasks of the job need. The engine releases them in the end.
     """
     calls = SlotCalls(pool)
-    jobs = SparkJobGroup(context, job_label, calls, places)
-    return ContinuousSlotEngine(graph, calls, jobs, SparkFlows(jobs, calls, places), heartbeat.stall_timeout_s)
+    jobs = SparkJobGroup(context, job_label, calls, reserved)
+    return ContinuousSlotEngine(graph, calls, jobs, SparkFlows(jobs, calls, reserved), heartbeat.stall_timeout_s)
 
 
 def _for_pipelined_jobs(configuration: dict[str, str], tasks: int) -> dict[str, str]:
     """Return the settings of a job with what a new session needs in order to run all of its tasks at the same time."""
     settings = SESSION_SETTINGS | configuration
     if not configuration.get("spark.master") and not variable(SPARK_MASTER):
-        places = max(_PLACES, 2 * tasks, os.cpu_count() or 1)  # more than cores: a task mostly waits
-        settings["spark.master"] = f"local[{places}]"
+        task_slots = max(_TASK_SLOTS, 2 * tasks, os.cpu_count() or 1)  # more than cores: a task mostly waits
+        settings["spark.master"] = f"local[{task_slots}]"
     return settings

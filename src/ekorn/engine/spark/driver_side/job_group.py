@@ -20,7 +20,7 @@ from ekorn.engine.spark.driver_side.session import (
     is_started_by_us,
     loss_of,
 )
-from ekorn.engine.spark.driver_side.task_places import ReservedPlaces, task_count, task_places
+from ekorn.engine.spark.driver_side.task_slots import ReservedTaskSlots, task_count, task_slots
 from ekorn.engine.spark.task_side.level_task import HostedSubtask
 from ekorn.errors import DeploymentError, SparkSessionLostError
 from ekorn.graph.addresses import SubtaskId
@@ -39,13 +39,15 @@ class SparkJobGroup:
         context: Spark's context.
         job_label: The job, as its group is named.
         calls: The slots of the job.
-        reserved: The places that the tasks of a continuous job have in the session; None for a job in epochs.
+        reserved: The task slots that a continuous job has reserved in the session; None for a job in epochs.
 
     Attributes:
         name: Spark's name of the group.
     """
 
-    def __init__(self, context: Any, job_label: str, calls: SlotCalls, reserved: ReservedPlaces | None = None) -> None:
+    def __init__(
+        self, context: Any, job_label: str, calls: SlotCalls, reserved: ReservedTaskSlots | None = None
+    ) -> None:
         self.context = context
         self._calls = calls
         self._reserved = reserved
@@ -84,10 +86,10 @@ class SparkJobGroup:
     def places(self) -> int | None:
         """How many tasks the session can run at the same time, beside those of other continuous jobs."""
         try:
-            places = task_places(self.context)
+            total = task_slots(self.context)
         except Exception:  # the session is gone: the next epoch says so
             return None
-        return places if self._reserved is None else self._reserved.left_of(places)
+        return total if self._reserved is None else self._reserved.left_of(total)
 
     def needed_places(self, graph: JobGraph) -> int:
         """Return how many tasks of a job must be able to run at the same time."""

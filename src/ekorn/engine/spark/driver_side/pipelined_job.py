@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ekorn.engine.spark.driver_side.task_places import UnfitSession
+from ekorn.engine.spark.driver_side.task_slots import UnfitSession
 from ekorn.engine.spark.driver_side.transport_layout import TransportShuffle
 from ekorn.engine.spark.driver_side.worker_daemon import FOR_TRANSPORT, task_environment
 from ekorn.engine.spark.task_side.level_task import HostedSubtask
@@ -97,7 +97,7 @@ def blob_bytes_for(rows: int, readers: int) -> int:
 
 
 def is_refusal(error: Exception) -> bool:
-    """Return whether Spark has not begun a job because it has too few places for all of its tasks now."""
+    """Return whether Spark has not begun a job because it has too few task slots for all of its tasks now."""
     return "CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT" in str(error)
 
 
@@ -142,7 +142,7 @@ def start_workers(context: Any, count: int, *, group: str, description: str) -> 
 
     Args:
         context: Spark's context.
-        count: How many; the session has places for as many tasks beside those that run.
+        count: How many; the session has as many free task slots.
         group: The job group.
         description: What Spark's pages say about the job.
     """

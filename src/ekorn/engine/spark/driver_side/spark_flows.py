@@ -25,7 +25,7 @@ from ekorn.engine.spark.driver_side.pipelined_job import (
     start_workers,
 )
 from ekorn.engine.spark.driver_side.session import active_tasks, first_line_of
-from ekorn.engine.spark.driver_side.task_places import ReservedPlaces, UnfitSession, task_count, tasks_of
+from ekorn.engine.spark.driver_side.task_slots import ReservedTaskSlots, UnfitSession, task_count, tasks_of
 from ekorn.engine.spark.driver_side.transport_layout import TransportShuffle, transport_shuffles
 from ekorn.engine.spark.task_side.level_task import HostedSubtask
 from ekorn.errors import DeploymentError, SparkSessionLostError
@@ -37,8 +37,8 @@ from ekorn.slot_protocol.deployment import Deployment
 __all__ = ["SparkFlows"]
 
 _log = logging.getLogger(__name__)
-_PLACES_S = 60.0  # for a new executor in place of a lost one; then the attempt fails, and reactive mode may shrink
-_LOOK_S = 0.1  # how often such places are looked for
+_TASK_SLOTS_S = 60.0  # for a new executor in place of a lost one; then the attempt fails, and reactive mode may shrink
+_LOOK_S = 0.1  # how often such task slots are looked for
 _END_S = 10.0  # for the tasks of an attempt that is over
 _WORKERS_S = 20.0  # for the start of Python workers
 _BREAK_S = 0.2  # for the tasks of an attempt that has failed: most end with their connections
@@ -50,23 +50,23 @@ class SparkFlows:
     Args:
         jobs: The Spark jobs of the job. Each region has a group of its own if there are several.
         calls: The slots of the job.
-        places: What the tasks of the job have been given of the session. Released at the end of the job.
-        places_s: How long an attempt waits for places that a lost executor has taken away.
+        reserved: The task slots that the job has reserved in the session. Released at the end of the job.
+        task_slots_s: How long an attempt waits for the task slots of a lost executor.
 
     Attributes:
         on_failed: Called from any thread with an error, and with the subtasks that have failed by it.
     """
 
     def __init__(
-        self, jobs: SparkJobGroup, calls: SlotCalls, places: ReservedPlaces, places_s: float = _PLACES_S
+        self, jobs: SparkJobGroup, calls: SlotCalls, reserved: ReservedTaskSlots, task_slots_s: float = _TASK_SLOTS_S
     ) -> None:
         self.on_failed: Callable[[Exception, frozenset[SubtaskId]], None] = lambda error, subtasks: None
         self._jobs = jobs
         self._context = jobs.context
         self._pool = calls.pool
         self._cancelled = calls.cancelled
-        self._places = places
-        self._places_s = places_s
+        self._reserved = reserved
+        self._task_slots_s = task_slots_s
         self._rows_in_flight = rows_in_flight(jobs.context)
         self._flows: dict[int, list[threading.Thread]] = {}  # by region: one for each of its Spark jobs
 
@@ -77,15 +77,15 @@ class SparkFlows:
     # --------------------------------------------------------------------------------------------------- resources
 
     def reserve(self, graph: JobGraph) -> None:
-        """Reserve places for the tasks of both attempts' graphs.
+        """Reserve task slots for the tasks of both attempts' graphs.
 
         Raises:
-            DeploymentError: The session has too few places for tasks.
+            DeploymentError: The session has too few task slots.
         """
         self._resize(max(task_count(self._graph), task_count(graph)))
 
     def fit(self, deployment: Deployment) -> Deployment:
-        """Reserve places for the tasks of a deployment, and limit its blobs to what Spark has in flight at a time."""
+        """Reserve task slots for a deployment, and limit its blobs to what Spark has in flight at a time."""
         graph = deployment.graph
         self._resize(task_count(graph))
         readers = sum(vertex.parallelism for vertex in graph.vertices if graph.inputs_of(vertex.id))
@@ -93,12 +93,12 @@ class SparkFlows:
 
     def _resize(self, tasks: int) -> None:
         try:
-            self._places.resize(self._context, tasks)
+            self._reserved.resize(self._context, tasks)
         except UnfitSession as unfit:
             raise DeploymentError(str(unfit)) from None
 
     def warm_up(self, graph: JobGraph) -> None:
-        """Start the Python workers that a graph needs beyond those that run, in places that were reserved."""
+        """Start the Python workers that a graph needs beyond those that run, in task slots that were reserved."""
         count, group = task_count(graph) - task_count(self._graph), f"{self._jobs.name}-workers"
         if count <= 0:
             return
@@ -112,31 +112,31 @@ class SparkFlows:
         thread = threading.Thread(target=start, name="spark-workers", daemon=True)
         thread.start()
         thread.join(_WORKERS_S)
-        if thread.is_alive():  # jobs of others are in the places
+        if thread.is_alive():  # tasks of other jobs are in the task slots
             self._jobs.cancel_running(group)
 
     def await_resources(self, graph: JobGraph) -> Failure | None:
-        """Wait until the session has a place for every task of a graph: Spark refuses a job with fewer at once.
+        """Wait until the session has a task slot for every task of a graph: Spark refuses a job with fewer at once.
 
-        The places of a lost executor are missing until Spark has replaced the executor.
+        Those of a lost executor are missing until Spark has replaced the executor.
         """
-        deadline, waits = time.monotonic() + self._places_s, False
+        deadline, waits = time.monotonic() + self._task_slots_s, False
         while (unfit := self._unfit_for(graph)) is not None:
             if self._cancelled.is_set():
                 return Failure(DeploymentError("the job was cancelled"))
             if time.monotonic() >= deadline:
-                why = f"{unfit}; the job got no more within {self._places_s:.0f} s; {unfit.remedy}"
+                why = f"{unfit}; the job got no more within {self._task_slots_s:.0f} s; {unfit.remedy}"
                 return Failure(DeploymentError(why))
             if not waits:
                 waits = True
-                _log.warning("job %s waits up to %.0f s for places of Spark: %s", graph.name, self._places_s, unfit)
+                _log.warning("job %s waits up to %.0f s for places of Spark: %s", graph.name, self._task_slots_s, unfit)
             self._cancelled.wait(_LOOK_S)
         return None
 
     def _unfit_for(self, graph: JobGraph) -> UnfitSession | None:
         """Return why the session cannot run all tasks of a graph now."""
         try:
-            self._places.check(self._context, task_count(graph))
+            self._reserved.check(self._context, task_count(graph))
         except UnfitSession as unfit:
             return unfit
         except Exception:  # the session is gone: the deployment says so
@@ -144,7 +144,7 @@ class SparkFlows:
         return None
 
     def waits_for_resources(self, running: Collection[SubtaskId]) -> bool:
-        """Return whether some tasks of the attempt have not got a place yet."""
+        """Return whether some tasks of the attempt have not got a task slot yet."""
         try:
             active = sum(active_tasks(self._context, group) for group in self._groups())
         except Exception:  # the session is gone: ending the attempt does no harm
@@ -185,11 +185,11 @@ class SparkFlows:
             self.on_failed(explained, self._in_region(region) if is_confined else frozenset())
 
     def _run_when_admitted(self, region: int, shuffle: TransportShuffle, description: str) -> None:
-        """Run a Spark job. If Spark refuses it for lack of places, wait for them: other regions go on meanwhile.
+        """Run a Spark job. If Spark refuses it for lack of task slots, wait for them: other regions go on meanwhile.
 
-        The places are those of a lost executor, or tasks of other jobs of the session are in them.
+        The missing ones are those of a lost executor, or tasks of other jobs of the session are in them.
         """
-        deadline, waits = time.monotonic() + self._places_s, False
+        deadline, waits = time.monotonic() + self._task_slots_s, False
         while True:
             try:
                 return self._run_job(region, shuffle, description)
@@ -200,7 +200,7 @@ class SparkFlows:
                 if not waits:
                     waits = True
                     why = first_line_of(error)
-                    _log.warning("%s waits up to %.0f s for places of Spark: %s", description, self._places_s, why)
+                    _log.warning("%s waits up to %.0f s for places of Spark: %s", description, self._task_slots_s, why)
             self._cancelled.wait(_LOOK_S)
 
     def _run_job(self, region: int, shuffle: TransportShuffle, description: str) -> None:
@@ -234,10 +234,10 @@ class SparkFlows:
         for region in late:
             self._jobs.cancel_running(self._group_of(region))
         _join(late, _END_S)
-        self._wait_for_places([self._group_of(region) for region in flows])
+        self._wait_for_task_slots([self._group_of(region) for region in flows])
 
-    def _wait_for_places(self, groups: list[str]) -> None:
-        """Wait until the tasks of jobs that have ended occupy no places: the next attempt needs them all."""
+    def _wait_for_task_slots(self, groups: list[str]) -> None:
+        """Wait until the tasks of jobs that have ended occupy no task slots: the next attempt needs them all."""
         deadline = time.monotonic() + _END_S
         while not self._cancelled.is_set() and time.monotonic() < deadline:
             try:
@@ -253,11 +253,11 @@ class SparkFlows:
         self.on_failed(DeploymentError("the job was cancelled"), frozenset())
 
     def close(self) -> None:
-        """Leave the session, and the places in it, to other jobs."""
+        """Leave the session, and the task slots that were reserved, to other jobs."""
         try:
             self._jobs.close()
         finally:
-            self._places.release()
+            self._reserved.release()
 
 
 def _join(flows: dict[int, list[threading.Thread]], timeout_s: float) -> None:

@@ -15,7 +15,7 @@ from ekorn.engine.slots.slot_calls import SlotCalls
 from ekorn.engine.slots.slot_handle import Heartbeat
 from ekorn.engine.spark.driver_side.job_group import SparkJobGroup
 from ekorn.engine.spark.driver_side.spark_flows import SparkFlows
-from ekorn.engine.spark.driver_side.task_places import reserve_places, task_count
+from ekorn.engine.spark.driver_side.task_slots import reserve_task_slots, task_count
 from ekorn.engine.spark.driver_side.transport_layout import TransportShuffle
 from ekorn.engine.spark.task_side.transport_tasks import OutletTask
 from ekorn.errors import DeploymentError
@@ -93,15 +93,15 @@ class Flows(SparkFlows):
 class Attempts:
     """A job whose attempts start on a session; `jobs` has the places that the session had at the start of each."""
 
-    def __init__(self, log: pytest.LogCaptureFixture, places_s: float) -> None:
+    def __init__(self, log: pytest.LogCaptureFixture, task_slots_s: float) -> None:
         self._log = log
         self.session = session = Session(4)
         self.pool = InProcessSlots(1)
         self._graph = graph(summing)
         assert task_count(self._graph) == TASKS
-        calls, places = SlotCalls(self.pool), reserve_places(session, "job", TASKS)
+        calls, places = SlotCalls(self.pool), reserve_task_slots(session, "job", TASKS)
         jobs = SparkJobGroup(session, "job", calls, places)
-        self.flows = Flows(jobs, calls, places, places_s)
+        self.flows = Flows(jobs, calls, places, task_slots_s)
         self.engine = ContinuousSlotEngine(self._graph, calls, jobs, self.flows, Heartbeat().stall_timeout_s)
         self.jobs = self.flows.note(session)
         self._deploying: threading.Thread | None = None
@@ -147,8 +147,8 @@ def begin(caplog: pytest.LogCaptureFixture) -> Iterator[Begin]:
     caplog.set_level(logging.WARNING, logger="ekorn")
     begun: list[Attempts] = []
 
-    def start(places_s: float = 300.0) -> Attempts:
-        job = Attempts(caplog, places_s)
+    def start(task_slots_s: float = 300.0) -> Attempts:
+        job = Attempts(caplog, task_slots_s)
         begun.append(job)
         job.deploy(0)
         assert job.result() is None
@@ -184,11 +184,11 @@ def test_a_spark_job_that_is_refused_for_lack_of_places_is_tried_until_they_come
     assert "waits up to 300 s for places of Spark" in line and "INSUFFICIENT_SLOT" in line
 
 
-@pytest.mark.parametrize(("error", "places_s"), [(_REFUSAL, 0.0), ("a task has failed", 300.0)])
+@pytest.mark.parametrize(("error", "task_slots_s"), [(_REFUSAL, 0.0), ("a task has failed", 300.0)])
 def test_a_spark_job_that_fails_otherwise_or_is_refused_too_long_ends_its_region(
-    begin: Begin, error: str, places_s: float
+    begin: Begin, error: str, task_slots_s: float
 ) -> None:
-    job = begin(places_s=places_s)
+    job = begin(task_slots_s=task_slots_s)
     failed = job.flows.run_region([error])
     assert failed is not None and error in str(failed)
 
@@ -202,7 +202,7 @@ def test_the_refused_job_of_a_region_that_was_set_aside_is_not_tried_again(begin
 
 def test_an_attempt_does_not_take_the_places_that_another_job_holds(begin: Begin) -> None:
     job = begin()
-    other = reserve_places(job.session, "other", 2)
+    other = reserve_task_slots(job.session, "other", 2)
     job.session.places = 3
     job.deploy(1)
     assert job.waits
@@ -213,7 +213,7 @@ def test_an_attempt_does_not_take_the_places_that_another_job_holds(begin: Begin
 
 
 def test_an_attempt_fails_if_the_places_do_not_come(begin: Begin) -> None:
-    job = begin(places_s=0.05)
+    job = begin(task_slots_s=0.05)
     job.session.places = 1
     job.deploy(1)
     failure = job.result()
