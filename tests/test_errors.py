@@ -152,3 +152,19 @@ def test_a_failed_job_keeps_its_cause_in_the_process_and_drops_it_when_pickled()
     failed.cause = ValueError(lambda: "cannot be pickled")
     again = pickle.loads(pickle.dumps(failed))
     assert (again.cause, again.args) == (None, failed.args)
+
+
+def test_the_fields_of_an_error_are_its_arguments_by_position_or_name():
+    by_name = CorruptFileError(path="chk-1/_metadata", expected="version 1", found="version 9")
+    assert by_name.args == ("chk-1/_metadata", "version 9", "version 1")
+    assert (by_name.path, by_name.found, by_name.expected) == by_name.args
+    with pytest.raises(TypeError, match="expected"):
+        CorruptFileError("chk-1/_metadata", "version 9")  # type: ignore[call-arg]
+    assert JobExecutionError("job", "boom").restarts == 0, "a field may have a default"
+
+
+def test_an_attribute_that_is_not_passed_is_set_later():
+    error = RecordTypeError("Integer", "'a'", "found a str")
+    assert error.emitted_by is None
+    error.emitted_by = 2
+    assert (error.emitted_by, len(error.args)) == (2, 3)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Generic, TypeVar
+from inspect import Parameter, Signature
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, dataclass_transform
 
 PREVIEW_CHARS = 200
 PUBLIC_PATH = "ekorn.errors"  # programs import errors from it, tracebacks show it, and pickles name it
 
+E = TypeVar("E", bound="EkornError")
 T = TypeVar("T")
 
 
@@ -23,14 +25,66 @@ class EkornError(Exception):
             cls.__module__ = PUBLIC_PATH
 
 
-class ErrorArgument(Generic[T]):
-    """A name for one of the ``args`` of an error."""
+class _Argument:
+    """Gives one of the ``args`` of an error a name."""
 
     def __init__(self, index: int) -> None:
         self._index = index
 
-    def __get__(self, error: EkornError, owner: type[EkornError]) -> T:
-        return error.args[self._index]  # type: ignore[no-any-return]
+    def __get__(self, error: EkornError, owner: type[EkornError]) -> Any:
+        return error.args[self._index]
+
+
+class _NotPassed(NamedTuple):
+    default: Any
+
+
+def not_passed(*, default: T, init: Literal[False] = False) -> T:
+    """Declare an attribute of an error that is not among its arguments."""
+    made: Any = _NotPassed(default)
+    declared: T = made
+    return declared
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(not_passed,))
+def with_fields(kind: type[E]) -> type[E]:
+    """Make the annotated attributes of an error its arguments, in their order.
+
+    The arguments are the error's ``args``, with which it is pickled between processes. ``__str__`` makes the message.
+
+    >>> @with_fields
+    ... class TooMany(EkornError):
+    ...     found: int
+    ...     most: int = 10
+    ...
+    ...     def __str__(self) -> str:
+    ...         return f"there are {self.found}, and {self.most} are allowed"
+    >>> TooMany(12)
+    TooMany(12, 10)
+    >>> print(TooMany(found=3, most=2))
+    there are 3, and 2 are allowed
+    """
+    parameters: list[Parameter] = []
+    for name, annotation in vars(kind)["__annotations__"].items():
+        default = vars(kind).get(name, Parameter.empty)
+        if isinstance(default, _NotPassed):
+            setattr(kind, name, default.default)
+        else:
+            setattr(kind, name, _Argument(len(parameters)))
+            parameters.append(Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation))
+    signature = Signature(parameters)
+
+    def __init__(self: E, *given: Any, **named: Any) -> None:
+        if named or len(given) != len(parameters):
+            bound = signature.bind(*given, **named)
+            bound.apply_defaults()
+            given = bound.args
+        BaseException.__init__(self, *given)
+
+    this = Parameter("self", Parameter.POSITIONAL_ONLY)
+    __init__.__signature__ = Signature([this, *parameters])  # type: ignore[attr-defined]
+    kind.__init__ = __init__  # type: ignore[assignment]
+    return kind
 
 
 def preview(value: Any, limit: int = PREVIEW_CHARS) -> str:

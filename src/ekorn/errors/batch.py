@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from ekorn.errors.base import EkornError, ErrorArgument
+from ekorn.errors.base import EkornError, with_fields
 from ekorn.errors.records import MalformedRecordError
 
 
+@with_fields
 class OutputExistsError(EkornError):
     """The file or directory that a sink is to write exists."""
 
     retryable = False
 
-    def __init__(self, address: str) -> None:
-        super().__init__(address)
-
-    address = ErrorArgument[str](0)
+    address: str
 
     def __str__(self) -> str:
         return (
-            f"cannot write {self.args[0]!r}: it exists; remove it, write elsewhere, "
+            f"cannot write {self.address!r}: it exists; remove it, write elsewhere, "
             "or replace it with write_mode=WriteMode.OVERWRITE"
         )
 
@@ -34,18 +32,16 @@ class MalformedInputError(MalformedRecordError):
         )
 
 
+@with_fields
 class OutputsPartlyVisibleError(EkornError):
     """Some sinks of a job became visible, and one could not be made visible."""
 
     retryable = False
 
-    def __init__(self, failed: str, cause: str, visible: tuple[str, ...], missing: tuple[str, ...]) -> None:
-        super().__init__(failed, cause, visible, missing)
-
-    failed = ErrorArgument[str](0)
-    cause = ErrorArgument[str](1)
-    visible = ErrorArgument[tuple[str, ...]](2)
-    missing = ErrorArgument[tuple[str, ...]](3)
+    failed: str
+    cause: str
+    visible: tuple[str, ...]
+    missing: tuple[str, ...]
 
     def __str__(self) -> str:
         failed, cause, visible, missing = self.args
@@ -58,16 +54,14 @@ class OutputsPartlyVisibleError(EkornError):
         )
 
 
+@with_fields
 class RecomputedInputError(EkornError):
     """A partition has other records than when it was counted: an executor was lost, and its functions vary."""
 
-    def __init__(self, operator: str, partition: int, counted: int, found: int) -> None:
-        super().__init__(operator, partition, counted, found)
-
-    operator = ErrorArgument[str](0)
-    partition = ErrorArgument[int](1)
-    counted = ErrorArgument[int](2)
-    found = ErrorArgument[int](3)
+    operator: str
+    partition: int
+    counted: int
+    found: int
 
     def __str__(self) -> str:
         operator, partition, counted, found = self.args

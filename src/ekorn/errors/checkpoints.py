@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-from ekorn.errors.base import EkornError, ErrorArgument
+from ekorn.errors.base import EkornError, with_fields
 
 
 class CheckpointError(EkornError):
     """A checkpoint or savepoint could not be written, found or read."""
 
 
+@with_fields
 class CheckpointFailed(CheckpointError):
     """A checkpoint failed. The job continues unless too many checkpoints fail in a row."""
 
-    def __init__(self, checkpoint_id: int, reason: str) -> None:
-        super().__init__(checkpoint_id, reason)
-
-    checkpoint_id = ErrorArgument[int](0)
-    reason = ErrorArgument[str](1)
+    checkpoint_id: int
+    reason: str
 
     def __str__(self) -> str:
         checkpoint_id, reason = self.args
         return f"checkpoint {checkpoint_id} failed: {reason}"
 
 
+@with_fields
 class CorruptFileError(CheckpointError):
     """A file is torn, was not written by ekorn, or has an unknown version."""
 
-    def __init__(self, path: str, found: str, expected: str) -> None:
-        super().__init__(path, found, expected)
-
-    path = ErrorArgument[str](0)
-    found = ErrorArgument[str](1)
-    expected = ErrorArgument[str](2)
+    path: str
+    found: str
+    expected: str
 
     def __str__(self) -> str:
         path, found, expected = self.args
@@ -53,13 +49,11 @@ class UntrustedFileError(CorruptFileError):
         )
 
 
+@with_fields
 class JobHasFinished(CheckpointError):
     """A driver was started for a job that has finished; its first driver ended while it removed the checkpoints."""
 
-    def __init__(self, directory: str) -> None:
-        super().__init__(directory)
-
-    directory = ErrorArgument[str](0)
+    directory: str
 
     def __str__(self) -> str:
         (directory,) = self.args
@@ -69,16 +63,14 @@ class JobHasFinished(CheckpointError):
         )
 
 
+@with_fields
 class JobWasCancelled(CheckpointError):
     """A driver was started for a job that was cancelled, without naming the checkpoint to start from."""
 
     retryable = False
 
-    def __init__(self, job_id: str, directory: str) -> None:
-        super().__init__(job_id, directory)
-
-    job_id = ErrorArgument[str](0)
-    directory = ErrorArgument[str](1)
+    job_id: str
+    directory: str
 
     def __str__(self) -> str:
         job_id, directory = self.args
@@ -89,15 +81,13 @@ class JobWasCancelled(CheckpointError):
         )
 
 
+@with_fields
 class DirectoryInUse(CheckpointError):
     """A second driver was started on a checkpoint directory that a running driver owns."""
 
-    def __init__(self, directory: str, host: str, pid: int) -> None:
-        super().__init__(directory, host, pid)
-
-    directory = ErrorArgument[str](0)
-    host = ErrorArgument[str](1)
-    pid = ErrorArgument[int](2)
+    directory: str
+    host: str
+    pid: int
 
     def __str__(self) -> str:
         directory, host, pid = self.args
@@ -107,16 +97,14 @@ class DirectoryInUse(CheckpointError):
         )
 
 
+@with_fields
 class Fenced(CheckpointError):
     """Another driver took over the job of this driver, which must stop, commit nothing and delete nothing."""
 
     retryable = False
 
-    def __init__(self, directory: str, term: int) -> None:
-        super().__init__(directory, term)
-
-    directory = ErrorArgument[str](0)
-    term = ErrorArgument[int](1)
+    directory: str
+    term: int
 
     def __str__(self) -> str:
         directory, term = self.args

@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
-from ekorn.errors.base import EkornError, ErrorArgument
+from ekorn.errors.base import EkornError, with_fields
 
 
+@with_fields
 class RowFilesGone(EkornError):
     """A file with rows of a DataFrame, at which a job is to continue, no longer exists."""
 
     retryable = False
 
-    def __init__(self, address: str) -> None:
-        super().__init__(address)
-
-    address = ErrorArgument[str](0)
+    address: str
 
     def __str__(self) -> str:
         return (
-            f"cannot read {self.args[0]!r}: the file with rows of a DataFrame is gone; it exists until its job has "
+            f"cannot read {self.address!r}: the file with rows of a DataFrame is gone; it exists until its job has "
             "finished, and rows of a streaming DataFrame until a checkpoint covers them: start from the newest "
             "checkpoint, or from the beginning"
         )
 
 
+@with_fields
 class RowFilesDamaged(EkornError):
     """A file with rows of a DataFrame, or the list of such files, is not what was written."""
 
     retryable = False
 
-    def __init__(self, address: str, found: str, expected: str) -> None:
-        super().__init__(address, found, expected)
-
-    address = ErrorArgument[str](0)
-    found = ErrorArgument[str](1)
-    expected = ErrorArgument[str](2)
+    address: str
+    found: str
+    expected: str
 
     def __str__(self) -> str:
         address, found, expected = self.args
@@ -43,14 +39,12 @@ class RowFilesDamaged(EkornError):
         )
 
 
+@with_fields
 class StreamingQueryFailed(EkornError):
     """The streaming query of Spark that feeds a job has failed. Another attempt of the job starts it again."""
 
-    def __init__(self, query: str, reason: str) -> None:
-        super().__init__(query, reason)
-
-    query = ErrorArgument[str](0)
-    reason = ErrorArgument[str](1)
+    query: str
+    reason: str
 
     def __str__(self) -> str:
         query, reason = self.args
@@ -60,14 +54,12 @@ class StreamingQueryFailed(EkornError):
         )
 
 
+@with_fields
 class SparkSourceFailed(EkornError):
     """The source of Spark that feeds a job has failed. Another attempt of the job opens it again."""
 
-    def __init__(self, source: str, reason: str) -> None:
-        super().__init__(source, reason)
-
-    source = ErrorArgument[str](0)
-    reason = ErrorArgument[str](1)
+    source: str
+    reason: str
 
     def __str__(self) -> str:
         source, reason = self.args

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ekorn.errors.base import EkornError, ErrorArgument, preview
+from ekorn.errors.base import EkornError, preview, with_fields
 
 
+@with_fields
 class DatabaseError(EkornError):
     """A database refused a statement, or could not be reached.
 
@@ -15,13 +16,10 @@ class DatabaseError(EkornError):
         reason: The words of the database's driver.
     """
 
-    def __init__(self, database: str, activity: str, statement: str | None, reason: str) -> None:
-        super().__init__(database, activity, statement, reason)
-
-    database = ErrorArgument[str](0)
-    activity = ErrorArgument[str](1)
-    statement = ErrorArgument[str | None](2)
-    reason = ErrorArgument[str](3)
+    database: str
+    activity: str
+    statement: str | None
+    reason: str
 
     def __str__(self) -> str:
         database, activity, statement, reason = self.args

@@ -6,7 +6,7 @@ import os
 from traceback import extract_tb, format_list
 from typing import Any
 
-from ekorn.errors.base import EkornError, ErrorArgument, where
+from ekorn.errors.base import EkornError, not_passed, where, with_fields
 from ekorn.errors.records import UserFunctionError
 
 _NOTEBOOK = ("IPython", "ipykernel")
@@ -29,6 +29,7 @@ def _is_of_the_program(filename: str) -> bool:
     return not filename.startswith(_PACKAGE) and not any(f"{os.sep}{each}{os.sep}" in filename for each in _NOTEBOOK)
 
 
+@with_fields
 class JobExecutionError(EkornError):
     """A job failed: names the operator, the subtask and the record, and holds the user's own traceback.
 
@@ -46,33 +47,17 @@ class JobExecutionError(EkornError):
         activity: What was done for the operator when the job failed, if it was not the operator itself that ran.
     """
 
-    def __init__(  # noqa: PLR0917 - rebuilt by pickle from its positional arguments
-        self,
-        job_name: str,
-        message: str,
-        operator_name: str | None = None,
-        uid: str | None = None,
-        subtask_index: int | None = None,
-        record_preview: str | None = None,
-        user_traceback: str | None = None,
-        log_path: str | None = None,
-        restarts: int = 0,
-        restart_description: str | None = None,
-        activity: str | None = None,
-    ) -> None:
-        super().__init__(
-            job_name,
-            message,
-            operator_name,
-            uid,
-            subtask_index,
-            record_preview,
-            user_traceback,
-            log_path,
-            restarts,
-            restart_description,
-            activity,
-        )
+    job_name: str
+    message: str
+    operator_name: str | None = None
+    uid: str | None = None
+    subtask_index: int | None = None
+    record_preview: str | None = None
+    user_traceback: str | None = None
+    log_path: str | None = None
+    restarts: int = 0
+    restart_description: str | None = None
+    activity: str | None = None
 
     @classmethod
     def from_user_error(
@@ -103,7 +88,7 @@ class JobExecutionError(EkornError):
             error.activity,
         )
 
-    cause: BaseException | None = None
+    cause: BaseException | None = not_passed(default=None)
     """The error that ended the last attempt. Known in the driver's process only: pickling drops it."""
 
     def __reduce__(self) -> tuple[type[JobExecutionError], tuple[Any, ...]]:
@@ -113,18 +98,6 @@ class JobExecutionError(EkornError):
         """Return what IPython shows: the lines of the program that waited for the job, and the message."""
         waited = [frame for frame in extract_tb(self.__traceback__) if _is_of_the_program(frame.filename)]
         return [line.rstrip() for line in format_list(waited)] + [f"{type(self).__name__}: {self}"]
-
-    job_name = ErrorArgument[str](0)
-    message = ErrorArgument[str](1)
-    operator_name = ErrorArgument[str | None](2)
-    uid = ErrorArgument[str | None](3)
-    subtask_index = ErrorArgument[int | None](4)
-    record_preview = ErrorArgument[str | None](5)
-    user_traceback = ErrorArgument[str | None](6)
-    log_path = ErrorArgument[str | None](7)
-    restarts = ErrorArgument[int](8)
-    restart_description = ErrorArgument[str | None](9)
-    activity = ErrorArgument[str | None](10)
 
     def __str__(self) -> str:
         message = " ".join(self.message.split()) or "no reason was given"
@@ -147,16 +120,14 @@ class JobExecutionError(EkornError):
         return "\n".join(lines)
 
 
+@with_fields
 class JobCancelledError(EkornError):
     """The job was cancelled, so it has no result."""
 
-    def __init__(self, job_name: str) -> None:
-        super().__init__(job_name)
-
-    job_name = ErrorArgument[str](0)
+    job_name: str
 
     def __str__(self) -> str:
-        return f"job {self.args[0]!r} was cancelled"
+        return f"job {self.job_name!r} was cancelled"
 
 
 class RescaleError(EkornError):
@@ -167,13 +138,15 @@ class DeploymentError(EkornError):
     """The job could not be started: a slot, an interpreter or an import was missing."""
 
 
+@with_fields
 class WorkerPythonError(DeploymentError):
     """The Python of Spark's workers cannot run the tasks of a job. No attempt can succeed in this session."""
 
     retryable = False
 
-    def __init__(self, worker: str, driver: str, problem: str) -> None:
-        super().__init__(worker, driver, problem)
+    worker: str
+    driver: str
+    problem: str
 
     def __str__(self) -> str:
         worker, driver, problem = self.args
@@ -184,29 +157,25 @@ class WorkerPythonError(DeploymentError):
         )
 
 
+@with_fields
 class SlotLostError(EkornError):
     """The process of a slot died or does not answer. The job restarts from its last checkpoint."""
 
-    def __init__(self, slot: int, why: str) -> None:
-        super().__init__(slot, why)
-
-    slot = ErrorArgument[int](0)
-    why = ErrorArgument[str](1)
+    slot: int
+    why: str
 
     def __str__(self) -> str:
         slot, why = self.args
         return f"slot {slot} was lost: {why}"
 
 
+@with_fields
 class EpochStalledError(EkornError):
     """An epoch made no progress for too long. The job restarts from its last checkpoint."""
 
-    def __init__(self, epoch: int, timeout_s: float, waiting: list[str]) -> None:
-        super().__init__(epoch, timeout_s, waiting)
-
-    epoch = ErrorArgument[int](0)
-    timeout_s = ErrorArgument[float](1)
-    waiting = ErrorArgument[list[str]](2)
+    epoch: int
+    timeout_s: float
+    waiting: list[str]
 
     def __str__(self) -> str:
         epoch, timeout_s, waiting = self.args
@@ -219,13 +188,14 @@ class EpochStalledError(EkornError):
         )
 
 
+@with_fields
 class SparkSessionLostError(EkornError):
     """The driver's Spark session is gone. No attempt of the job can succeed in this driver."""
 
     retryable = False
 
-    def __init__(self, why: str, log_path: str | None) -> None:
-        super().__init__(why, log_path)
+    why: str
+    log_path: str | None
 
     def __str__(self) -> str:
         why, log_path = self.args
@@ -236,11 +206,13 @@ class SparkSessionLostError(EkornError):
         )
 
 
+@with_fields
 class SpoolError(EkornError):
     """A slot cannot write to its folder what exceeds its memory for messages."""
 
-    def __init__(self, size_bytes: int, memory_bytes: int, reason: str) -> None:
-        super().__init__(size_bytes, memory_bytes, reason)
+    size_bytes: int
+    memory_bytes: int
+    reason: str
 
     def __str__(self) -> str:
         size_bytes, memory_bytes, reason = self.args
@@ -251,24 +223,27 @@ class SpoolError(EkornError):
         )
 
 
+@with_fields
 class DamagedBlob(EkornError):
     """What one subtask sent to another cannot be decoded. The job restarts from its last checkpoint."""
 
-    def __init__(self, which: str, why: str) -> None:
-        super().__init__(which, why)
+    which: str
+    why: str
 
     def __str__(self) -> str:
         which, why = self.args
         return f"{which} cannot be decoded: {why}"
 
 
+@with_fields
 class CollectSpillError(EkornError):
     """Collected records exceed the driver's memory for them, and its disk cannot take them."""
 
     retryable = False
 
-    def __init__(self, size_bytes: int, most_bytes: int, why: str) -> None:
-        super().__init__(size_bytes, most_bytes, why)
+    size_bytes: int
+    most_bytes: int
+    why: str
 
     def __str__(self) -> str:
         size_bytes, most_bytes, why = self.args

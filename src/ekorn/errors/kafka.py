@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ekorn.errors.base import EkornError
+from ekorn.errors.base import EkornError, with_fields
 
 
 class KafkaError(EkornError):
@@ -13,13 +13,17 @@ class KafkaError(EkornError):
         return f"{where}: {found}"
 
 
+@with_fields
 class KafkaOffsetsLost(KafkaError):
     """The position of a source in a partition does not exist any more, or not yet."""
 
     retryable = False
 
-    def __init__(self, topic: str, partition: int, offset: int, first: int | None, end: int | None) -> None:
-        super().__init__(topic, partition, offset, first, end)
+    topic: str
+    partition: int
+    offset: int
+    first: int | None
+    end: int | None
 
     def __str__(self) -> str:
         topic, partition, offset, first, end = self.args
@@ -32,13 +36,15 @@ class KafkaOffsetsLost(KafkaError):
         )
 
 
+@with_fields
 class KafkaPartitionLost(KafkaError):
     """A partition that a source was reading is gone."""
 
     retryable = False
 
-    def __init__(self, topic: str, partition: int, partition_count: int | None) -> None:
-        super().__init__(topic, partition, partition_count)
+    topic: str
+    partition: int
+    partition_count: int | None
 
     def __str__(self) -> str:
         topic, partition, partition_count = self.args
@@ -51,13 +57,16 @@ class KafkaPartitionLost(KafkaError):
         )
 
 
+@with_fields
 class KafkaTransactionLost(KafkaError):
     """A transaction that a checkpoint covers was not committed, and cannot be any more."""
 
     retryable = False
 
-    def __init__(self, transactional_id: str, found: str, age_s: int | None, timeout_ms: int | None) -> None:
-        super().__init__(transactional_id, found, age_s, timeout_ms)
+    transactional_id: str
+    found: str
+    age_s: int | None
+    timeout_ms: int | None
 
     def __str__(self) -> str:
         transactional_id, found, age_s, timeout_ms = self.args

@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 
-from ekorn.errors.base import PUBLIC_PATH, EkornError, ErrorArgument
+from ekorn.errors.base import PUBLIC_PATH, EkornError, with_fields
 
 _EKORN = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
@@ -27,14 +27,12 @@ class ConfigurationError(EkornError, ValueError):
     retryable = False
 
 
+@with_fields
 class UnsafeFolderError(ConfigurationError):
     """A folder for private files belongs to another user, can be entered by other users, or is a link or a file."""
 
-    def __init__(self, path: str, found: str) -> None:
-        super().__init__(path, found)
-
-    path = ErrorArgument[str](0)
-    found = ErrorArgument[str](1)
+    path: str
+    found: str
 
     def __str__(self) -> str:
         path, found = self.args

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from ekorn.errors.base import EkornError, ErrorArgument
+from ekorn.errors.base import EkornError, with_fields
 from ekorn.errors.program import InvalidProgramError
 
 
+@with_fields
 class QueryableNameTwice(InvalidProgramError):
     """Two states of a job have one queryable name."""
 
     retryable = False
 
-    def __init__(self, name: str, found: str) -> None:
-        super().__init__(name, found)
-
-    name = ErrorArgument[str](0)
+    name: str
+    found: str
 
     def __str__(self) -> str:
         return (
-            f"two states are queryable as {self.args[0]!r}: {self.args[1]}; "
+            f"two states are queryable as {self.name!r}: {self.found}; "
             "give each of them a name of its own in set_queryable() or as_queryable_state()"
         )
 
@@ -27,47 +26,51 @@ class QueryError(EkornError):
     """A query of state was not answered."""
 
 
+@with_fields
 class UnknownJob(QueryError):
     """The driver that was asked runs no such job."""
 
-    def __init__(self, job: str, running: str) -> None:
-        super().__init__(job, running)
+    job: str
+    running: str
 
     def __str__(self) -> str:
-        return f"no job {self.args[0]!r} can be queried here; running with queryable-state.enable: {self.args[1]}"
+        return f"no job {self.job!r} can be queried here; running with queryable-state.enable: {self.running}"
 
 
+@with_fields
 class UnknownQueryableState(QueryError):
     """The job has no queryable state of the name."""
 
-    def __init__(self, name: str, known: str) -> None:
-        super().__init__(name, known)
+    name: str
+    known: str
 
     def __str__(self) -> str:
         return (
-            f"the job has no queryable state {self.args[0]!r}; it has {self.args[1]}. "
+            f"the job has no queryable state {self.name!r}; it has {self.known}. "
             "A function makes a state known by asking for it in open()"
         )
 
 
+@with_fields
 class UnknownKey(QueryError):
     """The state has no value for the key, or its value has expired."""
 
-    def __init__(self, name: str, key: str) -> None:
-        super().__init__(name, key)
+    name: str
+    key: str
 
     def __str__(self) -> str:
-        return f"queryable state {self.args[0]!r} has no value for key {self.args[1]}"
+        return f"queryable state {self.name!r} has no value for key {self.key}"
 
 
+@with_fields
 class StateNotServed(QueryError):
     """The job cannot answer now: it starts, restarts, has ended, or its user code takes too long. Ask again later."""
 
-    def __init__(self, name: str, why: str) -> None:
-        super().__init__(name, why)
+    name: str
+    why: str
 
     def __str__(self) -> str:
-        return f"queryable state {self.args[0]!r} is not served now: {self.args[1]}"
+        return f"queryable state {self.name!r} is not served now: {self.why}"
 
 
 class QueryRefused(QueryError):

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from ekorn.errors.base import EkornError, ErrorArgument, where
+from ekorn.errors.base import EkornError, not_passed, where, with_fields
 
 
+@with_fields
 class InvalidKeyError(EkornError, TypeError):
     """A key selector returned a value that cannot be a key."""
 
-    def __init__(self, record_preview: str, key_preview: str, reason: str) -> None:
-        super().__init__(record_preview, key_preview, reason)
-
-    record_preview = ErrorArgument[str](0)
-    key_preview = ErrorArgument[str](1)
-    reason = ErrorArgument[str](2)
+    record_preview: str
+    key_preview: str
+    reason: str
 
     def __str__(self) -> str:
         record, key, reason = self.args
@@ -22,16 +20,15 @@ class InvalidKeyError(EkornError, TypeError):
         return f"cannot use {key} as the key of record {record}: {reason}"
 
 
+@with_fields
 class RecordTypeError(EkornError, TypeError):
     """A function returned a value that does not fit the type declared for its output."""
 
-    def __init__(self, declared: str, value_preview: str, reason: str) -> None:
-        super().__init__(declared, value_preview, reason)
+    declared: str
+    value_preview: str
+    reason: str
 
-    declared = ErrorArgument[str](0)
-    value_preview = ErrorArgument[str](1)
-    reason = ErrorArgument[str](2)
-    emitted_by: int | None = None  # the operator of the chain that emitted the value, if known
+    emitted_by: int | None = not_passed(default=None)  # the operator of the chain that emitted the value, if known
 
     def __str__(self) -> str:
         declared, value, reason = self.args
@@ -41,13 +38,15 @@ class RecordTypeError(EkornError, TypeError):
         )
 
 
+@with_fields
 class RecordTooLargeError(EkornError):
     """A record is larger than any record that can be sent to another subtask."""
 
-    def __init__(self, size_bytes: int, most_bytes: int, key_preview: str | None) -> None:
-        super().__init__(size_bytes, most_bytes, key_preview)
+    size_bytes: int
+    most_bytes: int
+    key_preview: str | None
 
-    emitted_by: int | None = None  # the operator of the chain that emitted the record, if known
+    emitted_by: int | None = not_passed(default=None)  # the operator of the chain that emitted the record, if known
 
     def __str__(self) -> str:
         size_bytes, most_bytes, key = self.args
@@ -58,6 +57,7 @@ class RecordTooLargeError(EkornError):
         )
 
 
+@with_fields
 class RecordFormatError(EkornError, ValueError):
     """Bytes or a text cannot be read as a record of a format, or a record cannot be written in it.
 
@@ -67,16 +67,16 @@ class RecordFormatError(EkornError, ValueError):
         content_preview: The content, as :func:`preview` returns it.
     """
 
-    def __init__(self, format_name: str, reason: str, content_preview: str) -> None:
-        super().__init__(format_name, reason, content_preview)
-
-    reason = ErrorArgument[str](1)
+    format_name: str
+    reason: str
+    content_preview: str
 
     def __str__(self) -> str:
         format_name, reason, content = self.args
         return f"{content} is not a record in {format_name}: {reason}"
 
 
+@with_fields
 class MalformedRecordError(EkornError, ValueError):
     """A place of a file or a message of a source cannot be read as a record.
 
@@ -86,11 +86,9 @@ class MalformedRecordError(EkornError, ValueError):
         content_preview: The content, as :func:`preview` returns it.
     """
 
-    def __init__(self, place: str, reason: str, content_preview: str) -> None:
-        super().__init__(place, reason, content_preview)
-
-    place = ErrorArgument[str](0)
-    reason = ErrorArgument[str](1)
+    place: str
+    reason: str
+    content_preview: str
 
     def __str__(self) -> str:
         place, reason, content = self.args
@@ -100,6 +98,7 @@ class MalformedRecordError(EkornError, ValueError):
         )
 
 
+@with_fields
 class SchemaRegistryError(EkornError):
     """A schema registry refuses a schema, or cannot be reached; no record is at fault.
 
@@ -108,14 +107,15 @@ class SchemaRegistryError(EkornError):
         reason: What it answered, or what went wrong on the way.
     """
 
-    def __init__(self, url: str, reason: str) -> None:
-        super().__init__(url, reason)
+    url: str
+    reason: str
 
     def __str__(self) -> str:
         url, reason = self.args
         return f"the schema registry at {url} gives no schema: {reason}"
 
 
+@with_fields
 class RecordErrorLimitExceeded(EkornError):
     """More records failed than ``ekorn.on-record-error.limit`` allows.
 
@@ -126,8 +126,10 @@ class RecordErrorLimitExceeded(EkornError):
         reason: Why the last record failed.
     """
 
-    def __init__(self, operator_name: str, limit: int, record_preview: str | None, reason: str) -> None:
-        super().__init__(operator_name, limit, record_preview, reason)
+    operator_name: str
+    limit: int
+    record_preview: str | None
+    reason: str
 
     def __str__(self) -> str:
         operator_name, limit, record, reason = self.args
@@ -137,45 +139,22 @@ class RecordErrorLimitExceeded(EkornError):
         )
 
 
+@with_fields
 class UserFunctionError(EkornError):
     """An exception of user code, as a slot sends it to the driver.
 
     The error holds text only: the class of the user's exception may not pickle, or not be importable in the driver.
     """
 
-    def __init__(  # noqa: PLR0917 - rebuilt by pickle from its positional arguments
-        self,
-        operator_name: str,
-        uid: str | None,
-        subtask_index: int,
-        record_preview: str | None,
-        traceback_text: str,
-        original_type: str,
-        original_message: str = "",
-        original_retryable: bool = True,
-        activity: str | None = None,
-    ) -> None:
-        super().__init__(
-            operator_name,
-            uid,
-            subtask_index,
-            record_preview,
-            traceback_text,
-            original_type,
-            original_message,
-            original_retryable,
-            activity,
-        )
-
-    operator_name = ErrorArgument[str](0)
-    uid = ErrorArgument[str | None](1)
-    subtask_index = ErrorArgument[int](2)
-    record_preview = ErrorArgument[str | None](3)
-    traceback_text = ErrorArgument[str](4)
-    original_type = ErrorArgument[str](5)
-    original_message = ErrorArgument[str](6)
-    original_retryable = ErrorArgument[bool](7)
-    activity = ErrorArgument[str | None](8)
+    operator_name: str
+    uid: str | None
+    subtask_index: int
+    record_preview: str | None
+    traceback_text: str
+    original_type: str
+    original_message: str = ""
+    original_retryable: bool = True
+    activity: str | None = None
 
     def __str__(self) -> str:
         name, uid, subtask, record, trace, original_type, message, _, activity = self.args

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from ekorn.errors.base import EkornError, ErrorArgument
+from ekorn.errors.base import EkornError, with_fields
 
 
+@with_fields
 class HttpLookupError(EkornError):
     """An HTTP service did not answer a lookup, or answered with an error."""
 
-    def __init__(self, method: str, url: str, status: int | None, reason: str) -> None:
-        super().__init__(method, url, status, reason)
-
-    status = ErrorArgument[int | None](2)
+    method: str
+    url: str
+    status: int | None
+    reason: str
 
     def __str__(self) -> str:
         method, url, status, reason = self.args

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from ekorn.errors.base import EkornError, ErrorArgument
+from ekorn.errors.base import EkornError, with_fields
 
 
 class StateError(EkornError):
     """State was declared or used in a way that is not allowed."""
 
 
+@with_fields
 class StateNotKeyed(StateError):
     """A function that does not run on a keyed stream asked for keyed state."""
 
     retryable = False
 
-    def __init__(self, state: str) -> None:
-        super().__init__(state)
-
-    state = ErrorArgument[str](0)
+    state: str
 
     def __str__(self) -> str:
         return (
-            f"keyed state {self.args[0]!r} was asked for on a stream that is not keyed; "
+            f"keyed state {self.state!r} was asked for on a stream that is not keyed; "
             "call key_by(...) before this function"
         )
 
