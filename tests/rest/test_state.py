@@ -12,7 +12,7 @@ from ekorn.common import Row, Types
 from ekorn.config.settings.web_settings import WebSettings
 from ekorn.errors import QueryRefused
 from ekorn.rest.key_text import key_of_json, key_of_text
-from ekorn.rest.shown_values import as_json
+from ekorn.rest.state_answers import as_json
 from tests.rest.conftest import Caller
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from ekorn.config import options
 from ekorn.service.jobs.job_record import JobRecord
-from ekorn.service.jobs.starting_again import started_again
+from ekorn.service.jobs.job_submission import started_again
 from ekorn.web.http_client import RefusedRequest
 from tests.live_jobs import until
 

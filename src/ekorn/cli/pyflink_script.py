@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Sequence
 from types import ModuleType
 
-from ekorn.cli.main_script import from_script_on, run_as_main
+from ekorn.cli.run_command import from_script_on, run_as_main
 from ekorn.program.pyflink_alias import install
 
 USAGE = "usage: python -m ekorn.pyflink script.py [argument ...]"

@@ -21,7 +21,7 @@ from ekorn.graph.job_graph import JobGraph
 from ekorn.rest.driver_web import WEB
 from ekorn.rest.job_answers import drawn_plan
 from ekorn.service.client.service_client import ServiceClient
-from ekorn.service.cluster.leash import Leash, end_this_process
+from ekorn.service.cluster.leader_watch import LeaderWatch, end_this_process
 from ekorn.service.jobs.job_store import write_private
 
 __all__ = ["run_submission", "submit_program"]
@@ -38,31 +38,31 @@ def run_submission(file: str) -> int:
         script, arguments, settings = found["script"], found["arguments"], found["settings"]
         answers = Path(found["answers"])
         plan = found.get("plan")
-        leash = None if found.get("leash") is None else Leash(found["leash"], end_this_process)
+        watch = None if found.get("leader") is None else LeaderWatch(found["leader"], end_this_process)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigurationError(f"{file!r} holds no submission of a service: {error}") from error
     if plan is not None:
         return _write_plan(script, arguments, Configuration.from_dict(settings), Path(plan))
     code = 1
-    if leash is not None:
-        leash.start()
-        note_outcomes_with(leash.note)
+    if watch is not None:
+        watch.start()
+        note_outcomes_with(watch.note)
     try:
         code = run_program(script, arguments, Configuration.from_dict(settings))
         _wait_for_jobs()
     except (JobHasFinished, JobWasCancelled) as over:
         # The driver of the leader before ended the job, and was lost before it could say so.
-        if leash is not None:
+        if watch is not None:
             status = JobStatus.FINISHED if isinstance(over, JobHasFinished) else JobStatus.CANCELED
-            leash.note(JobOutcome(settings[options.JOB_ID.key], status, None))
+            watch.note(JobOutcome(settings[options.JOB_ID.key], status, None))
         raise
     finally:
         # What is known of the jobs is all that people have once this process is gone, however the program ended.
         last = {**WEB.last_answers(), "exit code": code}
         write_private(answers, json.dumps(last, default=str).encode())
         WEB.close()
-        if leash is not None:
-            leash.close()
+        if watch is not None:
+            watch.close()
             note_outcomes_with(None)
     return code
 

@@ -14,7 +14,7 @@ from ekorn.driver.display.job_progress import JobProgress
 from ekorn.driver.job_requests import JobRequests
 from ekorn.driver.job_results import JobResults
 from ekorn.driver.job_view import JobView
-from ekorn.driver.queries.query_address import QueryAddress
+from ekorn.driver.queries.state_reader import QueryAddress
 from ekorn.functions.results.job_execution_result import JobExecutionResult
 from ekorn.functions.results.job_status import JobStatus
 

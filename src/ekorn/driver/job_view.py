@@ -8,8 +8,7 @@ from typing import Any, Protocol
 
 from ekorn.config.job_id import JobID
 from ekorn.driver.display.job_progress import Fact, JobProgress, html_table
-from ekorn.driver.queries.query_address import QueryAddress
-from ekorn.driver.queries.state_reader import StateReader
+from ekorn.driver.queries.state_reader import QueryAddress, StateReader
 from ekorn.driver.statistics.job_statistics import JobStatistics
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.metrics.thread_stacks import ThreadStack

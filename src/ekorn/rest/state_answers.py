@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import pickle
+from base64 import b64encode
 from collections.abc import Callable, Sequence
+from datetime import date, time
 from typing import Any
 
 from ekorn.driver.queries.state_reader import Consistency, StateReader
 from ekorn.errors import QueryError, StateNotServed, UnknownKey, UnknownQueryableState, preview
 from ekorn.rest.key_text import key_of_json, key_of_text
 from ekorn.rest.known_jobs import KnownJob
-from ekorn.rest.shown_values import as_json
 from ekorn.state.kinds import KINDS
+from ekorn.types.row import Row
 from ekorn.types.type_information import TypeInformation
 from ekorn.web.http_messages import HttpError, Request
 
@@ -124,3 +128,43 @@ def _entry(key: Any, kind: str, pickled: bytes | None) -> dict[str, Any]:
         raise HttpError(409, f"the value of key {preview(key)} cannot be read in the driver: {error}") from None
     value = KINDS[kind].shape.from_answer(value)
     return {"key": preview(key), "found": True, "value": as_json(value), "text": preview(value, _LONGEST_TEXT)}
+
+
+_DEEPEST = 50
+_LONGEST_INT_BITS = 10_000  # Python refuses to write integers of more than 4,300 digits
+
+
+def as_json(value: Any, depth: int = _DEEPEST) -> Any:
+    """Return a value of which JSON can be written. What JSON has no form for becomes its repr.
+
+    Very long integers become their hexadecimal form.
+
+    >>> as_json({"a": (1, 2.5, None), "b": b"xy"}), as_json({1: float("nan")})
+    ({'a': [1, 2.5, None], 'b': 'eHk='}, [[1, 'nan']])
+    """
+    kind = type(value)
+    if kind is int and value.bit_length() > _LONGEST_INT_BITS:
+        return hex(value)
+    if kind in (bool, int, str, type(None)):
+        return value
+    if kind is float:
+        return value if math.isfinite(value) else repr(value)
+    if depth == 0:
+        return preview(value, _LONGEST_TEXT)
+    deeper = depth - 1
+    if kind is dict:
+        if all(type(key) is str for key in value):
+            return {key: as_json(each, deeper) for key, each in value.items()}
+        return [[as_json(key, deeper), as_json(each, deeper)] for key, each in value.items()]
+    if kind is Row and hasattr(value, "_fields"):
+        return {name: as_json(each, deeper) for name, each in zip(value._fields, value, strict=False)}
+    if isinstance(value, (list, tuple, set, frozenset, Row)):
+        return [as_json(each, deeper) for each in value]
+    if isinstance(value, (bytes, bytearray)):
+        return b64encode(value).decode()
+    if isinstance(value, (date, time)):  # a datetime is a date too
+        return value.isoformat()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = [field.name for field in dataclasses.fields(value)]
+        return {name: as_json(getattr(value, name, None), deeper) for name in names}
+    return preview(value, _LONGEST_TEXT)

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from ekorn.driver.checkpoints.checkpoint_positions import CheckpointPosition
 from ekorn.driver.job_results import JobResults
 from ekorn.driver.job_view import JobView
-from ekorn.driver.output.collect_queue import CollectQueue, WaitingRun
-from ekorn.driver.output.collect_spill import CollectSpill
+from ekorn.driver.output.collect_queue import CollectQueue, CollectSpill, WaitingRun
 from ekorn.driver.statistics.job_metrics import JobMetrics
 from ekorn.errors import AccumulatorError, CollectSpillError, EkornError
 from ekorn.graph.addresses import SubtaskId

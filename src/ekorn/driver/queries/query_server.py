@@ -16,10 +16,10 @@ from collections.abc import Callable
 from ekorn.config import options
 from ekorn.config.settings.deployment_settings import LinkSettings, QueryableSettings
 from ekorn.driver.job_handle import JobHandle
-from ekorn.driver.queries.query_address import QueryAddress
 from ekorn.driver.queries.query_answers import AnswersInOrder, refusal
 from ekorn.driver.queries.query_routing import PendingValues, StateQueries
 from ekorn.driver.queries.query_wire import Answer, decode_keys, decode_query
+from ekorn.driver.queries.state_reader import QueryAddress
 from ekorn.driver.runtime_folder import runtime_folder
 from ekorn.engine.slots.link_certificate import certificate_for
 from ekorn.errors import ConfigurationError, EkornError, UnknownJob

@@ -1,14 +1,15 @@
-"""The seam by which fronts of the driver read the state of a running job: the port for clients, and the REST API."""
+"""How the state of a running job is read: by the port for clients and by the REST API; and the address of the port."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
 from ekorn.slot_protocol.state_query import QueryableState
 from ekorn.types.type_information import TypeInformation
 
-__all__ = ["Consistency", "FoundValues", "StateReader"]
+__all__ = ["Consistency", "FoundValues", "QueryAddress", "StateReader"]
 
 Consistency = Literal["live", "checkpoint"]
 
@@ -42,3 +43,12 @@ class StateReader(Protocol):
             StateNotServed: The job does not run now, or a slot does not answer in time.
             QueryRefused: A key is not one that a stream can have.
         """
+
+
+@dataclass(frozen=True)
+class QueryAddress:
+    """Where queries of a job are answered, and the token that a client has to know."""
+
+    host: str
+    port: int
+    token: str = field(repr=False)

@@ -19,7 +19,7 @@ from ekorn.program.running.completable_future import CompletableFuture
 if TYPE_CHECKING:  # importing ekorn.common must not import the driver
     from ekorn.driver.checkpoints.savepoint_requests import Then
     from ekorn.driver.display.job_progress import JobProgress
-    from ekorn.driver.queries.query_address import QueryAddress
+    from ekorn.driver.queries.state_reader import QueryAddress
 
 __all__ = ["JobClient"]
 

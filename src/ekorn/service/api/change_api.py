@@ -13,7 +13,7 @@ from ekorn.service.api.request_fields import field, texts
 from ekorn.service.jobs.job_changes import check_program, rescaled, upgraded
 from ekorn.service.jobs.job_record import JobPlan, JobRecord
 from ekorn.service.jobs.job_service import JobService
-from ekorn.service.jobs.starting_again import started_again
+from ekorn.service.jobs.job_submission import started_again
 from ekorn.web.http_messages import HttpError, Request, not_found
 
 __all__ = ["ChangeApi"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ekorn.config.configuration import masked
-from ekorn.service.api.driver_glances import DriverGlances
+from ekorn.service.api.driver_poller import DriverPoller
 from ekorn.service.jobs.job_record import JobRecord
 from ekorn.service.jobs.job_store import JobStore
 
@@ -39,7 +39,7 @@ class JobOverviews:
 
     def __init__(self, store: JobStore) -> None:
         self._store = store
-        self._glances = DriverGlances("/jobs/overview")
+        self._polled = DriverPoller("/jobs/overview")
         self._last_words: dict[str, _LastWords] = {}
 
     def of(self, record: JobRecord, job_id: str | None = None) -> dict[str, Any] | None:
@@ -55,7 +55,7 @@ class JobOverviews:
     def said_by_drivers(self, records: Sequence[JobRecord]) -> dict[str, DriverWords]:
         """Return what the drivers of jobs say of them, by the id of the record. A silent one holds up no other."""
         started = [record for record in records if record.phase == "STARTED"]
-        answers = self._glances.answers(started)
+        answers = self._polled.answers(started)
         found = {}
         for record in records:
             answer = answers.get(record.job_id)

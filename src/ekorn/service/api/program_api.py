@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from ekorn.config import options
+from ekorn.errors import ConfigurationError
 from ekorn.service.api.request_fields import field, texts
+from ekorn.service.jobs.job_process import plan_command
 from ekorn.service.jobs.job_service import JobService
-from ekorn.service.jobs.job_submission import Submission
-from ekorn.service.jobs.program_plans import plan_of_program
+from ekorn.service.jobs.job_submission import Submission, submitted_record
 from ekorn.web.http_messages import HttpError, Request, Response, not_found
 
 __all__ = ["ProgramApi"]
+
+_PLAN_S = 60.0
 
 
 class ProgramApi:
@@ -113,3 +121,37 @@ def _query_fields(request: Request) -> dict[str, Any]:
             raise HttpError(400, f"the query parameter 'allowNonRestoredState' is {ignores[:40]!r}, not true or false")
         found["allowNonRestoredState"] = ignores.lower() == "true"
     return {name: value for name, value in found.items() if value is not None}
+
+
+def plan_of_program(service: JobService, wanted: Submission) -> dict[str, Any]:
+    """Return the plan of a program's first job, in Flink's form.
+
+    Raises:
+        ConfigurationError: The program does not come to the start of a job.
+    """
+    record = submitted_record(wanted, service.clock.now_ms())
+    folder = Path(tempfile.mkdtemp(prefix="plan-", dir=service.store.folder))
+    try:
+        script = service.store.unpack_into(
+            record.program, record.script, folder / "program", service.settings.bundle_bytes
+        )
+        plan = folder / "plan.json"
+        done = subprocess.run(
+            plan_command(script, record.arguments, record.settings, folder, plan),
+            cwd=script.parent,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PLAN_S,
+            check=False,
+        )
+        if plan.is_file():
+            found: dict[str, Any] = json.loads(plan.read_bytes())
+            return found
+        said = (done.stderr or done.stdout).decode("utf-8", "replace").strip()[-2000:]
+        raise ConfigurationError(f"the program ended with exit code {done.returncode} and started no job: {said}")
+    except subprocess.TimeoutExpired:
+        raise ConfigurationError(f"the program did not come to the start of a job within {_PLAN_S:.0f} s") from None
+    except OSError as error:
+        raise ConfigurationError(f"the program could not be run: {error}") from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

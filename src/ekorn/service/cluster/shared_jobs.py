@@ -139,7 +139,7 @@ class SharedJobStore(JobStore):
     def new_run(self) -> str:
         return f"{self._term}-{next(self._runs)}"
 
-    def leash(self, run: str) -> dict[str, Any]:
+    def watched_leader(self, run: str) -> dict[str, Any]:
         return {
             "storage": self._store.address,
             "cluster": self._led.term.cluster,

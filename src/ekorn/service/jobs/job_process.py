@@ -43,8 +43,8 @@ def start_driver(store: JobStore, record: JobRecord, script: Path) -> Started:
     """
     answers, submission = store.archive(record.job_id), store.submission(record.job_id)
     store.drop_answers(record.job_id)
-    leash = store.leash(record.run)
-    _write_submission(submission, script, record.arguments, record.settings, answers=answers, leash=leash)
+    leader = store.watched_leader(record.run)
+    _write_submission(submission, script, record.arguments, record.settings, answers=answers, leader=leader)
     log = os.open(store.log(record.job_id), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         process = subprocess.Popen(
@@ -135,11 +135,11 @@ def _write_submission(
     settings: Mapping[str, str],
     *,
     answers: Path,
-    leash: Mapping[str, Any] | None = None,
+    leader: Mapping[str, Any] | None = None,
     plan: Path | None = None,
 ) -> None:
     found: dict[str, Any] = {"script": str(script), "arguments": list(arguments), "settings": dict(settings)}
-    found |= {"answers": str(answers), "leash": leash, "plan": None if plan is None else str(plan)}
+    found |= {"answers": str(answers), "leader": leader, "plan": None if plan is None else str(plan)}
     write_private(file, json.dumps(found).encode())
 
 

@@ -21,8 +21,7 @@ from ekorn.config.settings.service_settings import ServiceSettings
 from ekorn.driver.runtime_folder import runtime_folder
 from ekorn.errors import ConfigurationError, EkornError
 from ekorn.functions.results.job_status import JobStatus
-from ekorn.service.api.driver_client import driver_client
-from ekorn.service.api.driver_glances import DriverGlances
+from ekorn.service.api.driver_poller import DriverPoller, driver_client
 from ekorn.service.api.job_overviews import JobOverviews
 from ekorn.service.cluster.takeover import after_lost_driver, was_replaced
 from ekorn.service.jobs.job_process import Started, end_process, found_driver, is_alive, start_driver
@@ -53,7 +52,7 @@ class JobService:
         self.budget = SlotBudget(settings.slots, settings.memory_bytes)
         self._jobs = JobTable(self.store)
         self.overviews = JobOverviews(self.store)
-        self.slots_of_drivers = DriverGlances("/taskmanagers")
+        self.slots_of_drivers = DriverPoller("/taskmanagers")
         self._ends = DriverEnds(self.store, self.overviews, self._jobs)
         self._wake = threading.Event()
         self._closed = threading.Event()

@@ -171,7 +171,7 @@ class JobStore:
         """Return a name for the life of a driver that starts now; empty if its end is not noted on a storage."""
         return ""
 
-    def leash(self, run: str) -> dict[str, Any] | None:
+    def watched_leader(self, run: str) -> dict[str, Any] | None:
         """Return what a driver has to know to end with the leader that started it; None without a leader."""
         return None
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ekorn.config import options
 from ekorn.errors import ConfigurationError
-from ekorn.service.api.driver_client import driver_client
+from ekorn.service.api.driver_poller import driver_client
 from ekorn.service.client.remote_job import RemoteJob
 from ekorn.service.jobs.job_record import JobPlan, JobRecord
 from ekorn.service.jobs.job_store import JobStore

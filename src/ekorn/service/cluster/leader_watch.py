@@ -25,13 +25,13 @@ from ekorn.service.cluster.leadership import elapsed_s
 from ekorn.service.cluster.shared_jobs import outcome_path
 from ekorn.storage.file_store import FileStore, open_files
 
-__all__ = ["Leash", "end_this_process"]
+__all__ = ["LeaderWatch", "end_this_process"]
 
 _log = logging.getLogger(__name__)
 
 
-class Leash:
-    """What ties a driver to its leader.
+class LeaderWatch:
+    """Watches the leader that started this driver, and ends the driver when another service leads.
 
     Args:
         found: What the leader has told the driver.
@@ -57,7 +57,7 @@ class Leash:
             OSError: The storage of the cluster does not answer.
         """
         self._owned.check()
-        threading.Thread(target=self._watch, name="ekorn-leash", daemon=True).start()
+        threading.Thread(target=self._watch, name="ekorn-leader-watch", daemon=True).start()
 
     def close(self) -> None:
         """Watch no more: the driver is about to end."""
@@ -102,7 +102,7 @@ class _Answer:
         self.done = threading.Event()
         self.fenced = False
         self.error: OSError | None = None
-        threading.Thread(target=self._ask, args=(owned,), name="ekorn-leash-question", daemon=True).start()
+        threading.Thread(target=self._ask, args=(owned,), name="ekorn-leader-question", daemon=True).start()
 
     def _ask(self, owned: Ownership) -> None:
         try:

@@ -11,8 +11,8 @@ from ekorn.checkpoint.driver_process import Driver
 from ekorn.driver.job_outcome import JobOutcome
 from ekorn.errors import Fenced
 from ekorn.functions.results.job_status import JobStatus
+from ekorn.service.cluster.leader_watch import LeaderWatch
 from ekorn.service.cluster.leadership import look, try_to_lead
-from ekorn.service.cluster.leash import Leash
 from ekorn.service.cluster.shared_jobs import outcome_path
 from ekorn.storage.memory import MemoryFiles
 
@@ -49,16 +49,16 @@ def lead(store: MemoryFiles, name: str) -> None:
     assert led is not None
 
 
-def leash_of(store: MemoryFiles, name: str, ends: list[str]) -> Leash:
+def watch_of(store: MemoryFiles, name: str, ends: list[str]) -> LeaderWatch:
     found = {"storage": "", "cluster": "cluster", "term": 1, "token": name, "lease_s": 9.0, "run": RUN}
-    return Leash(found, ends.append, store)
+    return LeaderWatch(found, ends.append, store)
 
 
 @pytest.mark.parametrize("step", range(4))
 def test_a_job_that_ends_as_the_leader_changes_is_known_to_have_ended_or_keeps_its_checkpoints(step: int) -> None:
     store = Interrupted()
     lead(store, "a")
-    leash = leash_of(store, "a", [])
+    watch = watch_of(store, "a", [])
     seen: list[str] = []
 
     def next_leader() -> None:
@@ -69,7 +69,7 @@ def test_a_job_that_ends_as_the_leader_changes_is_known_to_have_ended_or_keeps_i
     store.at, store.other = step, next_leader
     keeps = False
     try:
-        leash.note(JobOutcome(JOB, JobStatus.FINISHED, None))
+        watch.note(JobOutcome(JOB, JobStatus.FINISHED, None))
     except Fenced:
         keeps = True  # `JobLoop` ends as if it were suspended
     if store.at is not None:  # there are fewer steps: the leader changes afterwards
@@ -81,5 +81,5 @@ def test_a_job_that_ends_as_the_leader_changes_is_known_to_have_ended_or_keeps_i
 def test_the_end_of_a_job_under_its_own_leader_is_noted() -> None:
     store = MemoryFiles()
     lead(store, "a")
-    leash_of(store, "a", []).note(JobOutcome(JOB, JobStatus.FINISHED, "savepoint-1"))
+    watch_of(store, "a", []).note(JobOutcome(JOB, JobStatus.FINISHED, "savepoint-1"))
     assert json.loads(store.read(outcome_path(JOB, RUN))) == {"status": "FINISHED", "savepoint": "savepoint-1"}

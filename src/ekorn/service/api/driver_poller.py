@@ -1,8 +1,4 @@
-"""Asks all drivers the same question at a time, for any number of clients.
-
-Drivers are asked beside each other, each for a short while, so one that hangs holds up nobody. Clients that ask while a
-round is under way share the next one: an answer is never older than the question.
-"""
+"""Asks the drivers that the service has started. A driver answers at a Unix socket of the user."""
 
 from __future__ import annotations
 
@@ -17,23 +13,32 @@ from ekorn.errors import EkornError
 from ekorn.service.jobs.job_record import JobRecord
 from ekorn.web.http_client import WebClient
 
-__all__ = ["DriverGlances"]
+__all__ = ["DriverPoller", "driver_client"]
 
-_GLANCE_S = 3.0  # for an answer that a driver has at hand
+_ANSWER_S = 30.0
+_POLL_S = 3.0  # for an answer that a driver has at hand
 _MOST_ASKED = 128  # at once: 50 drivers that have little of the machine must not be waited for one after another
 
 
-class DriverGlances:
-    """The rounds of one question. Thread-safe.
+def driver_client(record: JobRecord, timeout_s: float = _ANSWER_S) -> WebClient:
+    """Return the client of a started job's driver."""
+    return WebClient(f"unix:{record.socket}", timeout_s=timeout_s)
+
+
+class DriverPoller:
+    """Asks all drivers the same question, for any number of clients. Thread-safe.
+
+    The drivers are polled in parallel, and each has a short time to answer, so a driver that hangs delays no other.
+    Clients that ask while a poll is under way share the next poll: an answer is never older than the question.
 
     Args:
-        path: What the drivers are asked.
-        glance_s: How long each may take.
+        path: The path that the drivers are asked for.
+        timeout_s: How long each may take.
     """
 
-    def __init__(self, path: str, glance_s: float = _GLANCE_S) -> None:
+    def __init__(self, path: str, timeout_s: float = _POLL_S) -> None:
         self._path = path
-        self._glance_s = glance_s
+        self._timeout_s = timeout_s
         self._lock = threading.Lock()
         self._began_s = float("-inf")
         self._answers: dict[str, Any] = {}
@@ -46,12 +51,12 @@ class DriverGlances:
         with self._lock:
             if self._began_s < asked_s or any(record.job_id not in self._answers for record in records):
                 self._began_s = time.monotonic()
-                with ThreadPoolExecutor(min(len(records), _MOST_ASKED), "ekorn-glance") as several:
+                with ThreadPoolExecutor(min(len(records), _MOST_ASKED), "ekorn-driver-poll") as several:
                     ids = [record.job_id for record in records]
                     self._answers = dict(zip(ids, several.map(self._ask, records), strict=True))
             return {record.job_id: self._answers[record.job_id] for record in records}
 
     def _ask(self, record: JobRecord) -> Any:
         with contextlib.suppress(EkornError):  # it is about to open its socket, has just ended, or hangs
-            return WebClient(f"unix:{record.socket}", timeout_s=self._glance_s).get(self._path)
+            return driver_client(record, self._timeout_s).get(self._path)
         return None
