@@ -16,10 +16,6 @@ BASES = [ROOT, ROOT / "src", ROOT / "src" / "ekorn", ROOT / "tests"]
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 PATH = re.compile(r"`([\w./-]+/[\w.-]+\.py|[\w-]+\.py|(?:src|tests|examples|benchmarks|docs)/[\w./-]*)(?:::(\w+))?`")
 ALSO = re.compile(r"`(?:[\w./-]+\.py)?::(\w+)`")
-IMPORT = re.compile(r"(?:from|import) (ekorn\.\w+)")
-PUBLIC = re.compile(
-    r"ekorn\.(common|dataset|datastream|errors|pyflink|queryable|service|state_processor|table|testing)"
-)
 TARGET = re.compile(r"`make ([\w-]+)`")
 
 
@@ -67,15 +63,6 @@ def test_commands_and_settings_of_a_page_are_in_fences(page: Path) -> None:
 def test_links_have_words_and_not_file_names(page: Path) -> None:
     named = re.findall(r"\[`?[\w/.-]+\.(?:md|py|json)`?\]\(", page.read_text(encoding="utf-8"))
     assert not named, f"{page.relative_to(ROOT)}: give these links words: {named}"
-
-
-def test_pages_and_examples_import_public_names_only() -> None:
-    programs = [*PAGES, *(ROOT / "examples").rglob("*.py")]
-    found = {
-        (str(path.relative_to(ROOT)), name) for path in programs for name in IMPORT.findall(path.read_text("utf-8"))
-    }
-    assert len(found) > 100
-    assert not [each for each in sorted(found) if not PUBLIC.fullmatch(each[1])]
 
 
 def test_the_page_of_errors_is_written_from_the_classes() -> None:

@@ -17,16 +17,16 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
+from ekorn.client import ServiceClient
 from ekorn.common import Configuration, DoubleMaximum, LongCounter, Types, WatermarkStrategy
 from ekorn.config.settings.service_settings import ServiceSettings
 from ekorn.config.settings.web_settings import WebSettings
 from ekorn.datastream import MapFunction, RuntimeContext, StreamExecutionEnvironment
 from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from ekorn.rest.driver_web import WEB
-from ekorn.service.client.service_client import ServiceClient
 from ekorn.service.jobs.job_process import end_process
 from ekorn.service.service_process import StandingService
-from ekorn.testing.local_run import on_local_engine
+from ekorn.testing import on_local_engine
 
 FOLDER = Path(__file__).parent
 VIEWS = [
@@ -40,7 +40,7 @@ import sys
 from ekorn.common import WatermarkStrategy
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from ekorn.testing.local_run import on_local_engine
+from ekorn.testing import on_local_engine
 
 name, count = sys.argv[1:]
 env = StreamExecutionEnvironment.get_execution_environment()

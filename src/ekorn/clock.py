@@ -29,12 +29,15 @@ class SystemClock:
     """The clock of this machine."""
 
     def now_ms(self) -> int:
+        """Return the milliseconds since the epoch."""
         return time.time_ns() // 1_000_000
 
     def monotonic(self) -> float:
+        """Return seconds that never go back, from an arbitrary start."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
+        """Wait; a negative time returns at once."""
         if seconds > 0:
             time.sleep(seconds)
 

@@ -54,12 +54,15 @@ class _ImmutableResult:
         self._value = value
 
     def get(self) -> Any:
+        """Return the result."""
         return self._value
 
     def add(self, value: Any) -> NoReturn:
+        """Raise: only the job changes its state."""
         _refuse()
 
     def clear(self) -> NoReturn:
+        """Raise: only the job changes its state."""
         _refuse()
 
 
