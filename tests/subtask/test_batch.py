@@ -7,7 +7,7 @@ from operator import itemgetter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekorn.subtask.batch_order import HeldBack, KeySorter
+from ekorn.subtask.batch_order import ArrivalBuffer, KeySorter
 from ekorn.types.time_bounds import MIN_TIMESTAMP
 
 records = st.lists(st.tuples(st.sampled_from("abc"), st.one_of(st.none(), st.integers(0, 3))), max_size=12)
@@ -85,14 +85,14 @@ def test_one_input_comes_by_key_and_time_in_one_part_for_each_key(run, in_memory
 
 def test_an_input_without_keys_is_not_held():
     sorter = KeySorter([itemgetter(0), None], lambda key: key, scratch=tempfile.mkdtemp, in_memory=1000)
-    assert sorter.holds(0)
-    assert not sorter.holds(1)
+    assert sorter.buffers(0)
+    assert not sorter.buffers(1)
 
 
 @given(runs=runs, in_memory=limits)
 def test_two_inputs_held_back_take_turns(runs, in_memory):
     with keeping(in_memory) as memory:
-        held = HeldBack([0, 1], **memory)
+        held = ArrivalBuffer([0, 1], **memory)
         left, right = fill(held, runs)
         parts = [part for group in held.groups() for part in group]
     assert flat(parts) == merged(left, right, lambda value: 0)
@@ -102,7 +102,7 @@ def test_two_inputs_held_back_take_turns(runs, in_memory):
 @given(run=records, in_memory=limits)
 def test_one_input_held_back_comes_as_it_was(run, in_memory):
     with keeping(in_memory) as memory:
-        held = HeldBack([0], **memory)
+        held = ArrivalBuffer([0], **memory)
         values, _ = fill(held, [(0, run)])
-        assert not held.holds(1)
+        assert not held.buffers(1)
         assert [v for parts in held.groups() for _, v in flat(parts)] == values

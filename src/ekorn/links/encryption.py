@@ -110,10 +110,10 @@ class EncryptedSocket:
         self._side = side
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = side.context.wrap_bio(self._incoming, self._outgoing, server_side=isinstance(side, CalledSide))
-        self._turn = threading.Lock()  # over the objects of OpenSSL
+        self._tls_lock = threading.Lock()  # guards the objects of OpenSSL
         self._sending = threading.Lock()  # keeps records in the order of their encryption
         self.family = sock.family
-        self.fingerprint = side.fingerprint  # of the certificate of this connection, after the handshake
+        self.fingerprint = side.fingerprint  # identifies the certificate, after the handshake
 
     def go_on_with_handshake(self) -> bool:
         """Send what the handshake has to say next; return whether the handshake is done. If not, `take_in` more.
@@ -138,7 +138,7 @@ class EncryptedSocket:
     def take_in(self) -> bool:
         """Read bytes from the network; return False at their end."""
         data = self._socket.recv(_CHUNK_BYTES)
-        with self._turn:
+        with self._tls_lock:
             self._incoming.write(data)
         return bool(data)
 
@@ -149,7 +149,7 @@ class EncryptedSocket:
             EOFError: Someone on the path has changed something.
         """
         while True:
-            with self._turn:
+            with self._tls_lock:
                 try:
                     return self._tls.read(min(size, _RECORD_BYTES))
                 except ssl.SSLWantReadError:
@@ -170,7 +170,7 @@ class EncryptedSocket:
                 self._socket.sendall(self._encrypted(view[start : start + _CHUNK_BYTES]))
 
     def _encrypted(self, plain: memoryview) -> bytes:
-        with self._turn:
+        with self._tls_lock:
             sent = 0
             while sent < len(plain):
                 sent += self._tls.write(plain[sent:])  # one record
@@ -179,7 +179,7 @@ class EncryptedSocket:
     @property
     def has_bytes(self) -> bool:
         """Whether bytes have been taken in that were not received yet."""
-        with self._turn:
+        with self._tls_lock:
             return bool(self._incoming.pending or self._tls.pending())
 
     def fileno(self) -> int:

@@ -28,7 +28,7 @@ Channel = socket.socket | EncryptedSocket
 
 _CHALLENGE = 32
 _GREETING = b"ekorn/2"
-HANDSHAKE_S = 10.0  # for the whole handshake, however slowly the peer sends
+HANDSHAKE_S = 10.0  # limit of the whole handshake, however slowly the peer sends
 _FIRST_PAUSE_S = 0.02  # before a peer that was closed in its handshake tries again
 _LONGEST_PAUSE_S = 1.0
 # A host is taken for lost after three minutes: idle for one, then six questions without an answer. Data that is not
@@ -36,15 +36,15 @@ _LONGEST_PAUSE_S = 1.0
 _SILENCE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 20, "TCP_KEEPCNT": 6, "TCP_USER_TIMEOUT": 180_000}
 _LENGTH = struct.Struct("<Q")
 _DIGEST = 32  # bytes of a message's digest
-_NUMBER = struct.Struct("<QQ")  # of a message, and its length
-# In one call, where small messages are received together. The system maps and unmaps memory for larger buffers, which
-# Python makes before and shrinks after each call: 20 µs instead of 3.
+_NUMBER = struct.Struct("<QQ")  # the number of a message, and its length
+# The most that one call reads when small messages are received together. Python allocates the buffer before each call
+# and shrinks it afterwards, and the system maps and unmaps memory for larger ones: 20 µs instead of 3.
 _READ_BYTES = 1 << 16
 _LARGEST = 1 << 34  # a length above 16 GiB is a corrupted length, not a message
 
 
 class MessageDigests:
-    """Computes the digests of the messages of one direction: a message that is changed, repeated or left out shows."""
+    """Computes the digests of one direction's messages, which reveal that one is changed, repeated or left out."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -74,7 +74,7 @@ class Link:
         self._socket = sock
         self._sent = sent
         self._received = received
-        self._arrived = bytearray()  # for `receive_arrived`: the beginning of the next message
+        self._arrived = bytearray()  # the beginning of the next message, after `receive_arrived`
 
     def send(self, *parts: bytes | bytearray | memoryview) -> None:
         """Send one message, given in parts."""
@@ -122,20 +122,20 @@ class Link:
     def _taken(self, data: bytes) -> bytes | None:
         """Send bytes as far as the connection takes them now; return the rest."""
         if isinstance(self._socket, EncryptedSocket):
-            return data  # encryption may have to read first, and waits for that
+            return data  # TLS may have to read before it sends, which could wait
         try:
             taken = self._socket.send(data, socket.MSG_DONTWAIT)
-        except OSError:  # it is full, or has ended; `send_rest` waits, or says so
+        except OSError:  # it is full or has ended; `send_rest` waits or raises
             return data
         return None if taken == len(data) else data[taken:]
 
     @property
     def never_waits(self) -> bool:
-        """Whether `take_arrived` and `send_each_now` can be used. Encryption may have to read before it sends."""
+        """Whether `take_arrived` and `send_each_now` can be used. TLS may have to read before it sends."""
         return not isinstance(self._socket, EncryptedSocket)
 
     def take_arrived(self) -> list[bytes]:
-        """Return the messages that have arrived whole, as `receive_arrived`, but do not wait for one.
+        """Return the messages that have arrived completely, without waiting for one.
 
         Raises:
             EOFError: As `receive`.
@@ -151,10 +151,10 @@ class Link:
         return list(self._whole_messages())
 
     def receive_arrived(self) -> list[bytes]:
-        """Wait for a message; return it with those behind it that have arrived whole, in few calls of the system.
+        """Wait for a message; return it and the messages behind it that have arrived completely, in few system calls.
 
-        A thread that calls the system lets others run, and may wait for them. Only `wait`, `take_arrived` and this
-        method may be called later: the connection has given the beginning of the next message already.
+        A thread that calls the system releases the interpreter and may wait to get it back. After this method only
+        `wait`, `take_arrived` and this method may be called: it may have read the beginning of the next message.
 
         Raises:
             EOFError: As `receive`.
@@ -167,7 +167,7 @@ class Link:
         return messages
 
     def _whole_messages(self) -> Iterator[bytes]:
-        """Take the messages off `_arrived` that are there to their ends."""
+        """Take the complete messages off `_arrived`."""
         trailer, start = 0 if self._received is None else _DIGEST, 0
         arrived = self._arrived
         while len(arrived) >= start + _LENGTH.size:
@@ -206,7 +206,7 @@ class Link:
             raise EOFError("a message was changed on its way: its digest is wrong")
 
     def wait(self, seconds: float) -> bool:
-        """Wait for a message, or the end of the connection, to arrive; return False if none has begun to."""
+        """Wait until a message begins to arrive or the connection ends; return False if the time is up."""
         if isinstance(self._socket, EncryptedSocket) and self._socket.has_bytes:
             return True
         descriptor = self._socket.fileno()
@@ -232,7 +232,7 @@ class Link:
         try:
             # A connection from a host to itself has the same address on both sides.
             return bool(self._socket.getsockname()[0] != self._socket.getpeername()[0])
-        except OSError:  # it has ended, which the next use of it tells
+        except OSError:  # it has ended; the next use raises
             return False
 
     def shut_down(self) -> None:
@@ -263,8 +263,8 @@ def listen(address: Address) -> socket.socket:
 def connect(address: Address, secret: bytes, timeout_s: float = HANDSHAKE_S) -> Link:
     """Connect to a listener and prove the secret to each other.
 
-    A listener that strangers crowd may close the connection of a peer in its handshake (`listener.py`), or have no
-    room for one more. The peer tries again, with longer and longer pauses, until the timeout.
+    A listener that is crowded by strangers may close a connection in its handshake (`listener.py`), or have no room for
+    one more. The caller tries again, with longer and longer pauses, until the timeout.
 
     Raises:
         DeploymentError: The peer is no ekorn slot of this version, or does not know the secret.
@@ -346,7 +346,7 @@ def _encrypt(sock: socket.socket, side: CalledSide | CallingSide, deadline: floa
 def _prepare_tcp(sock: socket.socket) -> None:
     """Send small messages at once, and notice a peer's host that vanished without closing its connections.
 
-    Heartbeats notice it sooner where there are any: on lifelines, and where a slot reports its events.
+    Lifelines and the connections for events have heartbeats, which notice it sooner.
     """
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -356,10 +356,10 @@ def _prepare_tcp(sock: socket.socket) -> None:
 
 
 def _prove(sock: Channel, secret: bytes, *, first: bool, deadline: float) -> Link:
-    """Send a challenge, and prove the secret on the peer's. With `first`, the side that was called, send first."""
+    """Send a challenge, and prove the secret on the peer's challenge. The side that was called sends `first`."""
     mine = os.urandom(_CHALLENGE)
-    # Someone on the path who puts in a certificate of his own makes the two sides see different ones. The proofs, which
-    # he can only pass on, then differ too.
+    # If someone on the path presents a certificate of their own, the two sides see different certificates. The proofs
+    # cover the certificate and can only be passed on, so they do not match.
     seen = sock.fingerprint if isinstance(sock, EncryptedSocket) else b""
     sock.settimeout(_remaining(deadline))
     if first:
@@ -400,7 +400,7 @@ def _exactly(sock: Channel, length: int, deadline: float | None = None) -> bytes
     """Read exactly `length` bytes, as one object if the system fills it in one call."""
     parts: list[bytes] = []
     while length:
-        if deadline is not None:  # else the socket's own timeout holds, for each call
+        if deadline is not None:  # else the socket's own timeout applies to each call
             sock.settimeout(_remaining(deadline))
         part = sock.recv(length, socket.MSG_WAITALL)
         if not part:

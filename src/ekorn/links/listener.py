@@ -25,7 +25,7 @@ _PASSING = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ECONN
 
 
 class Newcomers:
-    """The connections of one listener whose peers have not proved yet who they are. Thread-safe."""
+    """The connections of one listener that are in their handshake. Thread-safe."""
 
     def __init__(self, limit: int = MAX_NEWCOMERS) -> None:
         self._limit = limit
@@ -41,7 +41,7 @@ class Newcomers:
             self.close_oldest()
 
     def remove(self, sock: socket.socket) -> None:
-        """Count a connection no longer: its peer is known, or it is closed."""
+        """Stop counting a connection: its peer is known, or it is closed."""
         with self._lock:
             self._waiting.pop(sock, None)
 
@@ -62,7 +62,7 @@ class Acceptor:
         sock: The listening socket; the acceptor closes it.
         converse: Called with each connection. It removes the connection from `newcomers` once its peer is known.
         name: The name of the threads.
-        most_newcomers: How many connections may wait at once for their peers to be known.
+        most_newcomers: The most connections that may be in their handshake at once.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Acceptor:
             self.newcomers.remove(sock)
 
     def _pause(self, error: OSError | RuntimeError) -> None:
-        """Wait for the system to have again what it lacks; a stranger's connection may hold it."""
+        """Wait until the system has resources again, which a stranger's connection may occupy."""
         if not (isinstance(error, OSError) and error.errno in _PASSING):
             _log.warning("a connection could not be accepted, the listener goes on: %s", error)
         self.newcomers.close_oldest()

@@ -1,4 +1,4 @@
-"""A connection whose other side answers every message in its order. Many messages may wait for their answers."""
+"""A connection whose peer answers every message, in order. Many messages may wait for their answers at once."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class _Unanswered(NamedTuple):
 class PipelinedLink:
     """Sends messages without waiting for the answers to earlier ones. Thread-safe.
 
-    A thread of its own takes the answers, and calls what was added to their futures. If the connection breaks, or an
-    answer is overdue, all messages without an answer fail: an answer that came later could be taken for another one.
+    A thread receives the answers and completes their futures. If the connection breaks or an answer is overdue, all
+    messages without an answer fail: a late answer could be taken for the answer to another message.
     """
 
     def __init__(self, link: Link, name: str) -> None:
         self._link = link
         self._unanswered: deque[_Unanswered] = deque()
-        self._lock = threading.Lock()  # over the order of messages
+        self._lock = threading.Lock()  # guards the order of messages
         self._broken: Exception | None = None
         threading.Thread(target=self._receive_all, name=name, daemon=True).start()
 
@@ -43,7 +43,7 @@ class PipelinedLink:
     def ask(self, message: bytes, timeout_s: float) -> Future[bytes]:
         """Send a message and return the future of its answer, which raises OSError or EOFError without one."""
         asked: Future[bytes] = Future()
-        asked.set_running_or_notify_cancel()  # the message is on its way and cannot be cancelled
+        asked.set_running_or_notify_cancel()  # the message is being sent and cannot be cancelled
         with self._lock:
             broken = self._broken
             if broken is None:
@@ -76,7 +76,7 @@ class PipelinedLink:
             self._link.close()
 
     def _answered(self, answer: bytes) -> None:
-        # Without the lock, which a thread may hold that waits to send: the other side may read only after it has sent.
+        # Without the lock: a thread that waits to send may hold it, and the peer may read only after it has sent.
         try:
             first = self._unanswered.popleft()
         except IndexError:  # another thread has found the connection broken, and all messages have failed
@@ -84,11 +84,11 @@ class PipelinedLink:
         first.answer.set_result(answer)
 
     def _break(self, error: Exception) -> None:
-        reason = self._broken = self._broken or error  # before the connection ends, which others see as another error
-        self._link.shut_down()  # before the lock: a thread that waits to send has it
+        reason = self._broken = self._broken or error  # before the shut-down, which others see as another error
+        self._link.shut_down()  # before the lock is acquired: a thread that waits to send holds it
         left: list[_Unanswered] = []
         with self._lock, contextlib.suppress(IndexError):
-            while True:  # one by one: another thread may be taking the first one, because it has its answer
+            while True:  # one by one: another thread may take the first, whose answer has come
                 left.append(self._unanswered.popleft())
         for each in left:
             each.answer.set_exception(reason)

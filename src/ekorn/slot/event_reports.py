@@ -1,7 +1,7 @@
-"""The events of a slot on their way to the driver: queued by whoever has one, sent by one thread.
+"""The queue of a slot's events for the driver. Any thread adds events, and one thread sends them.
 
-Events never wait for the driver. Printed lines and collected records could come without end, so a subtask that puts
-out gets no step while too many of them wait.
+Adding an event never waits for the driver. Printed lines and collected records are not bounded in number, so a subtask
+that emits them gets no step while too many of them are queued.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ class Reports:
     """Events in the order in which they happened. Thread-safe.
 
     Attributes:
-        on_room: Called when output may be put out again.
+        on_room: Called when there is room for output again.
     """
 
     def __init__(self) -> None:
         self._waiting: deque[SlotEvent | FlowEvent] = deque()
         self._changed = threading.Condition()
-        self._output_bytes = 0  # that were not sent yet
+        self._output_bytes = 0  # output that has not been sent yet
         self.on_room: Callable[[], None] = lambda: None
 
     @property
     def is_full(self) -> bool:
-        """Whether more output waits to be sent than the driver takes now."""
+        """Whether too much output waits to be sent."""
         return self._output_bytes >= _OUTPUT_BYTES
 
     def put(self, event: SlotEvent | FlowEvent) -> None:

@@ -24,11 +24,10 @@ from ekorn.graph.regions import regions
 from ekorn.operators.environment import FeedbackQueues, SubtaskEnvironment
 from ekorn.operators.epoch import EpochAck, EpochOrder, SavepointOrder, SubtaskOrder
 from ekorn.slot.spool import Spool, SpoolMemory
-from ekorn.slot.state.checkpoint_look_ups import CheckpointStates
 from ekorn.slot.state.local_copies import LocalCopies
 from ekorn.slot.state.preloading import PreloadedState
 from ekorn.slot.state.snapshot_writer import SnapshotWriter
-from ekorn.slot.state.state_look_ups import ServedState, queryable_states, served_state
+from ekorn.slot.state.state_look_ups import CheckpointStates, ServedState, queryable_states, served_state
 from ekorn.slot.user_code_lock import UserCodeLock
 from ekorn.slot_protocol.cached_files import CachedFiles
 from ekorn.slot_protocol.deployment import Deployment
@@ -47,7 +46,7 @@ from ekorn.subtask.wire.frames import ReceivedBlob
 
 _log = logging.getLogger(__name__)
 
-_ABORTED = 128  # Flink: so many aborted checkpoints are remembered until their marks come
+_ABORTED = 128  # Flink: the number of aborted checkpoints that are remembered until their marks come
 
 
 class SlotHost:
@@ -70,13 +69,13 @@ class SlotHost:
         self._regions: dict[SubtaskId, int] = {}
         self._writer = SnapshotWriter(report)
         self._local_copies: LocalCopies | None = None
-        self._savepoints: dict[int, SavepointOrder] = {}  # by checkpoint id: the last one that the driver began
-        self._aborted: deque[int] = deque(maxlen=_ABORTED)  # the last checkpoints that were
+        self._savepoints: dict[int, SavepointOrder] = {}  # by checkpoint id; only the last one that the driver began
+        self._aborted: deque[int] = deque(maxlen=_ABORTED)  # ids of the last aborted checkpoints
         self._spool_memory = SpoolMemory()
         self._checkpoint_states = CheckpointStates(clock)
         self.preloaded = PreloadedState(slot)
         self._read_tables: ReadTables = read_tables
-        self.running: SubtaskId | None = None  # with `thread`, for samples of stacks
+        self.running: SubtaskId | None = None  # the subtask that `thread` runs, for samples of stacks
         self.thread = 0
         self.user_code = UserCodeLock()  # user code is never called concurrently
 
@@ -237,7 +236,7 @@ class SlotHost:
         yield subtask.ack
 
     def capture(self, subtask_id: SubtaskId, order: SubtaskOrder) -> CapturedSubtask | None:
-        """Capture the state of a subtask that runs continuously, if the epoch that it has ended carries a checkpoint.
+        """Capture the state of a subtask at the mark of an epoch, if the epoch carries a checkpoint.
 
         `write` is called with the snapshot once it is whole: the mark may have overtaken blobs that belong to it.
 
@@ -245,7 +244,7 @@ class SlotHost:
             SlotLostError: The slot was not told where a savepoint goes.
         """
         if order.checkpoint_id in self._aborted:
-            return None  # the driver does not wait for it, and the place of a savepoint is forgotten
+            return None  # the driver does not wait for it, and the address of a savepoint is forgotten
         return self._capture(subtask_id, order, self._savepoint_of(order))
 
     def _capture(
@@ -289,7 +288,7 @@ class SlotHost:
     def checkpoint_aborted(self, checkpoint_id: int, failed: Collection[SubtaskId] = ()) -> None:
         """Tell the subtasks that a checkpoint was aborted, except for those that have failed.
 
-        Its marks may still be on their way: they pass, and no snapshot is taken.
+        Its marks may still be in flight: they pass, and no snapshot is taken.
         """
         self._aborted.append(checkpoint_id)
         for subtask_id, subtask in reversed(self._subtasks.items()):
@@ -345,7 +344,7 @@ class SlotHost:
             return state
         try:
             stored = self._checkpoint_states.backend(query.checkpoint, state.descriptor, state.backend.key_type)
-        except Exception as error:  # of the files
+        except Exception as error:  # the files cannot be read
             return _refusal(query, error)
 
         def values(query: StateQuery, state: ServedState) -> list[bytes | None]:

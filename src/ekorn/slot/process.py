@@ -32,7 +32,7 @@ from ekorn.storage.scratch_folders import LocalFolder
 from ekorn.types.by_value import dumps
 
 _log = logging.getLogger(__name__)
-_SWITCH_S = 0.0005  # where state is queried
+_SWITCH_S = 0.0005  # the interval of slots whose state is queried
 
 
 def main() -> None:

@@ -48,11 +48,11 @@ class QueryConnection:
     def __init__(self, link: Link, host: Queried) -> None:
         self._link = link
         self._host = host
-        self._answering = threading.Lock()  # held by whoever takes queries until their answers have been sent
-        self._queries: deque[StateQuery] = deque()  # that have arrived and are not answered
-        self._rest: bytes | None = None  # of answers that the connection did not take at once
-        self._error: Exception | None = None  # in a pause
-        self._needs_thread = False  # something waits that is not done in a pause; told by whoever has answered
+        self._answering = threading.Lock()  # held from taking queries until their answers have been sent
+        self._queries: deque[StateQuery] = deque()  # arrived, but not answered
+        self._rest: bytes | None = None  # the end of answers that the connection did not take at once
+        self._error: Exception | None = None  # raised in a pause
+        self._needs_thread = False  # something waits that is not done in a pause
         self._wake = threading.Event()  # the connection's thread: the lock is free, or something needs the thread
 
     def serve(self) -> None:
@@ -102,7 +102,7 @@ class QueryConnection:
         self._needs_thread = self._waits_for_thread()
 
     def _waits_for_thread(self) -> bool:
-        """Return whether the rest of an answer, an error or a query of a checkpoint is there. Called in the lock."""
+        """Return whether the rest of an answer, an error or a query of a checkpoint waits. Called in the lock."""
         of_checkpoint = bool(self._queries) and self._queries[0].checkpoint is not None
         return of_checkpoint or self._rest is not None or self._error is not None
 
@@ -111,7 +111,7 @@ class QueryConnection:
         self._link.send_each([_encoded(found) for found in self._host.look_up_all(queries)])
 
     def _answer_in_pause(self) -> None:
-        """Answer what has arrived, on the thread of user code: this waits for nothing and raises nothing."""
+        """Answer what has arrived, on the thread of user code. Never waits, never raises."""
         if not self._answering.acquire(blocking=False):
             return
         try:
@@ -121,7 +121,7 @@ class QueryConnection:
                 if self._queries and self._queries[0].checkpoint is None:
                     found = self._host.look_up_now(self._next_queries())
                     self._rest = self._link.send_each_now([_encoded(each) for each in found])
-        except Exception as error:  # it is no error of user code: the connection's thread raises it
+        except Exception as error:  # not an error of user code: the connection's thread raises it
             self._error = error
         finally:
             self._needs_thread = needed = self._waits_for_thread()

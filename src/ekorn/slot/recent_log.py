@@ -31,7 +31,7 @@ class RecentLog(logging.Handler):
         """Keep a line; forget the oldest ones that no longer fit."""
         try:
             line = self.format(record)[: self._most] + "\n"
-        except Exception:  # of a message of the user that does not fit its arguments; logging reports it
+        except Exception:  # the user's message does not fit its arguments; logging reports it
             self.handleError(record)
             return
         self._lines.append(line)

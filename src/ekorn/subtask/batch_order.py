@@ -1,4 +1,4 @@
-"""BATCH mode: records that an operator does not get on arrival, because other records have to come first.
+"""Buffers records in BATCH mode that an operator does not get on arrival, because others have to come first.
 
 A keyed operator gets its whole input key by key, and the records of a key in the order of their timestamps. Records
 are sorted in memory while they are few, and in sorted runs on local disk once they are many. Records of an operator
@@ -35,12 +35,12 @@ class Part(NamedTuple):
     times: list[int | None]
 
 
-class Held(ABC):
-    """Holds records until the whole input has been read."""
+class RecordBuffer(ABC):
+    """Buffers records until the whole input has been read."""
 
     @abstractmethod
-    def holds(self, input_index: int) -> bool:
-        """Return whether the records of an input are held. Other records are processed on arrival."""
+    def buffers(self, input_index: int) -> bool:
+        """Return whether the records of an input are buffered. Other records are processed on arrival."""
 
     @abstractmethod
     def add(self, values: list[Any], times: list[int | None] | None, input_index: int = 0) -> None:
@@ -51,11 +51,11 @@ class Held(ABC):
         """Yield all records in groups, such as the records of one key. Can be called once."""
 
 
-class KeySorter(Held):
+class KeySorter(RecordBuffer):
     """Takes records in any order and returns them by key.
 
     Args:
-        key_of: By input, the function that finds a record's key; None for an input without keys, which is not held.
+        key_of: By input, the function that finds a record's key; None for an input without keys, which is not buffered.
         sort_key: Returns what a key is sorted by.
         scratch: Makes a folder for records that do not fit into memory.
         in_memory: The number of records of an input that are sorted in memory.
@@ -77,12 +77,12 @@ class KeySorter(Held):
         }
         self._count = itertools.count()
 
-    def holds(self, input_index: int) -> bool:
+    def buffers(self, input_index: int) -> bool:
         return input_index in self._records
 
     def add(self, values: list[Any], times: list[int | None] | None, input_index: int = 0) -> None:
         key_of, sort_key, count = self._key_of[input_index], self._sort_key, self._count
-        assert key_of is not None, "an input without keys is not held"
+        assert key_of is not None, "an input without keys is not buffered"
         self._records[input_index].add(
             (sort_key(key_of(value)), MIN_TIMESTAMP if time is None else time, next(count), value, time)
             for value, time in zip(values, times or itertools.repeat(None, len(values)), strict=True)
@@ -95,25 +95,25 @@ class KeySorter(Held):
                 run = list(of_key)
                 yield [Part(number, [r[3] for r in run], [r[4] for r in run])]
             return
-        merged = _in_turn({n: records.read() for n, records in self._records.items()}, itemgetter(0, 1))
+        merged = _interleaved({n: records.read() for n, records in self._records.items()}, itemgetter(0, 1))
         for _, numbered in itertools.groupby(merged, key=lambda pair: pair[1][0]):
             yield [Part(number, [r[3] for r in run], [r[4] for r in run]) for number, run in _runs(numbered)]
 
 
-class HeldBack(Held):
-    """Holds the records of some inputs in the order of arrival. Records of two inputs take turns."""
+class ArrivalBuffer(RecordBuffer):
+    """Buffers the records of some inputs in the order of arrival. Records of two inputs are interleaved."""
 
     def __init__(self, inputs: Iterable[int], *, scratch: Scratch, in_memory: int) -> None:
         self._records = {n: _Records(scratch, in_memory) for n in inputs}  # a stored record is (value, time)
 
-    def holds(self, input_index: int) -> bool:
+    def buffers(self, input_index: int) -> bool:
         return input_index in self._records
 
     def add(self, values: list[Any], times: list[int | None] | None, input_index: int = 0) -> None:
         self._records[input_index].add(zip(values, times or itertools.repeat(None, len(values)), strict=True))
 
     def groups(self) -> Iterator[list[Part]]:
-        merged = _in_turn({n: records.read() for n, records in self._records.items()}, lambda record: 0)
+        merged = _interleaved({n: records.read() for n, records in self._records.items()}, lambda record: 0)
         while some := list(itertools.islice(merged, _CHUNK)):
             yield [Part(number, [r[0] for r in run], [r[1] for r in run]) for number, run in _runs(some)]
 
@@ -164,16 +164,16 @@ class _Records:
                 yield itertools.chain.from_iterable(map(pickle.loads, self._file.chunks(begin, end)))
 
 
-def _in_turn(streams: dict[int, Iterator[Any]], key: Callable[[Any], Any]) -> Iterator[tuple[int, Any]]:
+def _interleaved(streams: dict[int, Iterator[Any]], key: Callable[[Any], Any]) -> Iterator[tuple[int, Any]]:
     """Merge sorted streams by key; yield each record with the number of its stream.
 
-    Flink: of several equal keys, the stream that has waited longest comes first, so that streams take turns.
+    Flink: of several equal keys, the stream that has waited longest comes first, so that streams alternate.
     """
     waiting: list[tuple[Any, int, int, Any]] = []
-    turn = itertools.count()
+    waited = itertools.count()
     for number, stream in streams.items():
         for record in itertools.islice(stream, 1):
-            waiting.append((key(record), next(turn), number, record))
+            waiting.append((key(record), next(waited), number, record))
     heapq.heapify(waiting)
     while waiting:
         _, _, number, record = waiting[0]
@@ -182,7 +182,7 @@ def _in_turn(streams: dict[int, Iterator[Any]], key: Callable[[Any], Any]) -> It
         if following is _NOTHING:
             heapq.heappop(waiting)
         else:
-            heapq.heapreplace(waiting, (key(following), next(turn), number, following))
+            heapq.heapreplace(waiting, (key(following), next(waited), number, following))
 
 
 def _runs(numbered: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, list[Any]]]:

@@ -1,7 +1,7 @@
-"""Reading the input of a subtask: from the source at the head of the chain, or from blobs of other subtasks.
+"""Reads the input of a subtask: from the source at the head of the chain, or from blobs of other subtasks.
 
-`read` reads the input of one epoch. Where jobs run continuously (`continuous.py`), the parts of `read` are called one
-by one: a blob at a time, or a few records of a source.
+`read` reads the input of one epoch. `continuous/` calls the parts of `read` one by one instead: it takes a blob at a
+time, or a few records of a source.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class ChannelInput:
         return self._channels.watermark_ms
 
     def restore(self, restored: Iterable[ReceivedBlob]) -> None:
-        """Let blobs that were on their way when a snapshot was taken come before all others."""
+        """Process blobs that were in flight when a snapshot was taken before all others."""
         self._restored.extend(restored)
 
     def take_restored(self) -> list[ReceivedBlob]:
@@ -127,7 +127,7 @@ class ChannelInput:
             self.ended = self._channels.end(channel)
 
     def _advance(self, watermark_ms: int | None) -> None:
-        if watermark_ms is not None and not self._intake.holds_records:
+        if watermark_ms is not None and not self._intake.buffers_records:
             self._time_flow.advance(watermark_ms)
 
 
@@ -280,7 +280,7 @@ class InputChannels:
         return self._least()
 
     def end(self, channel_id: ChannelId) -> bool:
-        """Take note that a channel has ended; return whether all channels have ended."""
+        """Note that a channel has ended; return whether all channels have ended."""
         self._channels[channel_id].ended = True
         return self.all_ended
 

@@ -1,6 +1,6 @@
-"""Blobs that a mark has overtaken, in a snapshot: how they are stored, and what a new subtask takes of them.
+"""Stores the blobs that a mark has overtaken in a snapshot, and restores a new subtask's share of them.
 
-`recording.py` decides which blobs these are. docs/formats/in-flight.md describes the bytes.
+`continuous/channels.py` decides which blobs these are. docs/formats/in-flight.md describes the bytes.
 """
 
 from __future__ import annotations
@@ -108,9 +108,9 @@ def _write(target: SnapshotTarget, entries: Sequence[bytes | memoryview], count:
 
 
 def _payload(blob: ReceivedBlob) -> bytes | memoryview | None:
-    """Return the pickled frames of a blob, without its mark: that is an object of ekorn, and of the old attempt.
+    """Return the pickled frames of a blob without its mark, which belongs to the old attempt; None: none are left.
 
-    None: nothing is left. Every channel brings the mark itself, so an idle job would else have blobs in flight.
+    Every channel carries the mark itself. If it counted, an idle job would have blobs in flight.
     """
     if blob.mark == NO_MARK:
         return blob.pickled()
@@ -161,7 +161,7 @@ def restored_blobs(
         restores: The stored blobs of the old subtasks.
         store: Where their files are.
         channels: The channels of the subtask.
-        key_share: Returns what belongs to the subtask of the records that came over an exchange by their keys.
+        key_share: Returns the subtask's share of the records of a keyed exchange.
 
     Raises:
         CorruptFileError: A file is damaged, foreign, or of a newer format.
@@ -173,7 +173,7 @@ def restored_blobs(
             for part, sender, frames in _decode(read_state(store, file), restore.inputs, where):
                 kept = _share(part, frames, key_share)
                 if kept:
-                    # A sender that is gone after rescaling is replaced by another: its records have no watermarks.
+                    # After rescaling a sender may be gone. Any other stands for it: these records have no watermarks.
                     old = ChannelId(part.exchange, sender)
                     channel = old if old in channels else next(c for c in channels if c.exchange == part.exchange)
                     yield BlobPart(channel, kept, len(frames))
@@ -182,7 +182,7 @@ def restored_blobs(
 def _share(part: InFlightInput, pickled: memoryview, key_share: Callable[[int], KeyShare]) -> list[Frame]:
     """Return what a subtask processes of a stored blob.
 
-    Frames that are neither records nor watermarks mean nothing now: the sender tells again if it is idle or has ended.
+    Other frames than records and watermarks are dropped: the new sender tells again if it is idle or has ended.
     """
     if part.share is Share.NONE:
         return []

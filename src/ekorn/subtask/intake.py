@@ -1,4 +1,4 @@
-"""The entry of records into the chain: on arrival, or in BATCH mode once other records have come first."""
+"""Lets records into the chain: on arrival, or in BATCH mode after the records that have to come first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ekorn.codegen.chain_compiler import InputLoops
 from ekorn.codegen.key_code import key_function
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.operator import RuntimeOperator
-from ekorn.subtask.batch_order import Held, HeldBack, KeySorter
+from ekorn.subtask.batch_order import ArrivalBuffer, KeySorter, RecordBuffer
 from ekorn.subtask.outbox import FULL_RUN, Emitted, Outbox
 from ekorn.types import basic_types as basic
 from ekorn.types.by_value import IMMUTABLE, dumps
@@ -22,49 +22,49 @@ from ekorn.types.type_information import TypeInformation
 _FIRST_RUN = 16  # records that enter the chain first, before it is known how much they become
 _SHORT_RUN = 64  # records that need no measuring
 _GROWTH = 4
-_PAUSES_S = 0.001  # between two moments at which state can be read, where it is queried
+_PAUSES_S = 0.001  # between two pauses of a subtask whose state is queried
 
 
 class Intake:
-    """Runs records through the loops of the chain, or holds them until the input has ended."""
+    """Runs records through the loops of the chain, or buffers them until the input has ended."""
 
     def __init__(
         self,
         head: RuntimeOperator,
         loops: tuple[InputLoops, ...],
-        held: Held | None,
+        buffer: RecordBuffer | None,
         outbox: Outbox,
         environment: SubtaskEnvironment,
     ) -> None:
         self.record_count = 0  # since the epoch began
         self._head = head
         self._loops = loops
-        self._held = held
+        self._buffer = buffer
         self._outbox = outbox
         self._run_length = _FIRST_RUN  # records that enter the chain before full blobs leave
         self._give_way = environment.give_way
         self._monotonic = environment.clock.monotonic
-        self._quick_length = FULL_RUN  # records that enter the chain before readers of state are let in
+        self._quick_length = FULL_RUN  # records that enter the chain before readers of state are answered
 
     @property
-    def holds_records(self) -> bool:
+    def buffers_records(self) -> bool:
         """Whether records wait for the end of the input, and watermarks with them."""
-        return self._held is not None
+        return self._buffer is not None
 
     def process(self, values: list[Any], times: list[int | None] | None, input_index: int = 0) -> None:
         self.record_count += len(values)
-        if self._held is not None and self._held.holds(input_index):
-            self._held.add(values, times, input_index)
+        if self._buffer is not None and self._buffer.buffers(input_index):
+            self._buffer.add(values, times, input_index)
         else:
             self._run(self._loops[input_index], values, times)
         self._give_way()
 
     def _run(self, loops: InputLoops, values: list[Any], times: list[int | None] | None) -> None:
-        """Run records through the chain, at most `_run_length` at a time. Readers of state are let in between the runs.
+        """Run records through the chain, at most `_run_length` at a time. Readers of state are answered between runs.
 
-        The length follows the bytes that records become on their way: a chain that emits thousands of records for
-        each of its input gets a few at a time, and its output leaves between them. Where state is queried, it also
-        follows the time that records take: a query waits for the end of a run.
+        The length is adapted to the bytes that the chain emits for a record: a chain that emits thousands of records
+        for each one gets a few at a time, and its output leaves between them. If state is queried, the length is also
+        adapted to the time that records take, because a query waits for the end of a run.
         """
         if self._run_length == FULL_RUN and len(values) <= min(_SHORT_RUN, self._quick_length):
             # A short run through a chain that emits little needs no measuring: BATCH mode has a run for every key.
@@ -93,11 +93,11 @@ class Intake:
             outbox.relieve()
             self._quick_length = _length_for(_PAUSES_S, len(part), took_s) if self._give_way() else FULL_RUN
 
-    def run_held(self, outbox: Outbox) -> Iterator[Emitted]:
-        """Process the held records. Keyed records come key by key, and the state of a key is dropped after its last."""
-        assert self._held is not None, "holds_records is asked first"
+    def run_buffered(self, outbox: Outbox) -> Iterator[Emitted]:
+        """Process the buffered records. Keyed records come key by key, and a key's state is dropped after its last."""
+        assert self._buffer is not None, "buffers_records is asked first"
         head = self._head
-        for parts in self._held.groups():
+        for parts in self._buffer.groups():
             for part in parts:
                 timed = any(t is not None for t in part.times)
                 self._run(self._loops[part.input_index], part.values, part.times if timed else None)
@@ -105,24 +105,24 @@ class Intake:
                 head.end_key()
                 head.backend.drop_all()
             yield from outbox.take_full()
-        self._held = None
+        self._buffer = None
 
 
 def _length_for(seconds: float, records: int, took_s: float) -> int:
-    """Return how many records take some time, given how long others took; at most four times as many as these."""
+    """Return the number of records that take `seconds`, if `records` took `took_s`; at most four times `records`."""
     most = min(records * _GROWTH, FULL_RUN)
     return most if took_s * most <= seconds * records else max(1, int(seconds * records / took_s))
 
 
-def held_in_batch(head: RuntimeOperator, scratch: Callable[[], str], in_memory: int) -> Held | None:
-    """Return what holds records in BATCH mode; None where records are processed on arrival."""
+def batch_buffer(head: RuntimeOperator, scratch: Callable[[], str], in_memory: int) -> RecordBuffer | None:
+    """Return what buffers records in BATCH mode; None if records are processed on arrival."""
     if head.backend is not None:
         operator = head.operator
         assert operator.key is not None
         key_of = [None if key is None else key_function(key) for key in operator.keys or (operator.key,)]
         return KeySorter(key_of, sort_key_for(operator.key.type_info), scratch=scratch, in_memory=in_memory)
     waiting = [n for n in range(len(head.inputs())) if n != head.first_input]
-    return HeldBack(waiting, scratch=scratch, in_memory=in_memory) if len(head.inputs()) > 1 else None
+    return ArrivalBuffer(waiting, scratch=scratch, in_memory=in_memory) if len(head.inputs()) > 1 else None
 
 
 _SIGNED = bytes(byte ^ 0x80 for byte in range(256))  # maps signed order to unsigned order

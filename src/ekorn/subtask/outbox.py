@@ -257,7 +257,7 @@ class Outbox:
         self.send: Callable[[Emitted], None] = self._waiting.append
 
     @property
-    def holds_output(self) -> bool:
+    def has_output(self) -> bool:
         """Whether anything can leave through this outbox: a chain may end in sinks of its own."""
         return bool(self.writers) or self._driver_output.is_used
 

@@ -1,8 +1,9 @@
-"""One subtask of a vertex: opened, run epoch by epoch or continuously, snapshotted, closed.
+"""One subtask of a vertex: opened, run epoch by epoch, snapshotted, closed.
 
-The parts of a subtask stand in modules of their own: the operators' life (`lifecycle.py`), the input of an epoch
-(`epoch_input.py`), the way of records into the chain (`intake.py`), the way of watermarks through it (`time_flow.py`),
-the way out (`outbox.py`), snapshots (`capture.py`), and its life without a pause between epochs (`continuous.py`).
+The parts of a subtask have modules of their own: the lifecycle of its operators (`lifecycle.py`), its input
+(`epoch_input.py`), the entry of records into the chain (`intake.py`), the flow of watermarks through it
+(`time_flow.py`), its output (`outbox.py`) and its snapshots (`capture.py`). `continuous/` runs a subtask without a
+pause between epochs.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ekorn.storage.file_store import FileStore
 from ekorn.subtask.capture import CapturedSubtask, Declined, capture
 from ekorn.subtask.epoch_input import ChannelInput, EpochInput, SourceInput
 from ekorn.subtask.in_flight import KeyShare, restored_blobs
-from ekorn.subtask.intake import Intake, held_in_batch
+from ekorn.subtask.intake import Intake, batch_buffer
 from ekorn.subtask.lifecycle import OperatorLifecycle
 from ekorn.subtask.outbox import Emitted, Outbox
 from ekorn.subtask.time_flow import TimeFlow
@@ -37,7 +38,7 @@ from ekorn.types.time_bounds import MAX_TIMESTAMP
 class Subtask:
     """One parallel instance of a vertex, in one attempt of the job."""
 
-    ack: EpochAck  # of the last epoch, once its blobs have been taken
+    ack: EpochAck  # the acknowledgement of the last epoch, once its blobs have been taken
     intake: Intake
     time_flow: TimeFlow
     input: EpochInput
@@ -71,18 +72,18 @@ class Subtask:
         self._ended_before = restored is not None and restored.finished
         self.lifecycle.open(restored, store)
         for number, operator in enumerate(self.operators):
-            if outbox.holds_output:
+            if outbox.has_output:
                 operator.relief = outbox.relief
             operator.record_errors = self._record_errors(number, operator)
         routers = outbox.routers(graph, seed=vertex.id * 100_003 + environment.index)
         chain = compile_chain(graph, vertex, self.operators, routers)
         self.blame.compiled = chain.code
         head = self.operators[0]
-        held = None
+        buffer = None
         if graph.settings.batch:
             assert environment.scratch is not None, "a slot has a folder for files"
-            held = held_in_batch(head, environment.scratch, environment.graph.settings.batch_records_in_memory)
-        self.intake = Intake(head, chain.loops, held, outbox, environment)
+            buffer = batch_buffer(head, environment.scratch, environment.graph.settings.batch_records_in_memory)
+        self.intake = Intake(head, chain.loops, buffer, outbox, environment)
         self.time_flow = TimeFlow(vertex, self.operators, outbox, self.blame)
         parts = environment, self.intake, self.time_flow, outbox
         if isinstance(head, SourceHead):
@@ -158,8 +159,8 @@ class Subtask:
         if not may_finish and not self._ended_before:
             yield from self.outbox.take_full()
             return
-        if self.intake.holds_records:
-            yield from self.intake.run_held(self.outbox)
+        if self.intake.buffers_records:
+            yield from self.intake.run_buffered(self.outbox)
             self.time_flow.advance(MAX_TIMESTAMP)
         if not self._ended_before:
             self.lifecycle.finish()

@@ -85,8 +85,8 @@ class StepScheduler:
         self._due_at: dict[SubtaskId, float] = {}  # when the clock of a subtask is due, as of its last step
         self._first_steps: list[RunStep] = []
         self._further_steps: list[RunStep] = []
-        self._position = -1  # of the subtask that had the last step; -1: a round begins
-        self._has_worked = False  # in the last step
+        self._position = -1  # index of the subtask that had the last step; -1: a round begins
+        self._has_worked = False  # the last step did something
         self._slice_ends_at = 0.0
         self._wait_s = LONGEST_WAIT_S  # after this round
         self._orders_seen = 0  # orders given before this round
@@ -104,7 +104,7 @@ class StepScheduler:
 
         Args:
             now: The monotonic time.
-            orders_given: How many orders the slot has received.
+            orders_given: The number of orders that the slot has received.
             request_waits: Whether a request of the driver waits for the end of the round.
         """
         if self._has_worked and not (

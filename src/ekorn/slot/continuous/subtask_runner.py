@@ -227,7 +227,7 @@ class _RunnerServices:
         self._transport = transport
         self._stored: Spool | None = None  # deferred and recorded blobs
         self._remote_targets = _remote_targets(deployment, subtask_id)
-        self._remote_bytes = 0  # of blobs to these targets, since the last acknowledgement
+        self._remote_bytes = 0  # sent to these targets since the last acknowledgement
 
     @property
     def spilled_bytes(self) -> int:

@@ -104,7 +104,7 @@ class AskingTask:
 
 
 def with_traffic(item: Emitted | Ack, link: Link, blobs: WaitingBlobs) -> Emitted | Ack:
-    """Let the acknowledgement of an epoch tell how many bytes its task carried from another host and back."""
+    """Fill in the acknowledgement of an epoch how many bytes its task carried between hosts."""
     if isinstance(item, Ack) and link.crosses_hosts:
         item.crossed_bytes = sum(blob.size_bytes for blob in blobs) + item.bytes_out
     return item

@@ -32,7 +32,7 @@ _STOP_S = 10.0  # a snapshot that takes longer is left to the end of the process
 
 
 class SnapshotWriter:
-    """Writes captured snapshots one after another: in the background, or at once where snapshots are synchronous."""
+    """Writes captured snapshots one after another: in the background, or at once if snapshots are synchronous."""
 
     def __init__(self, report: Callable[[SlotEvent], None]) -> None:
         self._report = report
@@ -54,7 +54,7 @@ class SnapshotWriter:
             self._store = store if copies is None else copies.copying(store)
 
     def add(self, captured: CapturedSubtask) -> None:
-        """Write a snapshot: in the background or, where snapshots are synchronous, before this call returns."""
+        """Write a snapshot: in the background or, if snapshots are synchronous, before this call returns."""
         assert self._deployment is not None
         if self._deployment.asynchronous:
             self._queue.put((self._deployment, captured))

@@ -23,7 +23,7 @@ __all__ = ["Alignment", "ContinuousChannels", "Recording", "cut"]
 
 
 class ContinuousChannels(ContinuousSubtask):
-    """A subtask that reads the blobs of other subtasks. Blobs of a channel that is ahead wait for the others' marks.
+    """A subtask that reads the blobs of other subtasks. It defers blobs of a channel that is ahead of others.
 
     If checkpoints are unaligned, the subtask need not wait for the mark of an order. It ends the epoch before it has
     processed what was sent before the mark, records these blobs for its snapshot, and goes on processing them.

@@ -26,13 +26,13 @@ RECORDS: Final = 0  # (RECORDS, values, timestamps | None)
 WATERMARK: Final = 1  # (WATERMARK, timestamp_ms)
 IDLE: Final = 2  # (IDLE, is_idle)
 END: Final = 3  # (END, is_drained): no record follows on this channel; drained: the source had more to read
-EPOCH: Final = 4  # (EPOCH, order): the mark that ends an epoch, where jobs run continuously; the last frame of its blob
+EPOCH: Final = 4  # (EPOCH, order): the mark that ends an epoch of a continuous job; the last frame of its blob
 
 Frame = tuple[Any, ...]
 
 BLOB: Final = b"B"  # the first byte of an encoded blob: tells a blob from the other messages of a slot
 NO_MARK: Final = -1
-# BLOB, exchange, sender, target, sequence, mark. A job that runs continuously for months has more than 2**32 blobs.
+# BLOB, exchange, sender, target, sequence, mark. A sequence that grows for months exceeds 2**32.
 _HEADER = struct.Struct("<cIIIQi")
 
 
