@@ -1,4 +1,4 @@
-"""Jobs that change their parallelism by themselves: with the places of the cluster, or with their load."""
+"""Jobs that change their parallelism by themselves: with the task slots of the cluster, or with their load."""
 
 from contextlib import contextmanager
 from dataclasses import replace
@@ -88,21 +88,21 @@ def test_job_follows_the_places_within_its_max_parallelism(tmp_path, maximum, mo
     stabilization = "jobmanager.adaptive-scheduler.executing.resource-stabilization-timeout"
     keys = {"scheduler-mode": "reactive", cooldown: "0 s", stabilization: "0 s"}
     with running(tmp_path, maximum=maximum, **keys) as (engine, handle):
-        engine.places = 4
+        engine.task_slots = 4
         until(lambda: rescales(handle) == [(2, most, None)])
-        engine.places = 1
+        engine.task_slots = 1
         until(lambda: rescales(handle) == [(2, most, None), (most, 1, None)])
         assert handle.view.statistics.rescales[0].cause == "reactive mode: the cluster has 4 places"
 
 
-class LosesPlaces(MapFunction):
-    """Fails once: the cluster loses places, and what ran there."""
+class LosesTaskSlots(MapFunction):
+    """Fails once: the cluster loses task slots, and what ran there."""
 
     engine: InProcessEngine | None = None
 
     def map(self, value):
-        if value == 300 and LosesPlaces.engine is not None:
-            LosesPlaces.engine.places, LosesPlaces.engine = 3, None
+        if value == 300 and LosesTaskSlots.engine is not None:
+            LosesTaskSlots.engine.task_slots, LosesTaskSlots.engine = 3, None
             raise OSError("the executor is lost")
         return value
 
@@ -110,18 +110,18 @@ class LosesPlaces(MapFunction):
 class MarkedEngine(ContinuousLocalEngine):
     """Runs a job continuously, with a task for every subtask."""
 
-    def needed_places(self, graph):
+    def needed_task_slots(self, graph):
         return sum(vertex.parallelism for vertex in graph.vertices)
 
 
 @pytest.mark.parametrize("mode", ["reactive", "default"])
 def test_continuous_job_that_loses_places_restarts_within_those_that_are_left(tmp_path, mode):
     env = environment(tmp_path, parallelism=4, restarts=1, **{"scheduler-mode": mode})
-    stream = tallied(generated(env, 1000, 5000).map(LosesPlaces()).set_parallelism(1), 5)
+    stream = tallied(generated(env, 1000, 5000).map(LosesTaskSlots()).set_parallelism(1), 5)
 
     def make(graph):
-        engine = LosesPlaces.engine = MarkedEngine(graph)
-        engine.places = 9
+        engine = LosesTaskSlots.engine = MarkedEngine(graph)
+        engine.task_slots = 9
         return engine
 
     started = []
@@ -137,7 +137,7 @@ def test_continuous_job_that_loses_places_restarts_within_those_that_are_left(tm
     assert handle.progress().restarts == 1
 
 
-def asked_by(load, places=None, maximum=128, **keys):
+def asked_by(load, task_slots=None, maximum=128, **keys):
     """Return what a job of parallelism 2 asks for by itself within some seconds, without running it."""
     env = environment(parallelism=2, **keys)
     env.set_max_parallelism(maximum)
@@ -146,7 +146,7 @@ def asked_by(load, places=None, maximum=128, **keys):
     clock, handle = ManualClock(0), JobHandle(settings.job_id, settings.job_name)
     job = Job.of(graph, settings, handle, clock, SteadyClock(clock))
     engine, unused = LocalEngine(graph, clock), cast(Any, None)
-    engine.places = places
+    engine.task_slots = task_slots
     elasticity = Elasticity(job, engine, Rescaling(job, engine, unused, unused), sum)
     busiest = graph.vertices[-1]
     for epoch in range(5):
@@ -169,16 +169,16 @@ def test_busy_job_gets_the_highest_parallelism_that_it_can_have():
     assert asked_by(1.0, **AUTOSCALER) == [10]
     assert asked_by(1.0, maximum=5, **AUTOSCALER) == [5]
     assert asked_by(1.0, **AUTOSCALER, **{"ekorn.slots.max": "4"}) == [4]
-    assert asked_by(1.0, places=3, **AUTOSCALER) == [3]
-    assert asked_by(1.0, places=2, **AUTOSCALER) == [], "it has that already"
-    assert asked_by(1.0, places=1, **AUTOSCALER) == [], "a busy job keeps what it has"
+    assert asked_by(1.0, task_slots=3, **AUTOSCALER) == [3]
+    assert asked_by(1.0, task_slots=2, **AUTOSCALER) == [], "it has that already"
+    assert asked_by(1.0, task_slots=1, **AUTOSCALER) == [], "a busy job keeps what it has"
 
 
 def test_places_beyond_the_slots_of_the_job_are_not_asked_for():
     stabilization = "jobmanager.adaptive-scheduler.executing.resource-stabilization-timeout"
     keys = {"scheduler-mode": "reactive", stabilization: "0 s"}
-    assert asked_by(0.0, places=9, **keys) == [9]
-    assert asked_by(0.0, places=9, **keys, **{"ekorn.slots.max": "4"}) == [4]
+    assert asked_by(0.0, task_slots=9, **keys) == [9]
+    assert asked_by(0.0, task_slots=9, **keys, **{"ekorn.slots.max": "4"}) == [4]
 
 
 def test_job_in_batch_mode_keeps_its_parallelism_and_says_so(caplog):

@@ -1,4 +1,4 @@
-"""An attempt of a continuous job on Spark waits for the places that a lost executor has taken away."""
+"""An attempt of a continuous job on Spark waits for the task slots that a lost executor has taken away."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ TASKS = 2  # of the job: its source has one, and so has its sum
 
 
 class Session:
-    """A Spark session whose cluster loses and regains places, as far as the engine asks it."""
+    """A Spark session whose cluster loses and regains task slots, as far as the engine asks it."""
 
     master = "spark://cluster:7077"
 
-    def __init__(self, places: int) -> None:
-        self.places = places
+    def __init__(self, task_slots: int) -> None:
+        self.task_slots = task_slots
         self.applicationId = f"cluster-{id(self)}"
         self._jsc = self
 
@@ -53,7 +53,7 @@ class Session:
         return self
 
     def maxNumConcurrentTasks(self, profile: Any) -> int:
-        return self.places
+        return self.task_slots
 
     def statusTracker(self) -> Any:
         return self
@@ -66,14 +66,14 @@ class Session:
 
 
 class Flows(SparkFlows):
-    """Notes how many places the session has when Spark is to run the tasks of an attempt."""
+    """Notes how many task slots the session has when Spark is to run the tasks of an attempt."""
 
     def note(self, session: Session) -> list[int]:
         self._session, self._started = session, list[int]()
         return self._started
 
     def start(self, region: int, attempt: int) -> None:
-        self._started.append(self._session.places)
+        self._started.append(self._session.task_slots)
 
     def run_region(self, errors: list[str], *, is_set_aside: bool = False) -> Exception | None:
         """Run a Spark job, which fails with each of the errors first; return why the region ends, if it does."""
@@ -91,7 +91,7 @@ class Flows(SparkFlows):
 
 
 class Attempts:
-    """A job whose attempts start on a session; `jobs` has the places that the session had at the start of each."""
+    """A job whose attempts start on a session; `jobs` has the task slots that the session had at the start of each."""
 
     def __init__(self, log: pytest.LogCaptureFixture, task_slots_s: float) -> None:
         self._log = log
@@ -99,9 +99,9 @@ class Attempts:
         self.pool = InProcessSlots(1)
         self._graph = graph(summing)
         assert task_count(self._graph) == TASKS
-        calls, places = SlotCalls(self.pool), reserve_task_slots(session, "job", TASKS)
-        jobs = SparkJobGroup(session, "job", calls, places)
-        self.flows = Flows(jobs, calls, places, task_slots_s)
+        calls, reserved = SlotCalls(self.pool), reserve_task_slots(session, "job", TASKS)
+        jobs = SparkJobGroup(session, "job", calls, reserved)
+        self.flows = Flows(jobs, calls, reserved, task_slots_s)
         self.engine = ContinuousSlotEngine(self._graph, calls, jobs, self.flows, Heartbeat().stall_timeout_s)
         self.jobs = self.flows.note(session)
         self._deploying: threading.Thread | None = None
@@ -163,11 +163,11 @@ def begin(caplog: pytest.LogCaptureFixture) -> Iterator[Begin]:
 
 def test_an_attempt_starts_when_the_executor_has_been_replaced(begin: Begin) -> None:
     job = begin()
-    job.session.places = 1
+    job.session.task_slots = 1
     job.deploy(1)
     assert job.waits
-    assert job.jobs == [4], "Spark refuses a job that has too few places"
-    job.session.places = 2
+    assert job.jobs == [4], "Spark refuses a job that has too few task slots"
+    job.session.task_slots = 2
     assert job.result() is None
     assert job.jobs == [4, 2]
     (line,) = job.said
@@ -203,7 +203,7 @@ def test_the_refused_job_of_a_region_that_was_set_aside_is_not_tried_again(begin
 def test_an_attempt_does_not_take_the_places_that_another_job_holds(begin: Begin) -> None:
     job = begin()
     other = reserve_task_slots(job.session, "other", 2)
-    job.session.places = 3
+    job.session.task_slots = 3
     job.deploy(1)
     assert job.waits
     assert "of which job 'other' holds 2" in job.said[0]
@@ -214,7 +214,7 @@ def test_an_attempt_does_not_take_the_places_that_another_job_holds(begin: Begin
 
 def test_an_attempt_fails_if_the_places_do_not_come(begin: Begin) -> None:
     job = begin(task_slots_s=0.05)
-    job.session.places = 1
+    job.session.task_slots = 1
     job.deploy(1)
     failure = job.result()
     assert failure is not None and isinstance(failure.error, DeploymentError)
@@ -224,7 +224,7 @@ def test_an_attempt_fails_if_the_places_do_not_come(begin: Begin) -> None:
 
 def test_a_job_can_be_cancelled_while_an_attempt_waits(begin: Begin) -> None:
     job = begin()
-    job.session.places = 1
+    job.session.task_slots = 1
     job.deploy(1)
     assert job.waits
     job.engine.cancel_epoch()

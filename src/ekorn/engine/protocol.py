@@ -103,11 +103,11 @@ class Engine(Protocol):
         """Whether the slots see the driver's files."""
 
     @property
-    def places(self) -> int | None:
+    def task_slots(self) -> int | None:
         """The number of tasks that the cluster can run at the same time; None if that is not known."""
 
-    def needed_places(self, graph: JobGraph) -> int:
-        """Return how many of the `places` a graph needs, so that all of its parallel parts run at the same time."""
+    def needed_task_slots(self, graph: JobGraph) -> int:
+        """Return how many of the `task_slots` a graph needs, so that all of its parallel parts run at the same time."""
 
     def prepare(self, graph: JobGraph) -> None:
         """Start the slots that a deployment of another graph needs, while the running attempt goes on.
@@ -116,7 +116,7 @@ class Engine(Protocol):
         concurrently with the thread that uses the engine.
 
         Raises:
-            EkornError: The graph cannot be deployed now: there are too few slots or places.
+            EkornError: The graph cannot be deployed now: there are too few slots or task slots.
         """
 
     def preload(self, graph: JobGraph, plan: RestorePlan) -> None:

@@ -39,7 +39,7 @@ from ekorn.types.by_value import dumps
 class InProcessEngine:
     """Hosts one job inside the calling process. A subclass runs the epochs."""
 
-    places: int | None = None  # a test sets how many there are
+    task_slots: int | None = None  # a test sets how many there are
 
     def __init__(self, graph: JobGraph, clock: Clock | None = None) -> None:
         self._slots_clock = clock or SystemClock()
@@ -72,7 +72,7 @@ class InProcessEngine:
     def shares_disk(self) -> bool:
         return True
 
-    def needed_places(self, graph: JobGraph) -> int:
+    def needed_task_slots(self, graph: JobGraph) -> int:
         return graph.slot_count
 
     def prepare(self, graph: JobGraph) -> None:

@@ -20,12 +20,12 @@ class ThisMachine:
 
     description = "processes of this machine, without Spark"
     log_path = None
-    places = None
+    task_slots = None
 
     def keep_log(self) -> None:
         return None
 
-    def needed_places(self, graph: JobGraph) -> int:
+    def needed_task_slots(self, graph: JobGraph) -> int:
         return graph.slot_count
 
 

@@ -1,4 +1,4 @@
-"""Lets a running job follow the places of its cluster, or its load: observes once a second, and asks for rescales."""
+"""Lets a running job follow the task slots of its cluster, or its load: observes each second, asks for rescales."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class Elasticity:
         self._observed_ms = now_ms
         self._parallelism = rescaling.parallelism  # when the job was observed last
         self._asked: Future[str] | None = None
-        self._places: int | None = None
-        self._fitting = 0  # the parallelism that as many places allow
+        self._task_slots: int | None = None
+        self._fitting = 0  # the parallelism that as many task slots allow
 
     def attend(self, *, has_backlog: bool) -> None:
         """Observe the job, and ask for a rescale if it needs one.
@@ -72,36 +72,36 @@ class Elasticity:
                 if each is not None:
                     each.rescaled(now_ms)
         if self._reactive is not None:
-            self._follow_places(self._reactive, now_ms)
+            self._follow_task_slots(self._reactive, now_ms)
         if self._autoscaler is not None:
             self._follow_load(self._autoscaler, now_ms, has_backlog=has_backlog)
 
     def shrink_for_restart(self) -> bool:
-        """Lower the parallelism of the next attempt to what the places allow, in reactive mode; return whether it did.
+        """Lower the parallelism of the next attempt to what the task slots allow, in reactive mode; return whether so.
 
-        For a mode in which all tasks of a job run at the same time. An attempt with more tasks than places would wait
-        a minute for places that may never come, and fail.
+        For a mode in which all tasks of a job run at the same time. An attempt with more tasks than task slots would
+        wait a minute for task slots that may never come, and fail.
         """
-        places = self._engine.places
-        if self._reactive is None or places is None:
+        task_slots = self._engine.task_slots
+        if self._reactive is None or task_slots is None:
             return False
-        if self._rescaling.is_under_way or self._engine.needed_places(self._job.graph) <= places:
+        if self._rescaling.is_under_way or self._engine.needed_task_slots(self._job.graph) <= task_slots:
             return False
-        fitting = self._highest_possible(places, places)
+        fitting = self._highest_possible(task_slots, task_slots)
         if not 0 < fitting < self._rescaling.parallelism:
             return False
-        self._rescaling.restart_at(fitting, f"reactive mode: the cluster has {places} places left")
+        self._rescaling.restart_at(fitting, f"reactive mode: the cluster has {task_slots} places left")
         return True
 
-    def _follow_places(self, mode: ReactiveMode, now_ms: int) -> None:
-        places = self._engine.places
-        if places is None:
+    def _follow_task_slots(self, mode: ReactiveMode, now_ms: int) -> None:
+        task_slots = self._engine.task_slots
+        if task_slots is None:
             return
-        if places != self._places:
-            self._places, self._fitting = places, self._highest_possible(places, places)
+        if task_slots != self._task_slots:
+            self._task_slots, self._fitting = task_slots, self._highest_possible(task_slots, task_slots)
         wanted = mode.observe(now_ms, fitting=self._fitting, parallelism=self._parallelism)
         if wanted is not None:
-            self._ask(wanted, f"reactive mode: the cluster has {places} places")
+            self._ask(wanted, f"reactive mode: the cluster has {task_slots} places")
 
     def _follow_load(self, autoscaler: Autoscaler, now_ms: int, *, has_backlog: bool) -> None:
         load, now = Load(self._utilization(), has_backlog), self._parallelism
@@ -110,27 +110,27 @@ class Elasticity:
             return
         wanted = decision.parallelism
         if wanted > now:
-            wanted = self._highest_possible(wanted, self._engine.places, above=now)
+            wanted = self._highest_possible(wanted, self._engine.task_slots, above=now)
         if wanted != now:
             self._ask(wanted, f"autoscaler: {decision.reason}")
 
-    def _highest_possible(self, most: int, places: int | None, *, above: int = 0) -> int:
+    def _highest_possible(self, most: int, task_slots: int | None, *, above: int = 0) -> int:
         """Return the highest parallelism that the job can have, up to `most`; `above` if it can have none above that.
 
         Args:
             most: The highest that is wanted.
-            places: The places for everything that runs at the same time; None if that is not known.
+            task_slots: The task slots for everything that runs at the same time; None if that is not known.
             above: A parallelism that is not looked at, and none below it.
         """
         candidates = range(above + 1, most + 1)
-        return above + bisect_left(candidates, True, key=lambda each: not self._is_possible(each, places))
+        return above + bisect_left(candidates, True, key=lambda each: not self._is_possible(each, task_slots))
 
-    def _is_possible(self, parallelism: int, places: int | None) -> bool:
+    def _is_possible(self, parallelism: int, task_slots: int | None) -> bool:
         try:
             graph = self._rescaling.graph_at(parallelism)
         except (InvalidProgramError, RescaleError):
             return False
-        return places is None or self._engine.needed_places(graph) <= places
+        return task_slots is None or self._engine.needed_task_slots(graph) <= task_slots
 
     def _ask(self, parallelism: int, cause: str) -> None:
         _log.info("job %s is to go from %d to %d: %s", self._job.name, self._parallelism, parallelism, cause)
@@ -147,7 +147,7 @@ class Elasticity:
 
 
 class ReactiveMode:
-    """Waits until the number of places has settled, and until the last rescale is long enough ago.
+    """Waits until the number of task slots has settled, and until the last rescale is long enough ago.
 
     Args:
         settings: The two times.
@@ -170,7 +170,7 @@ class ReactiveMode:
 
         Args:
             now_ms: The time.
-            fitting: The highest parallelism that the places allow; 0 if they allow none.
+            fitting: The highest parallelism that the task slots allow; 0 if they allow none.
             parallelism: The parallelism of the job.
         """
         if fitting != self._fitting:

@@ -52,11 +52,11 @@ class Platform(Protocol):
         """Return the path of the platform's own log, and keep the file when the driver ends."""
 
     @property
-    def places(self) -> int | None:
-        """How many places the platform has now for what `needed_places` counts; None if that is not known."""
+    def task_slots(self) -> int | None:
+        """The number of tasks that the platform can run at the same time; None if that is not known."""
 
-    def needed_places(self, graph: JobGraph) -> int:
-        """Return how many places a graph needs, so that all of its parallel parts run at the same time."""
+    def needed_task_slots(self, graph: JobGraph) -> int:
+        """Return how many of the `task_slots` a graph needs, so that all of its parallel parts run at the same time."""
 
 
 class SlotEngine(ABC):
@@ -99,11 +99,11 @@ class SlotEngine(ABC):
         return self._platform.keep_log()
 
     @property
-    def places(self) -> int | None:
-        return self._platform.places
+    def task_slots(self) -> int | None:
+        return self._platform.task_slots
 
-    def needed_places(self, graph: JobGraph) -> int:
-        return self._platform.needed_places(graph)
+    def needed_task_slots(self, graph: JobGraph) -> int:
+        return self._platform.needed_task_slots(graph)
 
     @property
     def shares_disk(self) -> bool:

@@ -20,7 +20,7 @@ from ekorn.engine.spark.driver_side.session import (
     is_started_by_us,
     loss_of,
 )
-from ekorn.engine.spark.driver_side.task_slots import ReservedTaskSlots, task_count, task_slots
+from ekorn.engine.spark.driver_side.task_slots import ReservedTaskSlots, task_count, task_slot_count
 from ekorn.engine.spark.task_side.level_task import HostedSubtask
 from ekorn.errors import DeploymentError, SparkSessionLostError
 from ekorn.graph.addresses import SubtaskId
@@ -83,15 +83,15 @@ class SparkJobGroup:
         return SparkLog.keep()
 
     @property
-    def places(self) -> int | None:
+    def task_slots(self) -> int | None:
         """How many tasks the session can run at the same time, beside those of other continuous jobs."""
         try:
-            total = task_slots(self.context)
+            total = task_slot_count(self.context)
         except Exception:  # the session is gone: the next epoch says so
             return None
         return total if self._reserved is None else self._reserved.left_of(total)
 
-    def needed_places(self, graph: JobGraph) -> int:
+    def needed_task_slots(self, graph: JobGraph) -> int:
         """Return how many tasks of a job must be able to run at the same time."""
         return graph.slot_count if self._reserved is None else task_count(graph)
 

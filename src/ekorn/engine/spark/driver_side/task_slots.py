@@ -14,7 +14,7 @@ from typing import Any
 
 from ekorn.graph.job_graph import JobGraph, VertexId
 
-__all__ = ["ReservedTaskSlots", "UnfitSession", "reserve_task_slots", "task_count", "task_slots", "tasks_of"]
+__all__ = ["ReservedTaskSlots", "UnfitSession", "reserve_task_slots", "task_count", "task_slot_count", "tasks_of"]
 
 _lock = threading.Lock()
 _reserved: list[ReservedTaskSlots] = []
@@ -54,7 +54,7 @@ class ReservedTaskSlots:
             with _lock:
                 self.count = count
             return
-        total = task_slots(context)
+        total = task_slot_count(context)
         with _lock:
             self._check_fits(total, count)
             self.count = count
@@ -65,7 +65,7 @@ class ReservedTaskSlots:
         Raises:
             UnfitSession: The session has too few, or other continuous jobs have reserved them.
         """
-        total = task_slots(context)
+        total = task_slot_count(context)
         with _lock:
             self._check_fits(total, count)
 
@@ -84,7 +84,7 @@ class ReservedTaskSlots:
                 _reserved.remove(self)
 
 
-def task_slots(context: Any) -> int:
+def task_slot_count(context: Any) -> int:
     """Return the number of task slots of a session: how many tasks it can run at the same time."""
     scala = context._jsc.sc()
     return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
@@ -96,7 +96,7 @@ def reserve_task_slots(context: Any, job: str, count: int) -> ReservedTaskSlots:
     Raises:
         UnfitSession: The session has too few, or other continuous jobs have reserved them.
     """
-    total = task_slots(context)
+    total = task_slot_count(context)
     with _lock:
         _check_free(total, count, _reserved_in(context.applicationId))
         taken = ReservedTaskSlots(context.applicationId, job, count)
