@@ -3,6 +3,7 @@
 import ast
 import doctest
 import importlib
+import re
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,15 @@ def test_the_examples_of_a_docstring_hold(name):
 
 def test_no_example_is_lost():
     assert sum(len(PARSER.get_examples(text)) for _, _, text in DOCTESTS.values()) >= EXAMPLES_AT_LEAST
+
+
+def test_the_modules_in_the_table_of_a_package_exist():
+    missing = []
+    for path in sorted(SOURCE.rglob("__init__.py")):
+        text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        if re.search(r"^\| (modules?|folders?) \|", text, re.MULTILINE):
+            named = [name for line in re.findall(r"^\| (`[^|]*)\|", text, re.MULTILINE) for name in line.split(",")]
+            for name in (each.strip(" `/") for each in named):
+                if not (path.parent / name).is_dir() and not (path.parent / f"{name}.py").is_file():
+                    missing.append(f"{path.relative_to(SOURCE)}: {name}")
+    assert not missing, "\n".join(missing)

@@ -23,7 +23,7 @@ from ekorn.graph.job_graph import Operator
 from ekorn.graph.specs import BroadcastProcessSpec
 from ekorn.keygroups import state_key
 from ekorn.operators.co_streams import FIRST, SECOND, TwoInputOperator
-from ekorn.operators.contexts.element_context import Clocks, ElementContext
+from ekorn.operators.contexts.function_contexts import Clocks, ElementContext
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.keys import generate_key
 from ekorn.operators.process_operators import KeyedProcessOperator, OnTimerContext, generate_process_call

@@ -21,8 +21,7 @@ from ekorn.operators.sinks import global_commits, two_phase
 from ekorn.operators.sinks import sink_operators as sinks
 from ekorn.operators.sinks.driver_output import DriverOutput
 from ekorn.operators.sources.source_function import SourceFunctionOperator
-from ekorn.operators.sources.split_source import SplitSourceOperator
-from ekorn.operators.sources.stepped_source import SteppedSourceOperator
+from ekorn.operators.sources.split_source import SplitSourceOperator, SteppedSourceOperator
 from ekorn.operators.time import timestamps
 from ekorn.operators.windows.layout_choice import build_window_operator
 

@@ -21,9 +21,8 @@ from ekorn.graph.specs import IntervalJoinSpec
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.keys import generate_key
 from ekorn.operators.operator import RuntimeOperator
-from ekorn.operators.results import emit_results
+from ekorn.operators.results import LateRecords, emit_results
 from ekorn.operators.time.timers import Timers
-from ekorn.operators.windows.late_records import LateRecords
 from ekorn.types.time_bounds import MIN_TIMESTAMP
 
 LEFT, RIGHT = 0, 1

@@ -18,7 +18,7 @@ from ekorn.functions.state.state_descriptors import ListStateDescriptor
 from ekorn.graph.job_graph import Operator
 from ekorn.keygroups import KeyGroup, KeyGroupRange, key_group, key_group_range
 from ekorn.metrics.metricbase import MetricGroup
-from ekorn.operators.contexts.checkpoint_contexts import InitializationContext, SnapshotContext
+from ekorn.operators.contexts.function_contexts import InitializationContext, SnapshotContext
 from ekorn.operators.contexts.subtask_context import StateStore, SubtaskContext
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.epoch import SubtaskOrder

@@ -12,7 +12,7 @@ from ekorn.functions.process_functions import KeyedProcessFunction
 from ekorn.functions.timer_service import TimeDomain
 from ekorn.graph.job_graph import Operator
 from ekorn.graph.specs import BroadcastProcessSpec, CoProcessSpec, ProcessSpec
-from ekorn.operators.contexts.element_context import Clocks, ElementContext
+from ekorn.operators.contexts.function_contexts import Clocks, ElementContext
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.keys import generate_key
 from ekorn.operators.operator import RuntimeOperator

@@ -1,4 +1,4 @@
-"""The results of a user's function on their way out of an operator.
+"""The results of a user's function, and late records, on their way out of an operator.
 
 A function may return or yield any number of results for one record, timer or window. Every loop over results runs over
 `compress(results, relief)`. `relief` is an endless run of True that the outbox makes (`subtask/outbox.py`): results
@@ -76,3 +76,20 @@ def refuse_single(result: Any) -> NoReturn:
         f"the function returned one {type(result).__name__}, {preview(result, 80)}, where an iterable of results is "
         "expected: yield each result, or return a list of results"
     )
+
+
+class LateRecords:
+    """Sends late records, whose windows are all over, to the side output that the program asked for, or counts them."""
+
+    def __init__(self, operator: RuntimeOperator, tag: str | None, metric: str = "numLateRecordsDropped") -> None:
+        self._operator = operator
+        self._tag = tag
+        self._dropped = operator.metric_group().counter(metric)
+
+    def take(self, value: Any, time_ms: int | None) -> None:
+        if self._tag is None:
+            self._dropped.inc()
+            return
+        out = self._operator.side_out.get(self._tag)
+        if out is not None:  # a record for a side output without a reader is dropped without being counted
+            out(value, time_ms)

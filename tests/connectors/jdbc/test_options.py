@@ -4,8 +4,8 @@ import pickle
 
 import pytest
 
+from ekorn.connectors.jdbc.database import parse
 from ekorn.connectors.jdbc.databases import database_of
-from ekorn.connectors.jdbc.placeholders import parse
 from ekorn.connectors.jdbc.postgresql import PostgreSql
 from ekorn.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions
 from ekorn.errors import ConfigurationError

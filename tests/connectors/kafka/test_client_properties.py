@@ -6,7 +6,7 @@ import cloudpickle
 import pytest
 
 from ekorn.connectors.kafka.client_properties import ClientProperties, is_secret
-from ekorn.connectors.kafka.client_start import check_properties, start_consumer
+from ekorn.connectors.kafka.clients import check_properties, start_consumer
 from ekorn.errors import ConfigurationError
 
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="hush\\"7";'

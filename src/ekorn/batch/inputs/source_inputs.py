@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ekorn.connectors.data_frames.arrow_row_types import row_type_of_arrow
+from ekorn.connectors.data_frames.pandas_rows import row_type_of_arrow
 from ekorn.connectors.files.stream_formats import FileFormat
 from ekorn.connectors.formats.arrow_columns import load_arrow
 from ekorn.connectors.formats.avro_container import Container

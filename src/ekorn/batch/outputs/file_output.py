@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any, cast
 
 from ekorn.batch.outputs.output import SinkSubtask, WriteResult
-from ekorn.connectors.files.bulk_parts import PartStream
-from ekorn.connectors.files.part_store import LocalParts, PartStore
+from ekorn.connectors.files.part_store import LocalParts, PartStore, PartStream
 from ekorn.connectors.files.remote_parts import RemoteParts
 from ekorn.connectors.formats.schemas import BulkWriterFactory
 from ekorn.errors import OutputExistsError, RecordTypeError, preview

@@ -4,9 +4,10 @@
 |---|---|
 | `parquet_rows` | rows from and to one Parquet file |
 | `written_rows` | a bounded source: a set of files, written once |
-| `row_batches`, `row_batches_source` | an unbounded source: batches of files, in their order |
+| `row_batches` | batches of files, in their order, as an unbounded input |
+| `lane_source`, `row_batches_source`, `offset_batches_source` | the sources that read such batches by lanes |
 | `row_files_sink` | a sink: files that a completed checkpoint makes valid |
 | `commit_log` | the order in which the files of a sink are read by a streaming query |
 | `deferred_source` | a source whose input is made when its job is submitted |
-| `pandas_rows`, `arrow_row_types` | rows from and to DataFrames of pandas |
+| `pandas_rows` | rows from and to DataFrames of pandas |
 """

@@ -1,20 +1,23 @@
-"""`LaneSource`: what sources share that read a folder of batches by lanes."""
+"""`LaneSource`: what sources share that read a folder of batches (`row_batches.py`) by lanes, file by file."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from ekorn.connectors.data_frames.row_batches import Lane, RowBatches
+from ekorn.connectors.data_frames.parquet_rows import ParquetRows, RowColumns
+from ekorn.connectors.data_frames.row_batches import Lane, RowBatches, batch_path
+from ekorn.connectors.data_frames.written_rows import RowFile
 from ekorn.functions.source_contract import Boundedness, Source, SourceConnection, Split, SplitReader
 from ekorn.storage.file_store import open_files
-from ekorn.storage.locations import shown
+from ekorn.storage.locations import join, shown
 from ekorn.types.data_type_info import row_type_info
 from ekorn.types.data_types import RowType
+from ekorn.types.row import Row
 from ekorn.types.type_information import TypeInformation
 
-__all__ = ["LaneSource"]
+__all__ = ["LanePosition", "LaneRows", "LaneSource"]
 
 _LOOK_INTERVAL_MS = 100
 
@@ -91,3 +94,59 @@ class _LaneConnection(SourceConnection):
             if self._marked.get(split_id) != batch_id:
                 self._batches.mark_read(self._lanes[split_id], batch_id)
                 self._marked[split_id] = batch_id
+
+
+class LanePosition(NamedTuple):
+    """The next row of a lane. Checkpoints hold it as a plain tuple."""
+
+    batch_id: int
+    file_index: int = 0
+    row: int = 0
+
+
+class LaneRows:
+    """Reads the files of a batch that belong to a lane.
+
+    Attributes:
+        position: The next row.
+    """
+
+    def __init__(
+        self, address: str, columns: RowColumns, lane: Lane, files: Sequence[RowFile], position: LanePosition
+    ) -> None:
+        self.position = position
+        self._folder = join(address, batch_path(position.batch_id))
+        self._columns = columns
+        self._lane = lane
+        self._files = files
+        self._file: ParquetRows | None = None
+
+    def read(self, max_rows: int) -> list[Row]:
+        """Return the next rows, at most `max_rows`; empty at the end of the batch."""
+        while self._file is not None or self._open_next():
+            assert self._file is not None
+            rows = self._file.read(max_rows)
+            if rows:
+                self.position = self.position._replace(row=self.position.row + len(rows))
+                return rows
+            self.close()
+            self.position = LanePosition(self.position.batch_id, self.position.file_index + 1)
+        return []
+
+    def _open_next(self) -> bool:
+        """Open the next file of the lane at its row; return False if there is none."""
+        batch_id, index, row = self.position
+        while index < len(self._files) and not self._lane.holds(batch_id, index):
+            index, row = index + 1, 0
+        self.position = LanePosition(batch_id, index, row)
+        if index == len(self._files):
+            return False
+        file = self._files[index]
+        self._file = ParquetRows(join(self._folder, file.name), self._columns, row, size_bytes=file.size_bytes)
+        return True
+
+    def close(self) -> None:
+        """Close the file that is open."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

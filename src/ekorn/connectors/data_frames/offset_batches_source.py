@@ -10,8 +10,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ekorn.connectors.data_frames.lane_rows import LanePlace, LaneRows
-from ekorn.connectors.data_frames.lane_source import LaneSource
+from ekorn.connectors.data_frames.lane_source import LanePosition, LaneRows, LaneSource
 from ekorn.connectors.data_frames.parquet_rows import RowColumns
 from ekorn.connectors.data_frames.row_batches import Beginning, Lane, RowBatches, batch_path
 from ekorn.connectors.data_frames.written_rows import Manifest
@@ -120,8 +119,8 @@ class _SteppedLane(SteppedReader):
     def read(self, max_records: int) -> Batch:
         while self._batch_id <= self._allowed < _END_STEP:
             if self._rows is None:
-                files, place = self._manifest(self._batch_id).files, LanePlace(self._batch_id)
-                self._rows = LaneRows(self._address, self._columns, self._lane, files, place)
+                files, position = self._manifest(self._batch_id).files, LanePosition(self._batch_id)
+                self._rows = LaneRows(self._address, self._columns, self._lane, files, position)
             rows = self._rows.read(max_records)
             if rows:
                 return Batch(rows)

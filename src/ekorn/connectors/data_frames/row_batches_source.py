@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ekorn.connectors.data_frames.lane_rows import LanePlace, LaneRows
-from ekorn.connectors.data_frames.lane_source import LaneSource
+from ekorn.connectors.data_frames.lane_source import LanePosition, LaneRows, LaneSource
 from ekorn.connectors.data_frames.parquet_rows import RowColumns
 from ekorn.connectors.data_frames.row_batches import Lane, RowBatches, batch_path
 from ekorn.errors import RowFilesGone, StreamingQueryFailed
@@ -43,7 +42,8 @@ class _LaneReader(SplitReader):
         self._batches.ask_again()
         self._columns = RowColumns(row_type)
         self._lane = lane
-        self._place: LanePlace | None = None if position is None else LanePlace(*position)  # while no batch is open
+        # The position while no batch is open.
+        self._position = None if position is None else LanePosition(*position)
         self._first = self._batches.first_batch() if position is None else None
         self._look_interval_s = look_interval_s
         self._next_look = 0.0  # on the monotonic clock
@@ -56,7 +56,7 @@ class _LaneReader(SplitReader):
                 rows = self._rows.read(max_records)
                 if rows:
                     return Batch(rows)
-                self._place = LanePlace(self._rows.place.batch_id + 1)
+                self._position = LanePosition(self._rows.position.batch_id + 1)
                 self._rows = None
             elif not self._begin_batch():
                 break
@@ -69,16 +69,16 @@ class _LaneReader(SplitReader):
             return False
         ended = self._batches.ended()  # looked at first: a batch that was written before the end is then seen below
         ready = self._batches.ready()
-        if self._place is None:
+        if self._position is None:
             waiting = [batch_id for batch_id in ready if self._first is None or batch_id >= self._first]
             if waiting:
-                self._place = LanePlace(waiting[0])
-        if self._place is not None and self._place.batch_id in ready:
-            files = self._batches.manifest_of(self._place.batch_id).files
-            self._rows = LaneRows(self._address, self._columns, self._lane, files, self._place)
+                self._position = LanePosition(waiting[0])
+        if self._position is not None and self._position.batch_id in ready:
+            files = self._batches.manifest_of(self._position.batch_id).files
+            self._rows = LaneRows(self._address, self._columns, self._lane, files, self._position)
             return True
-        if self._place is not None and any(batch_id > self._place.batch_id for batch_id in ready):
-            raise RowFilesGone(join(shown(self._address), batch_path(self._place.batch_id)))
+        if self._position is not None and any(batch_id > self._position.batch_id for batch_id in ready):
+            raise RowFilesGone(join(shown(self._address), batch_path(self._position.batch_id)))
         if ended is not None:
             if ended.failure is not None:
                 raise StreamingQueryFailed(ended.query, ended.failure)
@@ -88,8 +88,8 @@ class _LaneReader(SplitReader):
         return False
 
     def position(self) -> tuple[int, ...] | None:
-        place = self._place if self._rows is None else self._rows.place
-        return None if place is None else tuple(place)
+        position = self._position if self._rows is None else self._rows.position
+        return None if position is None else tuple(position)
 
     @property
     def finished(self) -> bool:

@@ -10,9 +10,8 @@ from typing import Any
 
 from ekorn.clock import Clock
 from ekorn.connectors.files.bucket_assigners import BucketAssigner, BucketContext
-from ekorn.connectors.files.bulk_parts import BulkPart
 from ekorn.connectors.files.file_compaction import Compaction, FileCompactor, FileCompactStrategy
-from ekorn.connectors.files.part_store import PartStore, WrittenPart
+from ekorn.connectors.files.part_store import BulkPart, PartStore, WrittenPart
 from ekorn.connectors.files.rolling_policies import RollingPolicy
 from ekorn.connectors.formats.schemas import BulkWriterFactory
 from ekorn.errors import InvalidProgramError

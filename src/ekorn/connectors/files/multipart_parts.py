@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import IO, Any, TypedDict, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from ekorn.connectors.files.buffered_part import BufferedPart
+from ekorn.connectors.files.part_files import BufferedPart
 from ekorn.errors import CheckpointError, SinkFilesMissing, UnsupportedOperationError
 from ekorn.faults import point
 from ekorn.storage.locations import masked, options_of, scheme_of, secrets_of, shown

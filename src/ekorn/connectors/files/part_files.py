@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import os
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import BinaryIO, TypedDict
 
@@ -30,33 +31,18 @@ class PendingFile(TypedDict):
     bytes: int
 
 
-class PartFile:
-    """The part being written in one bucket. It holds no open file, because there may be many buckets."""
+class BufferedPart(ABC):
+    """What a rolling policy asks of a part, and the buffer that its records gather in until it is full."""
 
-    __slots__ = (
-        "_bucket_id",
-        "_buffer",
-        "_created_ms",
-        "_durable_bytes",
-        "_exists",
-        "_size",
-        "_written_ms",
-        "hidden",
-        "saved",
-        "visible",
-    )
+    __slots__ = ("_bucket_id", "_buffer", "_buffer_bytes", "_created_ms", "_size", "_written_ms", "saved")
 
-    def __init__(self, bucket_id: str, hidden: str, visible: str, now_ms: int) -> None:
-        self._bucket_id = bucket_id
-        self.hidden = hidden
-        self.visible = visible
+    def __init__(self, bucket_id: str, now_ms: int, buffer_bytes: int) -> None:
         self.saved = False  # True once a checkpoint may refer to the part, which then must not be deleted
-        self._created_ms = now_ms
-        self._written_ms = now_ms
+        self._bucket_id = bucket_id
+        self._created_ms = self._written_ms = now_ms
         self._buffer = bytearray()
+        self._buffer_bytes = buffer_bytes
         self._size = 0
-        self._durable_bytes: int | None = None  # the file has no durable name yet
-        self._exists = False
 
     def get_bucket_id(self) -> str:
         """Return the bucket of the part."""
@@ -74,13 +60,33 @@ class PartFile:
         """Return the time at which a record was last written to the part, in milliseconds."""
         return self._written_ms
 
-    def write(self, data: bytes, now_ms: int) -> None:
-        """Append a record."""  # hot
+    def write(self, data: bytes, now_ms: int) -> None:  # hot
+        """Append a record."""
         self._buffer += data
         self._size += len(data)
         self._written_ms = now_ms
-        if len(self._buffer) >= _BUFFER_BYTES:
-            self.flush()
+        if len(self._buffer) >= self._buffer_bytes:
+            self._write_out()
+
+    @abstractmethod
+    def _write_out(self) -> None:
+        """Write the buffer to the storage, and empty it."""
+
+
+class PartFile(BufferedPart):
+    """The part being written in one bucket. It holds no open file, because there may be many buckets."""
+
+    __slots__ = ("_durable_bytes", "_exists", "hidden", "visible")
+
+    def __init__(self, bucket_id: str, hidden: str, visible: str, now_ms: int) -> None:
+        super().__init__(bucket_id, now_ms, _BUFFER_BYTES)
+        self.hidden = hidden
+        self.visible = visible
+        self._durable_bytes: int | None = None  # the file has no durable name yet
+        self._exists = False
+
+    def _write_out(self) -> None:
+        self.flush()
 
     def flush(self) -> None:
         """Write the buffer to the file."""

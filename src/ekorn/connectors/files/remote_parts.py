@@ -12,7 +12,7 @@ import errno
 from collections.abc import Callable, Iterable
 from typing import IO, Any, TypedDict, TypeVar
 
-from ekorn.connectors.files.buffered_part import BufferedPart
+from ekorn.connectors.files.part_files import BufferedPart
 from ekorn.connectors.files.part_store import missing_part
 from ekorn.errors import CheckpointError, ConfigurationError
 from ekorn.faults import point

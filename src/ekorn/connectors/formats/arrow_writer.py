@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import IO, Any, Protocol
 
+from ekorn.config.configuration import Configuration
 from ekorn.connectors.formats.arrow_columns import ArrowColumn, load_arrow, nullable
 from ekorn.connectors.formats.schemas import BulkWriterFactory
-from ekorn.errors import RecordFormatError, preview
+from ekorn.errors import ConfigurationError, RecordFormatError, preview
 from ekorn.types.row import Row
 
-__all__ = ["ArrowWriterFactory", "TableWriter", "fields_of_dict", "fields_of_row"]
+__all__ = ["ArrowWriterFactory", "TableWriter", "fields_of_dict", "fields_of_row", "file_properties"]
 
 _BATCH_RECORDS = 1024
 Fields = Callable[[Any, Sequence[str]], Sequence[Any]]
@@ -178,3 +179,17 @@ def fields_of_dict(record: Any, names: Sequence[str]) -> Sequence[Any]:
     if not isinstance(record, dict):
         raise TypeError(f"expected a record as a dict, found {type(record).__name__}")
     return [record[name] for name in names]
+
+
+def file_properties(taken_by: str, given: Configuration | None, known: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of a format: those given, and the defaults of the others.
+
+    Raises:
+        ConfigurationError: A setting is given that the format does not know.
+    """
+    settings = given.to_dict() if given is not None else {}
+    unknown = sorted(settings.keys() - known.keys())
+    if unknown:
+        offered = f"; it knows {', '.join(sorted(known))}" if known else ""
+        raise ConfigurationError(f"{taken_by} does not know the setting {unknown[0]!r}{offered}; leave it out")
+    return known | settings

@@ -7,8 +7,7 @@ from typing import Any
 
 from ekorn.config.configuration import Configuration
 from ekorn.connectors.formats.arrow_columns import ArrowColumn, arrow_column, load_arrow
-from ekorn.connectors.formats.arrow_writer import ArrowWriterFactory, TableWriter, fields_of_row
-from ekorn.connectors.formats.properties import file_properties
+from ekorn.connectors.formats.arrow_writer import ArrowWriterFactory, TableWriter, fields_of_row, file_properties
 from ekorn.connectors.formats.schemas import BulkWriterFactory
 from ekorn.errors import ConfigurationError
 from ekorn.types.data_type_info import checked_row_type

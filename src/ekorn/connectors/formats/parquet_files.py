@@ -10,9 +10,14 @@ from ekorn.config.configuration import Configuration
 from ekorn.connectors.files.stream_formats import BulkFormat, StreamFormat
 from ekorn.connectors.formats.arrow_avro import avro_columns
 from ekorn.connectors.formats.arrow_columns import ArrowColumn, arrow_column, load_arrow, nullable
-from ekorn.connectors.formats.arrow_writer import ArrowWriterFactory, TableWriter, fields_of_dict, fields_of_row
+from ekorn.connectors.formats.arrow_writer import (
+    ArrowWriterFactory,
+    TableWriter,
+    fields_of_dict,
+    fields_of_row,
+    file_properties,
+)
 from ekorn.connectors.formats.avro_files import checked_avro_schema
-from ekorn.connectors.formats.properties import file_properties
 from ekorn.connectors.formats.schemas import BulkWriterFactory
 from ekorn.errors import ConfigurationError
 from ekorn.functions.source_contract import Batch, SplitReader

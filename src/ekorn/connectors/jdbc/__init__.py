@@ -3,13 +3,11 @@
 | modules | |
 |---|---|
 | `options` | what a program says about the connection and about batches |
-| `database`, `databases` | what a driver offers; the registry: which driver serves which URL |
+| `database` | what a driver offers; statements with `?`, and the values of records for them |
+| `databases` | the registry: which driver serves which URL |
 | `postgresql`, `sqlite` | one driver each |
-| `placeholders` | statements with `?` |
-| `row_values` | from records to the values of a statement |
-| `transactions` | transactions that are tried again |
+| `repeated_transactions` | transactions that are tried again |
 | `sink`, `exactly_once` | the two sinks |
-| `source` | the source and its builder |
+| `source` | the source, its builder and its readers: a range of a column once, or a growing column without end |
 | `ordered_query` | the rows of a query in a fixed order, from a position |
-| `partitions`, `growing` | readers: a range of a column, once; a growing column, without end |
 """

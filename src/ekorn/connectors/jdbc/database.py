@@ -1,15 +1,17 @@
-"""What a driver of a database offers to sinks and sources."""
+"""What a driver of a database offers to sinks and sources: statements with `?` placeholders, and values for them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, Protocol
 
-from ekorn.connectors.jdbc.placeholders import Statement
 from ekorn.errors import DatabaseError
+from ekorn.types.composite_types import RowTypeInfo
+from ekorn.types.row import Row
 from ekorn.types.time import Instant
 from ekorn.types.type_information import TypeInformation
 
@@ -18,6 +20,62 @@ LEDGER_COLUMNS = (
     "sink VARCHAR(200) NOT NULL, transaction_id VARCHAR(64) NOT NULL, subtask INTEGER NOT NULL, "
     "row_count BIGINT NOT NULL, committed_ms BIGINT NOT NULL, PRIMARY KEY (sink, transaction_id)"
 )
+
+
+Values = tuple[Any, ...]
+
+# Text, quoted names, comments and dollar-quoted text are passed over; `??` is the operator `?` of PostgreSQL.
+_TOKEN = re.compile(
+    r"""
+      '(?:[^']|'')*'
+    | "(?:[^"]|"")*"
+    | --[^\n]*
+    | /\*.*?\*/
+    | (?P<dollar>\$(?:[A-Za-z_]\w*)?\$).*?(?P=dollar)
+    | (?P<operator>\?\?)
+    | (?P<placeholder>\?)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+class Statement(NamedTuple):
+    """A statement as the text between its placeholders, which stand outside of text, names and comments."""
+
+    parts: tuple[str, ...]
+
+    @property
+    def placeholder_count(self) -> int:
+        """Return the number of values that the statement takes."""
+        return len(self.parts) - 1
+
+    def with_placeholder(self, placeholder: str) -> str:
+        """Return the statement with another spelling of its placeholders.
+
+        >>> parse("INSERT INTO t VALUES (?, 'why?')").with_placeholder(":v")
+        "INSERT INTO t VALUES (:v, 'why?')"
+        """
+        return placeholder.join(self.parts)
+
+
+def parse(sql: str) -> Statement:
+    """Find the placeholders of a statement.
+
+    >>> parse("SELECT a ?? 'key' FROM t WHERE b = ?").parts
+    ("SELECT a ? 'key' FROM t WHERE b = ", '')
+    """
+    parts, text, end = [], "", 0
+    for token in _TOKEN.finditer(sql):
+        text += sql[end : token.start()]
+        end = token.end()
+        if token.lastgroup == "placeholder":
+            parts.append(text)
+            text = ""
+        elif token.lastgroup == "operator":
+            text += "?"
+        else:
+            text += token.group()
+    return Statement((*parts, text + sql[end:]))
 
 
 class Column(NamedTuple):
@@ -110,3 +168,40 @@ def utc_time(instant: Instant) -> datetime:
 def reason_of(error: Exception) -> str:
     """Return the words of a driver's error in one line, with its type."""
     return f"{' '.join(str(error).split())} ({type(error).__name__})"
+
+
+class RowValues:
+    """Checks records against a type, and returns the values that a statement takes."""
+
+    def __init__(self, call: str, statement: Statement, type_info: TypeInformation, database: Database) -> None:
+        """Check that the statement takes as many values as the type has fields, and that each type can be bound."""
+        if not isinstance(type_info, RowTypeInfo):
+            raise TypeError(f"{call} takes the type of its rows, such as Types.ROW([Types.INT()]), got {type_info!r}")
+        names, types = type_info.get_field_names(), type_info.get_field_types()
+        if statement.placeholder_count != len(types):
+            raise ValueError(
+                f"{call}: the statement has {statement.placeholder_count} placeholders '?', "
+                f"but the type has {len(types)} fields: {', '.join(names)}"
+            )
+        self._type_info = type_info
+        self._bindings = []
+        for position, (name, each) in enumerate(zip(names, types, strict=True)):
+            try:
+                binding = database.binding(each)
+            except ValueError as error:
+                raise ValueError(f"{call}: field {name!r}: {error}") from None
+            if binding is not None:
+                self._bindings.append((position, binding))
+
+    def of(self, record: Any) -> Values:
+        """Return the values of a record, in the order of the type's fields.
+
+        Raises:
+            RecordTypeError: The record does not fit the type.
+        """
+        row = Row(*record) if type(record) is tuple else record
+        values = list(self._type_info.conform([row])[0])
+        for position, binding in self._bindings:
+            if values[position] is not None:
+                values[position] = binding(values[position])
+        return tuple(values)

@@ -13,12 +13,10 @@ import uuid
 from typing import Any, TypedDict
 
 from ekorn.clock import Clock, SystemClock
-from ekorn.connectors.jdbc.database import LEDGER
+from ekorn.connectors.jdbc.database import LEDGER, RowValues, Values, parse
 from ekorn.connectors.jdbc.databases import database_of
 from ekorn.connectors.jdbc.options import JdbcConnectionOptions, JdbcExecutionOptions
-from ekorn.connectors.jdbc.placeholders import parse
 from ekorn.connectors.jdbc.repeated_transactions import Transactions
-from ekorn.connectors.jdbc.row_values import RowValues, Values
 from ekorn.errors import LedgerRowExpired
 from ekorn.faults import point
 from ekorn.functions.runtime_context import RuntimeContext

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ekorn.connectors.jdbc.database import Column, Database, Failing
-from ekorn.connectors.jdbc.placeholders import Statement
+from ekorn.connectors.jdbc.database import Column, Database, Failing, Statement
 from ekorn.types.row import Row, make_row
 
 _NO_LIMIT = 2**63 - 1
@@ -21,8 +20,8 @@ class Condition(NamedTuple):
     value: Any = None
 
 
-class Place(NamedTuple):
-    """A place between two rows: behind `row_count` rows whose leading column has the value `at`.
+class RowPosition(NamedTuple):
+    """A position between two rows: behind `row_count` rows whose leading column has the value `at`.
 
     Checkpoints hold it as a plain tuple. Rows that are inserted or deleted at other values do not move it.
     """
@@ -84,14 +83,14 @@ class OrderedQuery:
 
 
 class OrderedRows:
-    """Reads the rows of a range in order, and knows its place. Connects when it is first read."""
+    """Reads the rows of a range in order, and knows its position. Connects when it is first read."""
 
-    def __init__(self, query: OrderedQuery, conditions: Sequence[Condition], place: Place | None) -> None:
+    def __init__(self, query: OrderedQuery, conditions: Sequence[Condition], position: RowPosition | None) -> None:
         self._query = query
         self._names = [column.name for column in query.columns]
         self._failing = Failing(query.database)
         self._conditions = list(conditions)
-        self.place = place or Place(None, 0)
+        self.position = position or RowPosition(None, 0)
         self._connection: Any = None
         self._cursor: Any = None
         self.ended = False
@@ -113,25 +112,25 @@ class OrderedRows:
         return [make_row(list(values), names) for values in found]  # hot
 
     def _begin(self) -> None:
-        conditions, place = list(self._conditions), self.place
-        if place.at is not None:
-            conditions.append(Condition(">=", place.at))
+        conditions, position = list(self._conditions), self.position
+        if position.at is not None:
+            conditions.append(Condition(">=", position.at))
         self._connection = self._query.database.connect()
-        self._cursor = self._query.rows(self._connection, conditions, place.row_count)
+        self._cursor = self._query.rows(self._connection, conditions, position.row_count)
 
     def _advance(self, found: Sequence[Sequence[Any]]) -> None:
         leading = self._query.leading
         at = None if leading is None else found[-1][leading]
         if at is None:
-            self.place = Place(None, self.place.row_count + len(found))
+            self.position = RowPosition(None, self.position.row_count + len(found))
             return
         count = 0
         for values in reversed(found):
             if values[leading] != at:
                 break
             count += 1
-        before = self.place.row_count if count == len(found) and self.place.at == at else 0
-        self.place = Place(at, before + count)
+        before = self.position.row_count if count == len(found) and self.position.at == at else 0
+        self.position = RowPosition(at, before + count)
 
     def close(self) -> None:
         """Close the connection."""

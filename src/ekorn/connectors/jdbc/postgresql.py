@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from ekorn.connectors.jdbc.database import LEDGER, LEDGER_COLUMNS, Column, utc_time
+from ekorn.connectors.jdbc.database import LEDGER, LEDGER_COLUMNS, Column, Statement, utc_time
 from ekorn.connectors.jdbc.options import JdbcConnectionOptions, without_secrets
-from ekorn.connectors.jdbc.placeholders import Statement
 from ekorn.errors import ConfigurationError
 from ekorn.types import basic_types as basic
 from ekorn.types.composite_types import ListTypeInfo, PrimitiveArrayTypeInfo

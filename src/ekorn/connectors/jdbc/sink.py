@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ekorn.clock import Clock, SystemClock
+from ekorn.connectors.jdbc.database import RowValues, Values, parse
 from ekorn.connectors.jdbc.databases import database_of
 from ekorn.connectors.jdbc.exactly_once import DEFAULT_RETENTION, JdbcExactlyOnceSink
 from ekorn.connectors.jdbc.options import JdbcConnectionOptions, JdbcExecutionOptions
-from ekorn.connectors.jdbc.placeholders import parse
 from ekorn.connectors.jdbc.repeated_transactions import Transactions
-from ekorn.connectors.jdbc.row_values import RowValues, Values
 from ekorn.functions.runtime_context import RuntimeContext
 from ekorn.functions.sink_contract import BufferingSinkFunction, SinkContext
 from ekorn.functions.state.checkpointed import (

@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ekorn.connectors.jdbc.database import LEDGER, LEDGER_COLUMNS, Column, utc_time
+from ekorn.connectors.jdbc.database import LEDGER, LEDGER_COLUMNS, Column, Statement, utc_time
 from ekorn.connectors.jdbc.options import JdbcConnectionOptions, without_secrets
-from ekorn.connectors.jdbc.placeholders import Statement
 from ekorn.errors import ConfigurationError
 from ekorn.types import basic_types as basic
 from ekorn.types.composite_types import PrimitiveArrayTypeInfo

@@ -2,10 +2,10 @@
 
 | modules | |
 |---|---|
-| `source`, `partitions`, `consuming`, `deserialization` | from partitions to records |
+| `source`, `topic_partitions`, `consuming`, `deserialization` | from partitions to records |
 | `offsets` | where reading starts and stops |
-| `sink`, `serialization`, `producing` | from records to topics |
+| `sink`, `record_serialization`, `producing` | from records to topics |
 | `transactions` | exactly once: who commits after a crash, and what is aborted |
 | `wire`, `wire_login` | the requests on transactions that confluent-kafka does not offer |
-| `client_properties`, `client`, `failures` | the client: settings, start, and which of its errors fail the job |
+| `client_properties`, `clients` | the client: settings, start, and which of its errors fail the job |
 """

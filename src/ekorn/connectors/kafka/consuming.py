@@ -12,9 +12,8 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ekorn.connectors.kafka.client_errors import ClientErrors, failure, is_permanent
 from ekorn.connectors.kafka.client_properties import ClientProperties
-from ekorn.connectors.kafka.client_start import library, start_consumer
+from ekorn.connectors.kafka.clients import ClientErrors, failure, is_permanent, library, start_consumer
 from ekorn.connectors.kafka.deserialization import Decoded
 from ekorn.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
 from ekorn.connectors.kafka.topic_partitions import PartitionChoice, describe

@@ -14,9 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ekorn.clock import Clock
-from ekorn.connectors.kafka.client_errors import ClientErrors, failure
 from ekorn.connectors.kafka.client_properties import ClientProperties
-from ekorn.connectors.kafka.client_start import library, start_producer
+from ekorn.connectors.kafka.clients import ClientErrors, failure, library, start_producer
 from ekorn.connectors.kafka.record_serialization import KafkaRecordSerializationSchema
 from ekorn.connectors.kafka.transactions import (
     PreparedTransaction,

@@ -9,7 +9,7 @@ from typing import Any
 from ekorn.clock import Clock, SystemClock
 from ekorn.connectors.delivery import DeliveryGuarantee, StreamTransformer, SupportsPreprocessing
 from ekorn.connectors.kafka.client_properties import ClientProperties
-from ekorn.connectors.kafka.client_start import check_properties
+from ekorn.connectors.kafka.clients import check_properties
 from ekorn.connectors.kafka.producing import PlainWriter, TransactionalWriter, producer_settings
 from ekorn.connectors.kafka.record_serialization import KafkaRecordSerializationSchema
 from ekorn.connectors.kafka.transactions import TransactionAdmin, TransactionCommitter, bootstrap_addresses

@@ -10,7 +10,7 @@ from typing import Any
 
 from ekorn.connectors.formats.schemas import DeserializationSchema
 from ekorn.connectors.kafka.client_properties import ClientProperties
-from ekorn.connectors.kafka.client_start import check_properties
+from ekorn.connectors.kafka.clients import check_properties
 from ekorn.connectors.kafka.consuming import KafkaConnection, LoneReader, Reading, consumer_settings
 from ekorn.connectors.kafka.deserialization import KafkaRecordDeserializationSchema, ValueOnly, batch_decoder
 from ekorn.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition

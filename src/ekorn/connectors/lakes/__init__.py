@@ -3,8 +3,8 @@
 | modules | |
 |---|---|
 | `data_files` | Parquet files that no reader of the table sees until they are committed |
-| `data_folders`, `delta_location` | where they lie: behind a path, or on an object store |
-| `partitions` | to which partition of a table a row belongs |
+| `data_folders` | where they lie: behind a path, or on an object store |
+| `table_partitions` | to which partition of a table a row belongs |
 | `delta`, `iceberg` | a sink and a source each |
-| `arrow_rows` | from the columns of a table to rows |
+| `lake_source` | what the two sources share: from the columns of a table to rows |
 """

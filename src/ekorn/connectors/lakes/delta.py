@@ -5,26 +5,30 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from ekorn.clock import SystemClock
+from ekorn.connectors.files.file_addresses import input_address
 from ekorn.connectors.formats.arrow_columns import arrow_column, load_arrow
 from ekorn.connectors.formats.parquet_files import ParquetBulkWriters
-from ekorn.connectors.lakes.arrow_rows import ArrowRowReader, row_type_of
 from ekorn.connectors.lakes.data_files import DataFile, DataFileWriter, PartitionedWriter
-from ekorn.connectors.lakes.delta_location import DeltaLocation, load_delta
-from ekorn.connectors.lakes.lake_source import LakeSource
+from ekorn.connectors.lakes.data_folders import DataFolder, RemoteFolder, SharedFolder
+from ekorn.connectors.lakes.lake_source import ArrowRowReader, LakeSource, row_type_of
 from ekorn.connectors.lakes.table_partitions import DeltaPartitions
 from ekorn.errors import ConfigurationError
 from ekorn.faults import point
 from ekorn.functions.sink_contract import CommitId, GlobalCommitter, GloballyCommittedSink, SinkWriter, WriterContext
 from ekorn.functions.source_contract import Split, SplitReader
-from ekorn.storage.locations import masked
+from ekorn.storage.locations import masked, options_of, scheme_of, secrets_of, shown
 from ekorn.types.data_type_info import checked_row_type
 from ekorn.types.data_types import RowType
 
-__all__ = ["DeltaSink", "DeltaSource"]
+__all__ = ["DeltaLocation", "DeltaSink", "DeltaSource", "load_delta"]
+
+_S3 = ("s3", "s3a")
 
 
 class DeltaSink(GloballyCommittedSink[Any]):
@@ -166,3 +170,85 @@ def _dataset(location: DeltaLocation, version: int | None) -> tuple[Any, int]:
 
 def _columns(schema_json: str) -> dict[str, Any]:
     return {each["name"]: each["type"] for each in json.loads(schema_json)["fields"]}
+
+
+@dataclass(frozen=True)
+class DeltaLocation:
+    """Where a table lies, for the library deltalake and for the slots that write its files.
+
+    Attributes:
+        address: A path, or a URL that may carry credentials and options, as for checkpoints.
+    """
+
+    address: str = field(repr=False)
+
+    @classmethod
+    def of(cls, table_path: str | os.PathLike[str], taken_by: str) -> DeltaLocation:
+        """Return the location that a program gave.
+
+        Raises:
+            ConfigurationError: It is neither a path nor a URL of S3.
+        """
+        address = input_address(table_path, taken_by)
+        if scheme_of(address) not in ("", *_S3):
+            raise ConfigurationError(
+                f"{taken_by} cannot use {shown(address)!r}: give a path, a file:// URL or an s3:// URL"
+            )
+        return cls(address)
+
+    @property
+    def url(self) -> str:
+        """The location for deltalake and for people, without credentials."""
+        return shown(self.address)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What no message may hold."""
+        return secrets_of(self.address)
+
+    @property
+    def options(self) -> dict[str, str] | None:
+        """What deltalake needs beside the URL. What the address does not say is taken from the environment.
+
+        >>> DeltaLocation("s3://key:s%2Fcret@lake/t?scheme=http&endpoint_override=localhost:9000").options
+        ... # doctest: +NORMALIZE_WHITESPACE
+        {'AWS_ACCESS_KEY_ID': 'key', 'AWS_SECRET_ACCESS_KEY': 's/cret', 'AWS_ENDPOINT_URL': 'http://localhost:9000',
+         'AWS_ALLOW_HTTP': 'true'}
+        """
+        if scheme_of(self.address) not in _S3:
+            return None
+        said = options_of(self.address)
+        found: dict[str, str] = {}
+        user, _, _ = urlsplit(self.address).netloc.rpartition("@")
+        if user:
+            key, _, secret = user.partition(":")
+            found |= {"AWS_ACCESS_KEY_ID": unquote(key), "AWS_SECRET_ACCESS_KEY": unquote(secret)}
+        if "region" in said:
+            found["AWS_REGION"] = said["region"]
+        if "endpoint_override" in said:
+            scheme = said.get("scheme", "https")
+            found["AWS_ENDPOINT_URL"] = f"{scheme}://{said['endpoint_override']}"
+            if scheme == "http":
+                found["AWS_ALLOW_HTTP"] = "true"
+        return found
+
+    def table(self, version: int | None = None) -> Any:
+        """Open the table at a version; None is the newest."""
+        return load_delta().DeltaTable(self.url, version=version, storage_options=self.options)
+
+    def folder(self) -> DataFolder:
+        """Return the folder of the table for files."""
+        return RemoteFolder(self.address) if scheme_of(self.address) else SharedFolder(self.address)
+
+
+def load_delta() -> Any:
+    """Return the package deltalake.
+
+    Raises:
+        ConfigurationError: It is not installed.
+    """
+    try:
+        import deltalake
+    except ImportError:
+        raise ConfigurationError("Delta tables need deltalake, in every process: pip install 'ekorn[delta]'") from None
+    return deltalake

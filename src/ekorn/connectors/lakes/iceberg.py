@@ -12,10 +12,9 @@ from urllib.request import url2pathname
 
 from ekorn.connectors.formats.arrow_columns import arrow_column, load_arrow
 from ekorn.connectors.formats.parquet_files import ParquetBulkWriters
-from ekorn.connectors.lakes.arrow_rows import ArrowRowReader, row_type_of
 from ekorn.connectors.lakes.data_files import DataFile, DataFileWriter, PartitionedWriter
 from ekorn.connectors.lakes.data_folders import DataFolder, SharedFolder, TableFolder
-from ekorn.connectors.lakes.lake_source import LakeSource
+from ekorn.connectors.lakes.lake_source import ArrowRowReader, LakeSource, row_type_of
 from ekorn.connectors.lakes.table_partitions import IcebergPartitions
 from ekorn.errors import ConfigurationError
 from ekorn.faults import point

@@ -19,7 +19,7 @@ from ekorn.functions.sink_contract import BufferingSinkFunction, SinkFunction, W
 from ekorn.functions.state.state_descriptors import ListStateDescriptor
 from ekorn.graph.job_graph import Operator
 from ekorn.graph.specs import CollectSpec, PrintSpec, SinkFunctionSpec, WriterSpec
-from ekorn.operators.contexts.element_context import Clocks, ElementContext
+from ekorn.operators.contexts.function_contexts import Clocks, ElementContext
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.operator import RuntimeOperator
 from ekorn.operators.sinks.driver_output import DriverOutput

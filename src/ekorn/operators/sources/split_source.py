@@ -1,12 +1,13 @@
-"""Sources that consist of splits, each read by a reader."""
+"""Sources that consist of splits, each read by a reader; among them sources whose subtasks read in common steps."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from ekorn.functions.source_contract import Batch, Malformed, SourceConnection, Split, SplitReader
+from ekorn.functions.source_contract import Batch, Malformed, SourceConnection, Split, SplitReader, SteppedReader
 from ekorn.functions.state.state_descriptors import ListStateDescriptor
 from ekorn.functions.state.state_handles import ListState
 from ekorn.functions.watermark_strategy import WatermarkAlignment
@@ -20,6 +21,7 @@ from ekorn.operators.time.watermarks import SourceEvent, SplitWatermarks
 
 _log = logging.getLogger(__name__)
 BATCH_RECORDS = 4096
+_NO_LIMIT = 1 << 62
 _SPLITS = ListStateDescriptor("_splits")
 
 
@@ -236,3 +238,37 @@ def _in_turn(
         return in_order
     at = list(readers).index(first)
     return in_order[at:] + in_order[:at]
+
+
+class SteppedSourceOperator(SplitSourceOperator):
+    """Reads the splits of this subtask to the end of the step that the order names.
+
+    All subtasks read the same steps in an epoch, so that every checkpoint lies between two steps. The subtasks agree
+    through the driver, as those of an alignment group do: each reports the last step that it could read, and the next
+    epoch's order has the lowest of them. An epoch reads whole steps, whatever its budget is; the source keeps its steps
+    short.
+    """
+
+    def __init__(self, operator: Operator, spec: SourceSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, spec, environment)
+        self._step_group = f"steps of {operator.id}"
+
+    def read(self, budget: Budget, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
+        step = budget.group_watermarks.get(self._step_group)
+        if step is not None:
+            for reader in self._stepped():
+                reader.allow(step)
+        whole_steps = replace(budget, max_records=_NO_LIMIT, max_ms=_NO_LIMIT, max_bytes=_NO_LIMIT)
+        yield from super().read(whole_steps, progress)
+        progress.backlog = step is not None and any(reader.last_step() > step for reader in self._stepped())
+
+    def group_watermarks(self) -> dict[str, int]:
+        found = super().group_watermarks()
+        if self._readers:
+            found[self._step_group] = min(reader.last_step() for reader in self._stepped())
+        return found
+
+    def _stepped(self) -> Iterator[SteppedReader]:
+        for _, reader in self._readers.values():
+            assert isinstance(reader, SteppedReader), f"{self._source!r} says that it reads in steps"
+            yield reader

@@ -1,4 +1,4 @@
-"""The open windows of a key: windows that stay as they are assigned, and windows that merge.
+"""The open windows of a key: windows that stay as they are assigned, and windows that merge; and their codecs.
 
 The triggered window operator chooses one of the two classes when it opens and calls it for every record.
 """
@@ -7,12 +7,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from io import BytesIO
 from typing import Any
 
 from ekorn.functions.state.state_descriptors import ListStateDescriptor
 from ekorn.functions.windows.assigner_contract import MergingWindowAssigner
-from ekorn.operators.windows.window_codec import WindowCodec
+from ekorn.functions.windows.window_arithmetic import SavedSpan
+from ekorn.functions.windows.window_values import (
+    CountWindow,
+    CountWindowSerializer,
+    GlobalWindow,
+    GlobalWindowSerializer,
+    TimeWindow,
+    TimeWindowSerializer,
+)
 from ekorn.state.keyed_backend import KeyedStates
+from ekorn.types.serializer import TypeSerializer
 
 OPEN_WINDOWS = "_window/open"
 """The name of the state with a key's open windows, where windows merge."""
@@ -94,3 +104,68 @@ class _CollectedMerges(MergingWindowAssigner.MergeCallback[Any]):
 
     def merge(self, to_be_merged: Iterable[Any], merge_result: Any) -> None:
         self.merges.append((list(to_be_merged), merge_result))
+
+
+class WindowCodec(ABC):
+    """Turns the windows of one assigner into built-in values and back.
+
+    State tables and checkpoints hold no class of ekorn, and none of the program.
+    """
+
+    @abstractmethod
+    def encode(self, window: Any) -> Any: ...
+
+    @abstractmethod
+    def decode(self, encoded: Any) -> Any: ...
+
+
+class _TimeWindowCodec(WindowCodec):
+    def encode(self, window: TimeWindow) -> SavedSpan:
+        return (window.start, window.end)
+
+    def decode(self, encoded: SavedSpan) -> TimeWindow:
+        return TimeWindow(*encoded)
+
+
+class _CountWindowCodec(WindowCodec):
+    def encode(self, window: CountWindow) -> int:
+        return window.id
+
+    def decode(self, encoded: int) -> CountWindow:
+        return CountWindow(encoded)
+
+
+class _GlobalWindowCodec(WindowCodec):
+    def encode(self, window: GlobalWindow) -> tuple[()]:
+        return ()
+
+    def decode(self, encoded: tuple[()]) -> GlobalWindow:
+        return GlobalWindow.get()
+
+
+class _SerializedWindowCodec(WindowCodec):
+    """Encodes a window class of the program as the bytes that its serializer writes."""
+
+    def __init__(self, serializer: TypeSerializer[Any]) -> None:
+        self._serializer = serializer
+
+    def encode(self, window: Any) -> bytes:
+        stream = BytesIO()
+        self._serializer.serialize(window, stream)
+        return stream.getvalue()
+
+    def decode(self, encoded: bytes) -> Any:
+        return self._serializer.deserialize(BytesIO(encoded))
+
+
+_CODECS: dict[type, type[WindowCodec]] = {
+    TimeWindowSerializer: _TimeWindowCodec,
+    CountWindowSerializer: _CountWindowCodec,
+    GlobalWindowSerializer: _GlobalWindowCodec,
+}
+
+
+def codec_for(serializer: TypeSerializer[Any]) -> WindowCodec:
+    """Return the codec for the windows that an assigner's serializer writes."""
+    known = _CODECS.get(type(serializer))
+    return known() if known is not None else _SerializedWindowCodec(serializer)

@@ -11,11 +11,10 @@ from ekorn.functions.windows.window_arithmetic import WindowGrid
 from ekorn.functions.windows.window_values import TimeWindow
 from ekorn.operators.windows.contents import MISSING
 from ekorn.operators.windows.layout import LayoutParts, WindowLayout
-from ekorn.operators.windows.pane_table import Pane, PaneTable
+from ekorn.operators.windows.pane_table import Pane, PaneTable, WindowEnds
 from ekorn.operators.windows.saved_slices import SavedSlices
 from ekorn.operators.windows.saved_windows import PANES, SavedDefaultInRocksDB, SavedPanes, check_layout, translate
 from ekorn.operators.windows.slice_contents import SliceContents
-from ekorn.operators.windows.window_ends import WindowEnds
 from ekorn.state.keyed_backend import RestoredTables
 from ekorn.state.operator_state import OperatorStates
 from ekorn.types.by_value import own

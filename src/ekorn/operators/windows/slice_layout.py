@@ -17,9 +17,9 @@ from ekorn.codegen.code_builder import CodeBuilder
 from ekorn.functions.windows.window_arithmetic import WindowGrid
 from ekorn.functions.windows.window_values import TimeWindow
 from ekorn.operators.windows.contents import MISSING
-from ekorn.operators.windows.firing_marks import FiringMark, FiringMarks, mark_of
 from ekorn.operators.windows.layout import LayoutParts, WindowLayout
 from ekorn.operators.windows.pane_layout import PaneLayout, generate_slice_start
+from ekorn.operators.windows.saved_slices import FiringMark, FiringMarks, mark_of
 from ekorn.operators.windows.saved_windows import (
     PANES,
     SLICES,

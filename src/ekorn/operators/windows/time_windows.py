@@ -16,15 +16,14 @@ from ekorn.functions.windows.assigner_contract import MergingWindowAssigner
 from ekorn.functions.windows.time_assigners import no_timestamp
 from ekorn.graph.job_graph import Operator
 from ekorn.graph.specs import WindowSpec
-from ekorn.operators.contexts.element_context import Clocks
+from ekorn.operators.contexts.function_contexts import Clocks
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.keys import generate_state_key
 from ekorn.operators.operator import RuntimeOperator
 from ekorn.operators.windows.contents import contents_for
 from ekorn.operators.windows.evaluation import functions_of
-from ekorn.operators.windows.layout import LayoutParts, MakeLayout
+from ekorn.operators.windows.layout import LayoutParts, MakeLayout, WindowTime
 from ekorn.operators.windows.window_output import WindowOutput
-from ekorn.operators.windows.window_time import WindowTime
 from ekorn.state.heap.heap_backend import HeapStateBackend
 from ekorn.state.keyed_backend import RestoredTables
 from ekorn.types.time_bounds import MAX_TIMESTAMP

@@ -13,21 +13,23 @@ from typing import Any
 from ekorn.codegen.chain_operator import Emit
 from ekorn.codegen.code_builder import CodeBuilder
 from ekorn.errors import UnsupportedOperationError
-from ekorn.functions.windows.assigner_contract import MergingWindowAssigner
+from ekorn.functions.state.state_descriptors import StateDescriptor
+from ekorn.functions.windows.assigner_contract import MergingWindowAssigner, WindowAssigner
 from ekorn.functions.windows.time_assigners import no_timestamp
-from ekorn.functions.windows.trigger_contract import TriggerResult
+from ekorn.functions.windows.trigger_contract import Trigger, TriggerResult
 from ekorn.functions.windows.window_arithmetic import SessionGap, WindowGrid
 from ekorn.graph.job_graph import Operator
 from ekorn.graph.specs import ListContents, WindowSpec
+from ekorn.metrics.metricbase import MetricGroup
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.keys import generate_key
 from ekorn.operators.operator import RuntimeOperator
+from ekorn.operators.results import LateRecords
 from ekorn.operators.time.timers import Timers
 from ekorn.operators.windows.combinable_contents import slice_contents_for
 from ekorn.operators.windows.contents_state import ContentsState, EvictedContentsState, EvictorContext
 from ekorn.operators.windows.evaluation import CallWindowFunction, EmitContents, Evaluator, functions_of
-from ekorn.operators.windows.late_records import LateRecords
-from ekorn.operators.windows.open_windows import MergingWindows, OpenWindows, PlainWindows
+from ekorn.operators.windows.open_windows import MergingWindows, OpenWindows, PlainWindows, codec_for
 from ekorn.operators.windows.saved_slices import SavedSlices
 from ekorn.operators.windows.saved_windows import (
     DEFAULT_IN_ROCKSDB,
@@ -41,9 +43,8 @@ from ekorn.operators.windows.saved_windows import (
     check_size,
     translate,
 )
-from ekorn.operators.windows.trigger_context import AssignerContext, TriggerContext
-from ekorn.operators.windows.window_codec import codec_for
-from ekorn.state.keyed_backend import RestoredTables
+from ekorn.state.keyed_backend import KeyedStates, RestoredTables
+from ekorn.state.kinds import KINDS, kind_of
 from ekorn.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 
@@ -247,3 +248,65 @@ class TriggeredWindowOperator(RuntimeOperator):
             self._trigger.clear(window, self._trigger_context)
             self._delete_timer(self._cleanup_ms(window))
         self._contents.merge(target, sources)
+
+
+class TriggerContext(Trigger.OnMergeContext):
+    """Timers and state of the current key and window. `merged` are the windows that are being merged."""
+
+    def __init__(self, timers: Timers, states: KeyedStates, metrics: MetricGroup) -> None:
+        self._states = states
+        self._metrics = metrics
+        self._handles: dict[str, Any] = {}
+        self.merged: list[Any] = []
+        self._timers = timers
+        self._cell = timers.cell
+
+    def get_current_processing_time(self) -> int:
+        return self._timers.current_processing_time()
+
+    def get_metric_group(self) -> MetricGroup:
+        return self._metrics
+
+    def get_current_watermark(self) -> int:
+        return self._timers.watermark_ms
+
+    def register_processing_time_timer(self, time: int) -> None:
+        self._timers.register_processing_time_timer(time)
+
+    def register_event_time_timer(self, time: int) -> None:
+        self._timers.register_event_time_timer(time)
+
+    def delete_processing_time_timer(self, time: int) -> None:
+        self._timers.delete_processing_time_timer(time)
+
+    def delete_event_time_timer(self, time: int) -> None:
+        self._timers.delete_event_time_timer(time)
+
+    def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
+        handle = self._handles.get(state_descriptor.name)
+        if handle is None:
+            handle = self._handles[state_descriptor.name] = _state(self._states, state_descriptor)
+        return handle
+
+    def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
+        self.get_partitioned_state(state_descriptor).merge(self._cell[0], self.merged)
+
+
+def _state(states: KeyedStates, descriptor: StateDescriptor) -> Any:
+    if kind_of(descriptor) is None:
+        *names, last = KINDS
+        kinds = f"{', '.join(names)} or {last}"
+        raise TypeError(f"get_partitioned_state() needs a descriptor of {kinds} state, got {descriptor!r}")
+    return states.state(descriptor)
+
+
+class AssignerContext(WindowAssigner.WindowAssignerContext):
+    def __init__(self, timers: Timers, runtime_context: Any) -> None:
+        self._timers = timers
+        self._runtime_context = runtime_context
+
+    def get_current_processing_time(self) -> int:
+        return self._timers.current_processing_time()
+
+    def get_runtime_context(self) -> Any:
+        return self._runtime_context

@@ -7,11 +7,11 @@ from typing import Any
 
 from ekorn.functions.windows.window_values import TimeWindow
 from ekorn.graph.specs import WindowSpec
-from ekorn.operators.contexts.element_context import Clocks
+from ekorn.operators.contexts.function_contexts import Clocks
 from ekorn.operators.operator import RuntimeOperator
+from ekorn.operators.results import LateRecords
 from ekorn.operators.windows.contents import Contents
 from ekorn.operators.windows.evaluation import CallWindowFunction, Evaluator
-from ekorn.operators.windows.late_records import LateRecords
 from ekorn.types.by_value import own
 
 

@@ -16,6 +16,7 @@ from ekorn.operators.contexts.subtask_context import StateStore
 from ekorn.operators.windows.combinable_contents import slice_contents_for
 from ekorn.operators.windows.contents import Contents, contents_for
 from ekorn.operators.windows.contents_state import ContentsState
+from ekorn.operators.windows.open_windows import codec_for
 from ekorn.operators.windows.saved_slices import SavedSlices
 from ekorn.operators.windows.saved_windows import (
     DEFAULT_IN_ROCKSDB,
@@ -29,7 +30,6 @@ from ekorn.operators.windows.saved_windows import (
     check_layout,
     translate,
 )
-from ekorn.operators.windows.window_codec import codec_for
 from ekorn.state.keyed_backend import KeyedStateBackend, KeyedStates, RestoredTables
 from ekorn.state.kinds import kind_of
 from ekorn.state.operator_state import OperatorStates

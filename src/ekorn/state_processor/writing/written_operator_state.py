@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ekorn.checkpoint.metadata import OperatorMetadata
 from ekorn.errors import StateError
-from ekorn.operators.windows.firing_marks import FIRING_MARKS
+from ekorn.operators.windows.saved_slices import FIRING_MARKS
 from ekorn.state.declared import merged
 from ekorn.state.operator_state_files import OperatorState, encode_operator_state
 from ekorn.state.snapshots import RAW_KEYED, OperatorSnapshot, StateInfo

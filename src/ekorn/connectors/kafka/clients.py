@@ -1,4 +1,4 @@
-"""Which errors of Kafka's client fail the job, and which ones are waited out.
+"""Starts clients of confluent-kafka, and decides which of their errors fail the job.
 
 The client reconnects and retries by itself. An error that it reports in passing (a broker is away, a leader changes)
 is therefore logged and waited out. An error that no retry changes fails the job.
@@ -10,9 +10,10 @@ import logging
 from typing import Any
 
 from ekorn.connectors.kafka.client_properties import ClientProperties
-from ekorn.errors import KafkaError
+from ekorn.errors import ConfigurationError, KafkaError
 
-log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
+
 
 # Names of `confluent_kafka.KafkaError`, as text: the module may be missing where programs are drawn.
 _PERMANENT = frozenset(
@@ -23,6 +24,47 @@ _PERMANENT = frozenset(
         "MSG_SIZE_TOO_LARGE", "INVALID_RECORD", "INVALID_TRANSACTION_TIMEOUT", "_FENCED", "_FATAL",
     }
 )  # fmt: skip
+
+
+def library() -> Any:
+    """Return the module `confluent_kafka`."""
+    try:
+        import confluent_kafka
+    except ImportError as error:
+        raise ConfigurationError(
+            f"Kafka needs the package confluent-kafka, in the program and on every machine that runs the job: "
+            f"pip install 'ekorn[kafka]' ({error})"
+        ) from None
+    return confluent_kafka
+
+
+def start_consumer(properties: ClientProperties, settings: dict[str, Any]) -> Any:
+    """Start a consumer. `settings` are added to the properties, under librdkafka's names."""
+    return _start(library().Consumer, properties, settings)
+
+
+def start_producer(properties: ClientProperties, settings: dict[str, Any]) -> Any:
+    """Start a producer. `settings` are added to the properties, under librdkafka's names."""
+    return _start(library().Producer, properties, settings)
+
+
+def _start(kind: Any, properties: ClientProperties, settings: dict[str, Any]) -> Any:
+    try:
+        return kind({**properties.for_librdkafka(), **settings}, logger=_logger)
+    except (library().KafkaException, ValueError, TypeError) as error:
+        detail = error.args[0] if error.args else error
+        text = detail.str() if hasattr(detail, "str") else str(detail)
+        # Without the original: it would show the values in its own message.
+        raise ConfigurationError(f"Kafka's client refuses its properties: {properties.hide(text)}") from None
+
+
+def check_properties(properties: ClientProperties, settings: dict[str, Any], *, producer: bool) -> None:
+    """Raise if the client refuses the properties. Connects to no broker."""
+    offline = properties.without("bootstrap.servers")
+    if producer:
+        start_producer(offline, settings)
+    else:
+        start_consumer(offline, settings).close()
 
 
 class ClientErrors:
@@ -41,7 +83,7 @@ class ClientErrors:
             self._permanent = self._permanent or text
         elif error.name() != self._last_logged:  # one line per kind of outage, not one per connection attempt
             self._last_logged = error.name()
-            log.warning("%s: %s; the client tries again", self._what, text)
+            _logger.warning("%s: %s; the client tries again", self._what, text)
 
     def recovered(self) -> None:
         """Take note that the client works again."""
