@@ -67,7 +67,7 @@ def test_channels_that_are_ahead_wait_for_the_others(turns):
     run = run_scripted(drawn, Script(crashes=[Crash("after-epoch", 4)], turns=turns))
     assert counted(system.records) == counted(undisturbed("count"))
     assert isinstance(run.engine, ContinuousScriptedEngine)
-    assert run.engine.held_blobs > 0
+    assert run.engine.deferred_blobs > 0
 
 
 @pytest.mark.parametrize("turns", range(8))
@@ -78,7 +78,7 @@ def test_at_least_once_holds_no_channel_back_and_loses_nothing(turns):
     numbers.add_sink(TransactionalSink(system)).uid("sink")
     run = run_scripted(env, Script(crashes=[Crash("after-epoch", 4)], turns=turns))
     assert isinstance(run.engine, ContinuousScriptedEngine)
-    assert run.engine.held_blobs == 0
+    assert run.engine.deferred_blobs == 0
     assert set(system.records) == {number for _, number in INPUT}
 
 

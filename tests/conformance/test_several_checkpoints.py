@@ -62,5 +62,5 @@ def test_at_least_once_loses_nothing(turns):
     numbers.add_sink(TransactionalSink(system)).uid("sink")
     run = run_scripted(env, Script(crashes=[Crash("after-epoch", 4)], turns=turns))
     assert isinstance(run.engine, ContinuousScriptedEngine)
-    assert run.engine.orders_ahead > 0 and run.engine.held_blobs == 0
+    assert run.engine.orders_ahead > 0 and run.engine.deferred_blobs == 0
     assert set(system.records) == {number for _, number in INPUT}

@@ -16,7 +16,7 @@ def no_savepoint(checkpoint_id):
 def test_a_checkpoint_commits_up_to_the_end_of_the_epoch_that_carried_it():
     positions = CheckpointPositions()
     positions.begin(1, BEFORE)
-    positions.place(1, AFTER)
+    positions.update(1, AFTER)
     assert positions.take_completed(1, no_savepoint) == AFTER
     with pytest.raises(KeyError):
         positions.take_completed(1, no_savepoint)
@@ -27,7 +27,7 @@ def test_a_checkpoint_that_was_aborted_during_its_epoch_stays_forgotten():
     positions.begin(1, BEFORE)
     positions.drop(1)
     positions.drop(1)
-    positions.place(1, AFTER)
+    positions.update(1, AFTER)
     with pytest.raises(KeyError):
         positions.take_savepoint(1)
 

@@ -129,7 +129,7 @@ def test_what_exceeds_the_memory_for_collected_records_waits_on_disk_in_order(mo
     texts = [f"{n:0100d}" for n in range(20_000)]
     tracemalloc.start()
     for epoch in range(10):
-        collected.hold(epoch, FIRST, list(collected_runs(texts[epoch * 2_000 : (epoch + 1) * 2_000])))
+        collected.add(epoch, FIRST, list(collected_runs(texts[epoch * 2_000 : (epoch + 1) * 2_000])))
     collected.release(9)
     in_memory, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -149,7 +149,7 @@ def test_what_a_failure_takes_back_leaves_memory_and_disk():
     job = handle()
     collected = CollectedRecords(job.results.collected, most_bytes=5_000)
     for epoch, subtask in enumerate([FIRST, SECOND, FIRST, SECOND]):
-        collected.hold(epoch, subtask, list(collected_runs([f"{epoch}"] * 3_000)))
+        collected.add(epoch, subtask, list(collected_runs([f"{epoch}"] * 3_000)))
     collected.drop(frozenset({SECOND}))
     collected.release(3)
     collected.drop()
@@ -198,9 +198,9 @@ def test_as_many_bytes_as_the_memory_has_stay_there(monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     job = handle()
     collected = CollectedRecords(job.results.collected, most_bytes=30)
-    collected.hold(1, FIRST, [run_of(10), run_of(20)])
+    collected.add(1, FIRST, [run_of(10), run_of(20)])
     assert not open_files(tmp_path)
-    collected.hold(2, FIRST, [run_of(1)])
+    collected.add(2, FIRST, [run_of(1)])
     assert len(open_files(tmp_path)) == 1
     collected.release(1)
     assert (job.results.collected.count, job.results.collected.size_bytes) == (2, 30)
@@ -220,4 +220,4 @@ def test_a_disk_that_cannot_take_collected_records_is_named(tmp_path, monkeypatc
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
     collected = CollectedRecords(CollectQueue(), most_bytes=10)
     with pytest.raises(CollectSpillError, match=r"missing.*ekorn\.collect\.buffer-size, now 10 bytes"):
-        collected.hold(0, FIRST, list(collected_runs(["x" * 100])))
+        collected.add(0, FIRST, list(collected_runs(["x" * 100])))

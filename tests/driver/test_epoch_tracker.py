@@ -62,4 +62,4 @@ def test_sources_read_nothing_while_too_many_blobs_wait_in_a_subtask():
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").map(lambda n: n)
     with jobs_submitted_by(lambda graph, settings: submit(graph, settings, engine_for=lambda settings: make)):
         assert list(stream.execute_and_collect()) == [1, 2, 3, 4, 5]
-    assert [order.holds_sources for order in made[0].orders[:5]] == [False, False, True, False, False]
+    assert [order.pauses_sources for order in made[0].orders[:5]] == [False, False, True, False, False]

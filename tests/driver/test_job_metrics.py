@@ -200,7 +200,14 @@ def metrics(clock):
 
 def test_totals_add_up_what_a_subtask_has_reported(metrics):
     assert metrics.totals(SUM) == Totals()
-    done = {"records_in": 3, "records_out": 2, "busy_ms": 1.5, "blocked_ms": 2.5, "aligned_ms": 3.5, "held_blobs": 4}
+    done = {
+        "records_in": 3,
+        "records_out": 2,
+        "busy_ms": 1.5,
+        "blocked_ms": 2.5,
+        "aligned_ms": 3.5,
+        "deferred_blobs": 4,
+    }
     for watermark in (7, 9):
         metrics.add([work(**done, bytes_out=5, watermark=watermark)])
     assert metrics.totals(SUM) == Totals(6, 4, 3.0, 5.0, 7.0, 8, 10, 9)

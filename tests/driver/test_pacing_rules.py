@@ -5,7 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from ekorn.driver.loop.pacing import EpochBudget, EpochPacer, EpochReport, MarkPacer, PacingSettings
+from ekorn.driver.loop.continuous_mode import MarkPacer
+from ekorn.driver.loop.pacing import EpochBudget, EpochPacer, EpochReport, PacingSettings
 
 MAX_BYTES = 64 << 20
 QUIET = (100, 0, False)  # an epoch that takes as long as the pacer guesses, and teaches it nothing

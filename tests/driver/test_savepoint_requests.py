@@ -166,6 +166,6 @@ def test_at_the_end_of_a_job_nothing_is_left_of_savepoints_that_will_never_exist
         requests.start(request.request_id, number)
     requests.complete(0)
     requests.abort(2, "expired")
-    assert waiting.place is not None
+    assert waiting.target is not None
     requests.remove_unfinished()
     assert [str(path) for path in tmp_path.iterdir()] == [completed.path]

@@ -172,10 +172,10 @@ def test_a_failure_is_told_with_the_vertex_and_the_slot_of_its_first_subtask() -
     history.add(ValueError("no"), BOTH, None, 5)
     (failure,) = history.failures
     assert (failure.at_ms, failure.name, failure.trace, failure.subtask) == (5, "builtins.ValueError", "no", FIRST)
-    assert failure.place == f"{graph.vertices[0].name} (1/2)"
+    assert failure.location == f"{graph.vertices[0].name} (1/2)"
     assert failure.slot == graph.slot_of(graph.vertices[0], 0)
     history.add(ValueError("no"), frozenset({SECOND}), 7, 6)
-    assert (history.failures[0].place, history.failures[0].slot) == (f"{graph.vertices[0].name} (2/2)", 7)
+    assert (history.failures[0].location, history.failures[0].slot) == (f"{graph.vertices[0].name} (2/2)", 7)
     assert history.count == 2
 
 
@@ -183,7 +183,7 @@ def test_a_failure_of_no_subtask_and_without_a_message_is_told_by_its_class() ->
     history = FailureHistory(drawn()[0])
     history.add(ValueError(), frozenset(), 3, 5)
     (failure,) = history.failures
-    assert (failure.trace, failure.place, failure.subtask, failure.slot) == ("builtins.ValueError", None, None, 3)
+    assert (failure.trace, failure.location, failure.subtask, failure.slot) == ("builtins.ValueError", None, None, 3)
 
 
 def test_a_failure_of_user_code_is_told_by_the_exception_of_the_user_and_the_operator() -> None:
@@ -193,8 +193,8 @@ def test_a_failure_of_user_code_is_told_by_the_exception_of_the_user_and_the_ope
     history.add(error, frozenset(), None, 5)
     history.add(error, frozenset({SECOND}), None, 6)
     newer, older = history.failures
-    assert (older.name, older.place) == ("my.Error", "count (subtask 1)")
-    assert (newer.name, newer.place) == ("my.Error", f"{graph.vertices[0].name} (2/2)")
+    assert (older.name, older.location) == ("my.Error", "count (subtask 1)")
+    assert (newer.name, newer.location) == ("my.Error", f"{graph.vertices[0].name} (2/2)")
 
 
 def test_errors_of_several_slots_are_told_together() -> None:

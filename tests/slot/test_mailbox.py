@@ -438,7 +438,7 @@ def test_blobs_that_wait_for_a_mark_go_to_disk_beyond_the_bound(tmp_path: Path) 
         pass
     heard = [reports.get(30) for _ in range(2)]
     acks = [event.ack for event in heard if isinstance(event, EpochAcknowledged)]
-    assert [(ack.epoch, ack.held_blobs) for ack in acks] == [(0, len(sizes)), (1, 0)]
+    assert [(ack.epoch, ack.deferred_blobs) for ack in acks] == [(0, len(sizes)), (1, 0)]
     assert sorted(line.partition("> ")[2] for line in acks[1].lines) == [str(size) for size in sizes]
     runner.leave(in_order=False)
     host.shutdown()

@@ -35,7 +35,7 @@ def test_records_behind_a_mark_wait_until_the_mark_has_come_on_every_channel() -
     bench.give(1, records(5))
     assert bench.run() == [4, (EPOCH, order), 2, 5]
     (ack,) = bench.services.acks
-    assert (ack.epoch, ack.records_in, ack.held_blobs) == (7, 3, 1)
+    assert (ack.epoch, ack.records_in, ack.deferred_blobs) == (7, 3, 1)
     assert ack.aligned_ms == pytest.approx(30)
     assert bench.services.taken_blobs == 5, "a blob that waited is taken from its queue once"
     bench.host.shutdown()

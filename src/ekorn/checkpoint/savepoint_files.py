@@ -27,7 +27,7 @@ from ekorn.storage.locations import split_last
 
 __all__ = [
     "FoundCheckpoint",
-    "SavepointPlace",
+    "SavepointDirectory",
     "check_unused",
     "delete_checkpoint",
     "dispose_savepoint",
@@ -39,7 +39,7 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class SavepointPlace:
+class SavepointDirectory:
     """The directory of a savepoint that is being taken."""
 
     base: FileStore
@@ -80,7 +80,7 @@ class SavepointPlace:
         self.base.delete_tree(self.name)
 
 
-def new_savepoint(directory: str, job_id: str) -> SavepointPlace:
+def new_savepoint(directory: str, job_id: str) -> SavepointDirectory:
     """Create the directory of a new savepoint.
 
     Args:
@@ -99,7 +99,7 @@ def new_savepoint(directory: str, job_id: str) -> SavepointPlace:
         raise CheckpointError(
             f"cannot write a savepoint to {base.url!r}: {error}; give a directory that this user may write to"
         ) from error
-    return SavepointPlace(base, name)
+    return SavepointDirectory(base, name)
 
 
 # ------------------------------------------------------------------------------------------------------------ removing

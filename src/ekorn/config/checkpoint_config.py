@@ -202,10 +202,10 @@ class CheckpointConfig:
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
         """Enable unaligned checkpoints.
 
-        Where the job runs continuously, the marks of a checkpoint overtake the records on their way, which become part
-        of the checkpoint: under back-pressure it completes without waiting for them. In epochs no record is on its way
-        at a checkpoint, and the setting changes nothing. Flink's rules are checked: exactly once, one checkpoint at a
-        time, and no `partition_custom` unless forced.
+        In a job that runs continuously, the marks of a checkpoint overtake the records in flight, which become part of
+        the checkpoint: under back-pressure it completes without waiting for them. In a job that runs in epochs no
+        record is in flight at a checkpoint, and the setting changes nothing. Flink's rules are checked: exactly once,
+        one checkpoint at a time, and no `partition_custom` unless forced.
         """
         return self._set(options.CHECKPOINT_UNALIGNED, bool(enabled))
 

@@ -82,8 +82,8 @@ def submit(
 ) -> JobHandle:
     """Start a job and return its handle.
 
-    Everything that is wrong with the job's surroundings (no Spark, no Java, a checkpoint directory that cannot be
-    written to, a checkpoint that does not fit) is raised here, before any record is read.
+    An environment in which the job cannot run (no Spark, no Java, a checkpoint directory that cannot be written to, a
+    checkpoint that does not fit) raises here, before any record is read.
 
     Args:
         graph: The job.

@@ -114,7 +114,7 @@ class WatermarkGenerator(ABC):
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
         """Emit the watermark of periodic generators.
 
-        Called at the end of every epoch; where the job runs continuously, at `pipeline.auto-watermark-interval`.
+        Called at the end of every epoch, or at `pipeline.auto-watermark-interval` in a job that runs continuously.
         """
 
 

@@ -101,12 +101,12 @@ class Delays(NamedTuple):
     Attributes:
         blocked_ms: How long its output was full.
         aligned_ms: How long it waited for the marks of all channels.
-        held_blobs: How many blobs waited for these marks.
+        deferred_blobs: How many blobs waited for these marks.
     """
 
     blocked_ms: float = 0.0
     aligned_ms: float = 0.0
-    held_blobs: int = 0
+    deferred_blobs: int = 0
 
 
 _NO_DELAYS = Delays()

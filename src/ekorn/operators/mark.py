@@ -19,13 +19,13 @@ class MarkOrder(SubtaskOrder):
 
     Attributes:
         overtakes_after_ms: How long after the order the mark overtakes blobs; None if it never does.
-        holds_sources: Between this mark and the next one the sources read nothing.
+        pauses_sources: Between this mark and the next one the sources read nothing.
         suspends: Between this mark and the next one no source reads, no timer fires, and no answer of another system
             is processed.
     """
 
     overtakes_after_ms: int | None = None
-    holds_sources: bool = False
+    pauses_sources: bool = False
     suspends: bool = False
 
 
@@ -36,14 +36,14 @@ class MarkAck(Ack):
     Attributes:
         blocked_ms: How long the output was full since the mark before.
         aligned_ms: The time from the first mark of the epoch to the last.
-        held_blobs: How many blobs waited in that time.
+        deferred_blobs: How many blobs waited in that time.
         kept_bytes: The size of the blobs that the subtask has taken from its input queue and not processed.
     """
 
     blocked_ms: float = 0.0
     aligned_ms: float = 0.0
-    held_blobs: int = 0
+    deferred_blobs: int = 0
     kept_bytes: int = 0
 
     def delays(self) -> Delays:
-        return Delays(self.blocked_ms, self.aligned_ms, self.held_blobs)
+        return Delays(self.blocked_ms, self.aligned_ms, self.deferred_blobs)

@@ -236,7 +236,7 @@ def _exception(job: KnownJob, failure: PastFailure) -> dict[str, Any]:
         "stacktrace": failure.trace,
         "timestamp": failure.at_ms,
         "failureLabels": {},
-        "taskName": failure.place,
+        "taskName": failure.location,
         "endpoint": None if failure.slot is None else HOST,
         "taskManagerId": None if failure.slot is None else job.slot_id(failure.slot),
     }

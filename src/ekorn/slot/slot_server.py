@@ -40,9 +40,9 @@ from ekorn.slot_protocol.messages import (
     Done,
     DumpThreads,
     Exit,
-    HoldSources,
     KeepFile,
     OrderEpoch,
+    PauseSources,
     Preload,
     ReadLog,
     Request,
@@ -138,7 +138,7 @@ class SlotServer:
             case OrderEpoch():
                 self._order_epoch(request)
                 link.send(dumps(Done()))
-            case HoldSources(attempt):
+            case PauseSources(attempt):
                 if attempt == self._host.attempt:
                     self._mailbox.pause_sources()
                 link.send(dumps(Done()))

@@ -36,5 +36,5 @@ class Deployment:
     # With continuous execution: how long output may wait to be sent together with more; -1: until a blob is full.
     buffer_timeout_ms: int = options.BUFFER_TIMEOUT.default
     slot_hosts: tuple[str, ...] = ()  # the address of each slot's host, by slot; empty where all are on one host
-    most_blob_bytes: int = 1 << 20  # where jobs run continuously, blobs leave at this size, or at the job's
+    most_blob_bytes: int = 1 << 20  # of a continuous job; a smaller limit of the job itself takes precedence
     continuous: bool = False  # epochs are marks in the stream: subtasks run without a pause between them

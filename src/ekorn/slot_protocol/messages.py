@@ -27,7 +27,7 @@ class OrderEpoch:
 
 
 @dataclass(frozen=True, slots=True)
-class HoldSources:
+class PauseSources:
     """From the driver: let the sources of this slot read nothing until the next order of an epoch."""
 
     attempt: int
@@ -137,7 +137,7 @@ Request = (
     RunEpoch
     | Attach
     | OrderEpoch
-    | HoldSources
+    | PauseSources
     | Deploy
     | Preload
     | KeepFile

@@ -86,4 +86,4 @@ class UnreadableEvent:
 
 
 SlotEvent = SnapshotWritten | SnapshotNotWritten  # for the job loop
-FlowEvent = EpochAcknowledged | OutputLeft | SubtaskFailed  # for the engine, where jobs run continuously
+FlowEvent = EpochAcknowledged | OutputLeft | SubtaskFailed  # for the engine of a continuous job

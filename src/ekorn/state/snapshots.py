@@ -133,7 +133,7 @@ class OperatorSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class AlignmentStats:
-    """How the mark of a checkpoint came to one subtask, where jobs run continuously.
+    """How the mark of a checkpoint came to one subtask of a job that runs continuously.
 
     Attributes:
         start_delay_ms: From the trigger of the checkpoint to the first mark.

@@ -74,7 +74,7 @@ class ContinuousLocalEngine(InProcessEngine):
         self._ordered = -1  # the newest epoch whose marks are on their way
         self.next_order: Callable[[], MarkOrder | None] | None = None
         self._parts: list[OutputPart] = []  # since the last acknowledgement of their subtask
-        self.held_blobs = 0  # blobs that had to wait for the marks of other channels
+        self.deferred_blobs = 0  # blobs that had to wait for the marks of other channels
         self.overtaken_blobs = 0  # blobs that marks have overtaken
         self.orders_ahead = 0  # epochs that began before the one before had ended
 
@@ -278,7 +278,7 @@ class _InProcessServices:
         """Do nothing: no queue is bounded here."""
 
     def defer(self, blob: ReceivedBlob) -> ReceivedBlob:
-        self._engine.held_blobs += 1
+        self._engine.deferred_blobs += 1
         return blob
 
     def released(self) -> None:

@@ -110,13 +110,13 @@ class CheckpointActions:
         return events.MetadataWritten(action.checkpoint_id, steady.now_ms())
 
     def _publish_savepoint(self, request: SavepointRequest, metadata: CheckpointMetadata) -> None:
-        assert request.place is not None
+        assert request.target is not None
         self.directory.check_owner()
-        request.place.check(metadata)
-        request.place.publish(metadata, self.directory.signing_key)
+        request.target.check(metadata)
+        request.target.publish(metadata, self.directory.signing_key)
         # Sinks commit with the savepoint that the job ends with, so after a failure nothing older may be restored.
         if request.commits or not self.job.settings.checkpoints.prefer_checkpoint_for_recovery:
-            self.recovery.note_savepoint(metadata.checkpoint_id, request.place.files)
+            self.recovery.note_savepoint(metadata.checkpoint_id, request.target.files)
         self.directory.check_owner()  # as with checkpoints: before the savepoint is announced
 
     def _complete_checkpoint(self, checkpoint_id: int) -> None:

@@ -1,4 +1,4 @@
-"""The positions at which checkpoints are taken: up to where the job's output stands once a checkpoint is complete."""
+"""The positions of checkpoints in the stream. A completed checkpoint commits the job's output up to its position."""
 
 from __future__ import annotations
 
@@ -12,25 +12,30 @@ __all__ = ["CheckpointPosition", "CheckpointPositions"]
 
 @dataclass(frozen=True)
 class CheckpointPosition:
-    """The end of the epoch that carried a checkpoint, and how many records each source subtask had read by then."""
+    """The end of the epoch that carried a checkpoint.
+
+    Attributes:
+        epoch: The number of the epoch.
+        records_read: The records that each source subtask had read at its end.
+    """
 
     epoch: int
     records_read: Mapping[SubtaskId, int]
 
 
 class CheckpointPositions:
-    """The positions of the checkpoints in flight, and of the completed savepoints that a restart may go back to."""
+    """The positions of the checkpoints in flight, and of completed savepoints that a restart may restore."""
 
     def __init__(self) -> None:
         self._in_flight: dict[int, CheckpointPosition] = {}
         self._savepoints: dict[int, CheckpointPosition] = {}
 
     def begin(self, checkpoint_id: int, position: CheckpointPosition) -> None:
-        """Note a checkpoint whose epoch is about to run; the position holds what is known before the epoch."""
+        """Add a checkpoint whose epoch is about to run, with the records read before the epoch."""
         self._in_flight[checkpoint_id] = position
 
-    def place(self, checkpoint_id: int, position: CheckpointPosition) -> None:
-        """Note where a checkpoint was taken, after its epoch. A checkpoint that was aborted meanwhile is left out."""
+    def update(self, checkpoint_id: int, position: CheckpointPosition) -> None:
+        """Set the position of a checkpoint after its epoch. A checkpoint that was aborted meanwhile is ignored."""
         if checkpoint_id in self._in_flight:
             self._in_flight[checkpoint_id] = position
 
@@ -50,9 +55,9 @@ class CheckpointPositions:
         return self._in_flight.pop(checkpoint_id)
 
     def keep_savepoint(self, checkpoint_id: int, position: CheckpointPosition) -> None:
-        """Keep the position of a savepoint that commits nothing now, but that a restart may go back to."""
+        """Keep the position of a savepoint that commits nothing now. A restart that restores it commits the output."""
         self._savepoints[checkpoint_id] = position
 
     def of_savepoint(self, checkpoint_id: int | None) -> CheckpointPosition | None:
-        """Return the position that was kept for a savepoint."""
+        """Return the position that `keep_savepoint` kept; None if there is none."""
         return self._savepoints.get(checkpoint_id) if checkpoint_id is not None else None

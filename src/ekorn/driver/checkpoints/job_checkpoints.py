@@ -36,7 +36,7 @@ __all__ = ["DueCheckpoint", "JobCheckpoints", "patience_of"]
 
 _log = logging.getLogger(__name__)
 
-_PATIENCE = 0.1  # of the interval
+_PATIENCE = 0.1  # the longest wait for a checkpoint, as a share of the checkpoint interval
 _LONGEST_PATIENCE_MS = 100.0
 
 
@@ -79,8 +79,8 @@ class JobCheckpoints:
         self._output = output
         self._attempt: int | None = None
         self._under_way: set[int] = set()  # checkpoints whose epochs have not ended
-        self._early: list[SlotEvent] = []  # what slots have reported of these
-        self._untold: list[int] = []  # aborted checkpoints of which subtasks that go on have not heard
+        self._early: list[SlotEvent] = []  # the events of these checkpoints, handled when their epochs have ended
+        self._untold: list[int] = []  # aborted checkpoints of which running subtasks were not notified
         self._first_id = recovery.highest_id() + 1
         self._coordinator = CheckpointCoordinator(
             job.subtasks, _coordinator_settings(job.settings.checkpoints), first_id=self._first_id
@@ -113,7 +113,7 @@ class JobCheckpoints:
     # --------------------------------------------------------------------------------------------------- attempts
 
     def begin_attempt(self, attempt: int, plan: RestorePlan | None) -> None:
-        """Start the schedule: all subtasks are deployed, and restored as the plan says."""
+        """Start the schedule after all subtasks were deployed and restored by the plan."""
         self._attempt = attempt
         self._under_way.clear()
         self._early.clear()
@@ -161,15 +161,15 @@ class JobCheckpoints:
         return self._coordinator.is_requested
 
     def next_due_ms(self, now_ms: int) -> int | None:
-        """Return when to call `attend` again at the latest; None if nothing is due."""
+        """Return the latest time for the next call of `attend`; None if nothing is due."""
         return self._coordinator.next_due_ms(now_ms)
 
     def patience_ms(self) -> float:
         """Return how long to wait for the checkpoint of the last epoch before the next epoch starts; 0 for not at all.
 
-        An epoch may be as long as the checkpoint interval. A checkpoint that is due would then find the one before it
-        still being written, and only every second epoch would carry a checkpoint. If checkpoints are written within
-        milliseconds, it is better to wait for the one in flight.
+        An epoch may be as long as the checkpoint interval. The next checkpoint would then come due while the last one
+        is still being written, and only every second epoch would carry a checkpoint. If checkpoints are written within
+        milliseconds, waiting for the one in flight is better.
         """
         interval_ms = self._job.settings.checkpoints.interval_ms
         if interval_ms is None or not self._coordinator.is_held_back(self._job.steady.now_ms()):
@@ -187,11 +187,11 @@ class JobCheckpoints:
         return self._coordinator.refusal
 
     def request(self) -> None:
-        """Let the next epoch with a free place carry a checkpoint, whatever the schedule says."""
+        """Let one of the next epochs carry a checkpoint beside the schedule, within the limit of concurrent ones."""
         self._handle(events.CheckpointRequested(self._job.steady.now_ms()))
 
     def request_checkpoint(self, request: CheckpointRequest) -> None:
-        """Let one of the next epochs carry a checkpoint that a user wants, as soon as there is a free place."""
+        """Let one of the next epochs carry a checkpoint that a user requests, within the limit of concurrent ones."""
         self._requests.add(request)
         self._handle(events.CheckpointRequested(self._job.steady.now_ms(), request_id=request.request_id))
 
@@ -205,7 +205,7 @@ class JobCheckpoints:
             events.CheckpointRequested(
                 self._job.steady.now_ms(),
                 kind="savepoint",
-                forced=True,  # Flink: a savepoint waits neither for the pause nor for a free place
+                forced=True,  # Flink: a savepoint waits for neither the minimum pause nor the limit
                 request_id=request.request_id,
                 synchronous=request.synchronous,
                 last=request.then == "cancel",
@@ -251,16 +251,16 @@ class JobCheckpoints:
 
     def taken_at(self, checkpoint_id: int, position: CheckpointPosition) -> None:
         """Note where a checkpoint was taken, after its epoch."""
-        self._positions.place(checkpoint_id, position)
+        self._positions.update(checkpoint_id, position)
         self._under_way.discard(checkpoint_id)
 
     def attend(self) -> None:
-        """Handle what the slots have reported, handle timeouts, and renew the claim on the directory."""
+        """Handle the events of the slots and timeouts, and renew the lease on the directory."""
         reported, self._early = [*self._early, *self._engine.events()], []
         for event in reported:
             if event.attempt != self._attempt:
                 continue
-            if event.checkpoint_id in self._under_way:  # its completion commits output that is not known yet
+            if event.checkpoint_id in self._under_way:  # its completion would commit output that has not arrived yet
                 self._early.append(event)
                 continue
             now_ms = self._job.steady.now_ms()
@@ -299,7 +299,7 @@ class JobCheckpoints:
 
 
 def patience_of(interval_ms: int, last: CheckpointStats | None) -> float:
-    """Return how long it pays to wait for a checkpoint, given the last one that was completed."""
+    """Return how long to wait for a checkpoint, by the time that the last completed one took."""
     patience_ms = min(interval_ms * _PATIENCE, _LONGEST_PATIENCE_MS)
     return patience_ms if last is not None and last.longest_async_ms <= patience_ms / 2 else 0.0
 

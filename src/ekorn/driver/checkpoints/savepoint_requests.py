@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ekorn.checkpoint.savepoint_files import SavepointPlace, new_savepoint
+from ekorn.checkpoint.savepoint_files import SavepointDirectory, new_savepoint
 from ekorn.errors import CheckpointError, EkornError
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.operators.epoch import SavepointOrder
@@ -42,7 +42,7 @@ class SavepointRequest:
     restarts: bool = False
     request_id: str = field(default_factory=lambda: secrets.token_hex(8))
     future: Future[str] = field(default_factory=Future)
-    place: SavepointPlace | None = None  # set once the savepoint's directory exists
+    target: SavepointDirectory | None = None  # set once the directory exists
     checkpoint_id: int | None = None  # set once the savepoint is started
     failed: bool = False
     _path: str | None = None  # set once the savepoint exists
@@ -74,13 +74,13 @@ class SavepointRequest:
     @property
     def order(self) -> SavepointOrder:
         """The order that the slots receive."""
-        assert self.place is not None
-        return SavepointOrder(self.place.files.address, self.native)
+        assert self.target is not None
+        return SavepointOrder(self.target.files.address, self.native)
 
     def complete(self) -> None:
         """Note that the savepoint exists."""
-        assert self.place is not None
-        self._path = self.place.files.url
+        assert self.target is not None
+        self._path = self.target.files.url
 
     def answer(self) -> None:
         """Answer the request if the job keeps running. What is shown of the job has the savepoint by now."""
@@ -123,7 +123,7 @@ class SavepointRequests:
         self._job_id = job_id
         self._open: dict[str, SavepointRequest] = {}  # by request id: not answered yet
         self._in_flight: dict[int, SavepointRequest] = {}  # by checkpoint id
-        self._aborted: dict[int, SavepointPlace] = {}  # by checkpoint id: a slot may still write to it
+        self._aborted: dict[int, SavepointDirectory] = {}  # by checkpoint id: a slot may still write to it
 
     def admit(self, request: SavepointRequest, refusal: str | None) -> bool:
         """Create the directory of a savepoint. If there can be none, answer the request and return False.
@@ -135,7 +135,7 @@ class SavepointRequests:
         self._open[request.request_id] = request
         if refusal is None:
             try:
-                request.place = new_savepoint(request.directory, self._job_id)
+                request.target = new_savepoint(request.directory, self._job_id)
                 return True
             except (EkornError, OSError) as error:
                 refusal = str(error)
@@ -166,8 +166,8 @@ class SavepointRequests:
         request = self._in_flight.pop(checkpoint_id, None)
         if request is None:
             return False
-        assert request.place is not None
-        self._aborted[checkpoint_id] = request.place
+        assert request.target is not None
+        self._aborted[checkpoint_id] = request.target
         self.refuse(request.request_id, why)
         return True
 
@@ -176,21 +176,21 @@ class SavepointRequests:
         request = self._open.pop(request_id, None)  # a periodic checkpoint has no request
         if request is not None:
             request.fail(why)
-            if request.checkpoint_id is None and request.place is not None:
-                _remove(request.place)
+            if request.checkpoint_id is None and request.target is not None:
+                _remove(request.target)
 
     def remove_aborted(self, checkpoint_id: int) -> bool:
         """Remove the files of an aborted savepoint, again if need be; return False for anything else."""
-        place = self._aborted.get(checkpoint_id)
-        if place is not None:
-            _remove(place)
-        return place is not None
+        target = self._aborted.get(checkpoint_id)
+        if target is not None:
+            _remove(target)
+        return target is not None
 
     def remove_unfinished(self) -> None:
         """Remove the files of savepoints that will never exist, at the end of the job, when no slot writes any more."""
-        requested = [r.place for r in self._open.values() if r.place is not None and not r.exists]
-        for place in (*requested, *self._aborted.values()):
-            _remove(place)
+        requested = [r.target for r in self._open.values() if r.target is not None and not r.exists]
+        for target in (*requested, *self._aborted.values()):
+            _remove(target)
 
     def job_ended(self, status: JobStatus) -> None:
         """Answer the open requests: the job is over."""
@@ -199,8 +199,8 @@ class SavepointRequests:
         self._open.clear()
 
 
-def _remove(place: SavepointPlace) -> None:
+def _remove(target: SavepointDirectory) -> None:
     try:
-        place.discard()
+        target.discard()
     except OSError as error:  # files left behind are no reason to fail the job
-        _log.warning("files of an unfinished savepoint could not be removed from %s: %s", place.files.url, error)
+        _log.warning("files of an unfinished savepoint could not be removed from %s: %s", target.files.url, error)

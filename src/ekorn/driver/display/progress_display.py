@@ -27,7 +27,7 @@ __all__ = ["NotebookOutput", "ProgressDisplay", "TerminalLines", "is_notebook", 
 _INTERVAL_S = 0.5
 _SAMPLES = 6
 _LAST_LINE_S = 1.0  # how long a program waits for the last line to be written
-_WIDTH = 160  # of a terminal that does not tell its own
+_WIDTH = 160  # assumed for a terminal that does not report its width
 
 
 class _Sample(NamedTuple):

@@ -64,10 +64,10 @@ class BetweenEpochs:
             self._checkpoints.request_checkpoint(request)
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
-        """Attend until the condition holds.
+        """Attend until a condition is true.
 
         Raises:
-            AttemptFailed: A slot is lost, so the condition may never hold.
+            AttemptFailed: A slot is lost, so the condition may never become true.
         """
         while not condition():
             self.attend()

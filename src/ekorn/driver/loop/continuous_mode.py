@@ -11,14 +11,14 @@ from ekorn.driver.loop.between_epochs import POLL_S, BetweenEpochs
 from ekorn.driver.loop.epoch_tracker import Epoch, EpochTracker
 from ekorn.driver.loop.interrupts import Cancelled, check_cancelled, raise_failure
 from ekorn.driver.loop.job import Job
-from ekorn.driver.loop.pacing import MarkPacer
 from ekorn.engine.protocol import ContinuousEngine, EpochResult
 from ekorn.faults import point
 from ekorn.operators.mark import MarkAck, MarkOrder
 
-__all__ = ["CROWDED_BYTES", "ContinuousAttempts", "MarkRunner", "MarkWaits"]
+__all__ = ["CROWDED_BYTES", "ContinuousAttempts", "MarkPacer", "MarkRunner", "MarkWaits"]
 
 CROWDED_BYTES = 16 << 20  # above this size of unprocessed blobs in one subtask, the sources read nothing
+_FIRST_MARK_MS = 10
 
 
 class ContinuousAttempts:
@@ -141,7 +141,7 @@ class MarkRunner:
 
     def run_draining(self) -> Epoch[MarkAck]:
         """Run one epoch in which the sources end, although there is more to read. It carries no checkpoint."""
-        return self._run(replace(self._order(), drain=True, holds_sources=False))
+        return self._run(replace(self._order(), drain=True, pauses_sources=False))
 
     def run_others(self, *, within_ms: int) -> None:
         """Run one epoch of the regions that have not failed. It carries no checkpoint.
@@ -168,7 +168,7 @@ class MarkRunner:
         return MarkOrder(
             number=self._tracker.take_number(),
             group_watermarks=self._tracker.group_watermarks,
-            holds_sources=self._crowded or self._between.reader_is_behind,
+            pauses_sources=self._crowded or self._between.reader_is_behind,
         )
 
     def _unaligned(self, order: MarkOrder, due: DueCheckpoint | None) -> MarkOrder:
@@ -206,6 +206,25 @@ class MarkRunner:
         # A mark that overtakes moves blobs from the queues into the receivers, which makes room for more of them.
         self._crowded = any(ack.kept_bytes > CROWDED_BYTES for ack in epoch.acks)
         return epoch
+
+
+class MarkPacer:
+    """Decides the time between two marks. The first marks follow soon, so that a short job ends soon.
+
+    >>> pacer = MarkPacer(200)
+    >>> [pacer.next_ms() for _ in range(7)]
+    [10, 20, 40, 80, 160, 200, 200]
+    """
+
+    def __init__(self, interval_ms: int) -> None:
+        self._interval_ms = interval_ms
+        self._wait_ms = _FIRST_MARK_MS
+
+    def next_ms(self) -> int:
+        """Return the time until the next mark."""
+        wait_ms = min(self._wait_ms, self._interval_ms)
+        self._wait_ms = 2 * wait_ms  # bounded, since `wait_ms` is
+        return wait_ms
 
 
 class MarkWaits:

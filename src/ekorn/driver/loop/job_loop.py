@@ -259,7 +259,7 @@ class JobLoop:
             self._rescaling.fail(what)
             return False
         self._end_attempt(failure, what)
-        self._tracker.take_failed_region()  # of the other graph
+        self._tracker.take_failed_region()  # its subtasks belong to the other graph
         self._rescaling.go_back(what)
         return True
 

@@ -1,11 +1,10 @@
-"""Decides how much the next epoch reads: a little while the input trickles, up to a target time under backlog.
+"""Decides how much the next epoch reads, in a job that runs in epochs.
 
-An epoch has a fixed cost, whatever it carries. The pacer begins with `GUESSED_FIXED_MS` and measures it. Under backlog
-an epoch carries enough to make the fixed cost small. While the input trickles, an epoch carries what has arrived.
+Every epoch has a fixed cost. The pacer starts from `GUESSED_FIXED_MS` and then measures it. Under backlog an epoch is
+as long as the target, so that the fixed cost is a small part of it. Without backlog an epoch reads what has arrived.
 
-A source that always has more to read than a slow operator takes looks like a backlog, and never ends. The slower a job
-is, the shorter are its epochs, down to the latency target: a record waits for the rest of its epoch, and the sources
-read no more than the operators take in that time.
+The latency of a record includes the rest of its epoch. A slow job under constant backlog would have the longest epochs
+and the highest latency. Its epochs are therefore shorter, down to the latency target.
 
 The pacer is pure: measurements in, a budget out.
 """
@@ -17,22 +16,21 @@ from dataclasses import dataclass
 from ekorn.config import options
 from ekorn.errors import ConfigurationError
 
-__all__ = ["EpochBudget", "EpochPacer", "EpochReport", "MarkPacer", "Pace", "PacingSettings"]
+__all__ = ["EpochBudget", "EpochPacer", "EpochReport", "Pace", "PacingSettings"]
 
-FIRST_RECORDS = 1_000  # a small first epoch shows the first results at once
+FIRST_RECORDS = 1_000  # the first epoch is small, so that the first results appear soon
 MOST_RECORDS = 10_000_000
-FASTEST_CHANGE = 4.0  # per epoch: a single unusual epoch must not change the budget by much
+FASTEST_CHANGE = 4.0  # the largest factor by which one epoch changes the budget
 SHORTEST_TARGET_MS = 50
 IDLE_SOURCE_MS = 50  # how long sources read in an epoch without backlog
 SHORTEST_WAIT_MS = 10
 LONGEST_WAIT_MS = 50
-FIRST_MARK_MS = 10
 GUESSED_FIXED_MS = 100.0  # the fixed cost of an epoch until it is measured; two levels took 67 ms on Spark 4
-LEARNING_RATE = 0.3  # of the fixed cost: one unusual epoch must not change it by much
-MEMORY = 0.9  # the weight of an epoch in the fitted line, for each epoch after it
-FAR_OFF = 1.5  # a measurement that is so many times its prediction, or as many times smaller, starts a new line
-FAST_PER_MS = 20.0  # records of a job that gets the whole target; slower jobs get less, down to the latency target
-LEAST_VARIATION = 0.15  # of the records of epochs, as a share of their mean: below it a line says too little
+LEARNING_RATE = 0.3  # the weight of the last epoch in a moving average
+MEMORY = 0.9  # the factor by which the weight of an epoch in the fit decreases with every later epoch
+FAR_OFF = 1.5  # ratio to the prediction beyond which the fit restarts
+FAST_PER_MS = 20.0  # records per millisecond above which a job gets the whole target
+LEAST_VARIATION = 0.15  # the relative deviation of the records per epoch below which no line is fitted
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +40,9 @@ class PacingSettings:
     Args:
         target_ms: The wall time of an epoch under backlog.
         max_bytes: The most bytes that one source subtask reads in one epoch. This bounds memory.
-        checkpoint_interval_ms: The checkpoint interval, or None without checkpoints. An epoch must not outlast it, or
-            no checkpoint would be on time.
-        latency_target_ms: The wall time of an epoch under backlog in a job that processes few records a second. None:
-            that of all jobs.
+        checkpoint_interval_ms: The checkpoint interval, or None without checkpoints. An epoch is not longer than the
+            interval, so that checkpoints are on time.
+        latency_target_ms: The wall time of an epoch under backlog in the slowest jobs; None for `target_ms`.
     """
 
     target_ms: int = options.EPOCH_TARGET.default
@@ -61,14 +58,14 @@ class PacingSettings:
 
     @property
     def effective_target_ms(self) -> int:
-        """The effective target: not longer than the checkpoint interval."""
+        """The target, limited by the checkpoint interval."""
         limits = [self.target_ms]
         if self.checkpoint_interval_ms is not None:
             limits.append(self.checkpoint_interval_ms)
         return max(SHORTEST_TARGET_MS, min(limits))
 
     def target_at(self, records_per_ms: float) -> float:
-        """Return the effective target of a job that processes so many records while it works.
+        """Return the target of a job by the records that it processes per millisecond of work.
 
         >>> settings = PacingSettings(target_ms=2_000, latency_target_ms=500)
         >>> [settings.target_at(rate) for rate in (0.0, 10.0, 20.0, 700.0)]
@@ -90,7 +87,7 @@ class EpochBudget:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The wait before the next epoch, and the amount that the epoch may read."""
+    """The budget of the next epoch, and the wait before it."""
 
     budget: EpochBudget
     idle_wait_ms: int = 0
@@ -104,8 +101,7 @@ class EpochReport:
         wall_ms: The time from its start to its last acknowledgement.
         records: The records that all source subtasks have read.
         backlog: Whether a source subtask stopped at its budget although more records were there to read.
-        bytes_read: The bytes that all source subtasks have read, if known; or those of the output that the driver has
-            got, if these are more.
+        bytes_read: The bytes that all source subtasks have sent, or those of the driver's output if they are more.
     """
 
     wall_ms: float
@@ -129,18 +125,18 @@ class EpochPacer:
         self._settings = settings or PacingSettings()
         self._records = FIRST_RECORDS
         self._fixed_ms = GUESSED_FIXED_MS
-        self._records_per_ms: float | None = None  # of a subtask with its budget used up; None before a backlog
-        self._job_per_ms = FAST_PER_MS  # records that all source subtasks read in a millisecond of work
+        self._records_per_ms: float | None = None  # of a source subtask that used its budget; None before that
+        self._job_per_ms = FAST_PER_MS  # records of all source subtasks per millisecond of work
         self._wait_ms = 0
         self._is_first = True
         self._line = _FittedLine()
         self.pace = self._plan(source_ms=IDLE_SOURCE_MS)
 
     def observe(self, report: EpochReport) -> Pace:
-        """Take the measurements of the epoch that has just ended, and plan the next one."""
+        """Plan the next epoch by the measurements of the last one."""
         was_first, self._is_first = self._is_first, False
         if was_first and report.backlog and report.wall_ms > self._settings.target_ms:
-            return self.pace  # Spark started its workers in it: its time says nothing about the next epoch
+            return self.pace  # Spark has started its workers in this epoch, so its time is not representative
         self._learn_fixed_cost(report)
         if report.backlog:
             self._wait_ms = 0
@@ -156,7 +152,7 @@ class EpochPacer:
     def _follow_backlog(self, report: EpochReport) -> None:
         work_ms = max(1.0, report.wall_ms - self._fixed_ms)
         self._job_per_ms += LEARNING_RATE * (min(report.records / work_ms, FAST_PER_MS) - self._job_per_ms)
-        # If bytes or time stopped the sources early, the number of records says nothing about the budget.
+        # If the sources stopped at the limit of bytes or time, the record budget was not used.
         budget_was_used = 2 * report.records >= self._records
         ratio = self._work_target_ms() / work_ms
         if budget_was_used:
@@ -169,7 +165,7 @@ class EpochPacer:
         self._records = min(max(1, self._records), MOST_RECORDS)
 
     def _settle(self) -> None:
-        """Without backlog, allow tens of milliseconds of data, so that a burst shows its first results early."""
+        """Limit the budget to `IDLE_SOURCE_MS` of data, so that the first results of the next burst appear soon."""
         if self._records_per_ms is not None:
             enough = round(self._records_per_ms * IDLE_SOURCE_MS)
             self._records = min(self._records, max(FIRST_RECORDS, enough))
@@ -179,13 +175,14 @@ class EpochPacer:
             self._fixed_ms += LEARNING_RATE * (report.wall_ms - self._fixed_ms)
         elif report.backlog:
             self._learn_fixed_cost_under_backlog(report)
-        # The fixed cost of an epoch is never above its whole cost.
+        # The fixed cost of an epoch cannot exceed its whole cost.
         self._fixed_ms = max(0.0, min(self._fixed_ms, report.wall_ms))
 
     def _learn_fixed_cost_under_backlog(self, report: EpochReport) -> None:
-        """Take the cost that a line through the last epochs, wall time over records, has at no records.
+        """Fit wall time over records by a line, and take its height at zero records.
 
-        Without this a fixed cost above the target looks like the cost of records, and the budget shrinks to nothing.
+        A fixed cost above the target would otherwise be taken for the cost of records, and the budget would shrink to
+        nothing.
         """
         self._line.add(report.records, report.wall_ms)
         fixed_ms = self._line.at_zero()
@@ -193,7 +190,7 @@ class EpochPacer:
             self._fixed_ms = fixed_ms
 
     def _work_target_ms(self) -> float:
-        # A target at or below the fixed cost cannot be met. Half of the target for work keeps the job moving.
+        # A target below the fixed cost cannot be met. At least half of the target is for records, so the job advances.
         target_ms = self._settings.target_at(self._job_per_ms)
         return max(target_ms - self._fixed_ms, target_ms / 2)
 
@@ -201,27 +198,8 @@ class EpochPacer:
         return Pace(EpochBudget(self._records, source_ms, self._settings.max_bytes), self._wait_ms)
 
 
-class MarkPacer:
-    """Decides when the next epoch of a job that runs continuously ends: soon at first, so that short jobs end soon.
-
-    >>> pacer = MarkPacer(200)
-    >>> [pacer.next_ms() for _ in range(7)]
-    [10, 20, 40, 80, 160, 200, 200]
-    """
-
-    def __init__(self, interval_ms: int) -> None:
-        self._interval_ms = interval_ms
-        self._wait_ms = FIRST_MARK_MS
-
-    def next_ms(self) -> int:
-        """Return the time until the next mark."""
-        wait_ms = min(self._wait_ms, self._interval_ms)
-        self._wait_ms = 2 * wait_ms  # of what was waited: a number that doubled with every mark would grow for ever
-        return wait_ms
-
-
 class _FittedLine:
-    """A straight line through measurements, fitted by least squares; older measurements weigh less."""
+    """A line fitted to measurements by least squares. Older measurements weigh less."""
 
     def __init__(self) -> None:
         self._forget()
@@ -230,7 +208,7 @@ class _FittedLine:
         self._weight = self._x = self._y = self._xx = self._xy = 0.0
 
     def add(self, x: float, y: float) -> None:
-        """Add a measurement. One far off the line starts a new line: the job has become faster or slower."""
+        """Add a measurement. If it is far off the line, the speed of the job has changed, and the fit restarts."""
         line = self._line()
         if line is not None and not 1 / FAR_OFF <= y / max(line[0] + line[1] * x, 1.0) <= FAR_OFF:
             self._forget()
@@ -238,7 +216,7 @@ class _FittedLine:
         self._weight, self._x, self._y, self._xx, self._xy = (MEMORY * old + new for old, new in sums)
 
     def at_zero(self) -> float | None:
-        """Return the height of the line at zero, or None if the measurements lie too close together."""
+        """Return the height of the line at zero, or None if the measurements are too close together."""
         line = self._line()
         return None if line is None else line[0]
 

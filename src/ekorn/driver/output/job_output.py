@@ -79,7 +79,7 @@ class JobOutput:
         for ack in sources:
             self._read[SubtaskId(ack.vertex, ack.subtask)] += ack.records_in
         for ack in acks:
-            self._collected.hold(epoch, SubtaskId(ack.vertex, ack.subtask), ack.collected)
+            self._collected.add(epoch, SubtaskId(ack.vertex, ack.subtask), ack.collected)
         if not self._takes_back:
             self.release(epoch)
         self._results.set_accumulators(merge_accumulators([a.accumulators for a in acks]))
@@ -137,7 +137,7 @@ def merge_accumulators(parts: list[dict[str, Any]]) -> dict[str, Any]:
     return merged
 
 
-class _Held(NamedTuple):
+class _Unreleased(NamedTuple):
     epoch: int
     subtask: SubtaskId
     run: WaitingRun
@@ -157,11 +157,11 @@ class CollectedRecords:
     def __init__(self, queue: CollectQueue, most_bytes: int) -> None:
         self._queue = queue
         self._most_bytes = most_bytes
-        self._held: list[_Held] = []
-        self._held_bytes = 0
+        self._unreleased: list[_Unreleased] = []
+        self._unreleased_bytes = 0
         self._spill = CollectSpill()
 
-    def hold(self, epoch: int, subtask: SubtaskId, runs: list[CollectedRun]) -> None:
+    def add(self, epoch: int, subtask: SubtaskId, runs: list[CollectedRun]) -> None:
         """Hold what a subtask has collected in an epoch.
 
         Raises:
@@ -169,25 +169,25 @@ class CollectedRecords:
         """
         for run in runs:
             waiting: WaitingRun = run
-            if self._queue.size_bytes + self._held_bytes + run.size_bytes > self._most_bytes:
+            if self._queue.size_bytes + self._unreleased_bytes + run.size_bytes > self._most_bytes:
                 try:
                     waiting = self._spill.store(run)
                 except OSError as error:
                     raise CollectSpillError(run.size_bytes, self._most_bytes, str(error)) from error
-            self._held.append(_Held(epoch, subtask, waiting))
-            self._held_bytes += run.size_bytes
+            self._unreleased.append(_Unreleased(epoch, subtask, waiting))
+            self._unreleased_bytes += run.size_bytes
 
     def release(self, epoch: int) -> None:
         """Hand over to the program what was collected up to an epoch."""
-        for held in self._held:
-            if held.epoch <= epoch:
-                self._queue.put(held.run)
-        self._keep([held for held in self._held if held.epoch > epoch])
+        for each in self._unreleased:
+            if each.epoch <= epoch:
+                self._queue.put(each.run)
+        self._keep([each for each in self._unreleased if each.epoch > epoch])
 
     def drop(self, region: frozenset[SubtaskId] | None = None) -> None:
         """Forget what the subtasks of a region, or all of them, have collected: it will be collected again."""
-        self._keep([held for held in self._held if region is not None and held.subtask not in region])
+        self._keep([each for each in self._unreleased if region is not None and each.subtask not in region])
 
-    def _keep(self, held: list[_Held]) -> None:
-        self._held = held
-        self._held_bytes = sum(one.run.size_bytes for one in held)
+    def _keep(self, unreleased: list[_Unreleased]) -> None:
+        self._unreleased = unreleased
+        self._unreleased_bytes = sum(one.run.size_bytes for one in unreleased)

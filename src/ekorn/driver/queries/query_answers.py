@@ -35,8 +35,8 @@ class AnswersInOrder:
         self._name = name
         self._most = most
         self._begun: deque[PendingValues | Answer] = deque()
-        self._sending = threading.Lock()  # held by whoever takes answers until they have been sent
-        self._rest: bytes | None = None  # of answers that the client did not take at once
+        self._sending = threading.Lock()  # held by the thread that takes answers until they have been sent
+        self._rest: bytes | None = None  # the part of the answers that the client did not take at once
         self._broken = False
         self._ended = False
         self._changed = threading.Condition(threading.Lock())
@@ -76,7 +76,7 @@ class AnswersInOrder:
         while self._ready() and self._sending.acquire(blocking=False):
             try:
                 ready = self._ready()
-                messages = [encode_answer(_answer(self._begun[place])) for place in range(ready)]
+                messages = [encode_answer(_answer(self._begun[position])) for position in range(ready)]
                 if not self._broken:
                     self._rest = self._link.send_each_now(messages)
                 for _ in messages:

@@ -42,7 +42,7 @@ class PendingValues:
     def __init__(self, kind: str, size: int, parts: list[tuple[list[int], Future[list[bytes | None]]]]) -> None:
         self._kind = kind
         self._size = size
-        self._parts = parts  # each with the places of its keys in the query
+        self._parts = parts  # each with the positions of its keys in the query
 
     @property
     def is_done(self) -> bool:
@@ -63,9 +63,9 @@ class PendingValues:
             StateNotServed: The job does not run any more, or a slot does not answer in time.
         """
         values: list[bytes | None] = [None] * self._size
-        for places, found in self._parts:
-            for place, value in zip(places, found.result(), strict=True):
-                values[place] = value
+        for positions, found in self._parts:
+            for position, value in zip(positions, found.result(), strict=True):
+                values[position] = value
         return FoundValues(self._kind, values)
 
 
@@ -107,10 +107,10 @@ class StateQueries:
         timeout_s = self._job.settings.queryable.timeout_ms / 1000
         checkpoint = self._newest_checkpoint(name) if consistency == "checkpoint" else None
         parts: list[tuple[list[int], Future[list[bytes | None]]]] = []
-        for target, places in self._by_target(state, keys, checkpoint):
-            wanted = [keys[place] for place in places]
+        for target, positions in self._by_target(state, keys, checkpoint):
+            wanted = [keys[position] for position in positions]
             query = StateQuery(target.subtask, attempt, name, wanted, timeout_s, target.checkpoint)
-            parts.append((places, self._engine.look_up(query)))
+            parts.append((positions, self._engine.look_up(query)))
         return PendingValues(state.kind, len(keys), parts)
 
     def states(self) -> tuple[QueryableState, ...]:
@@ -169,15 +169,15 @@ class StateQueries:
     def _by_target(
         self, state: QueryableState, keys: Sequence[Any], checkpoint: CheckpointMetadata | None
     ) -> Iterator[tuple[_Target, list[int]]]:
-        """Yield where keys are, with their places in the query, a bounded number at a time."""
+        """Yield where keys are, with their positions in the query, a bounded number at a time."""
         vertex = self._vertex(state)
         total, parallelism = vertex.max_parallelism, vertex.parallelism
         groups = _key_groups(keys, total)
-        places: dict[int, list[int]] = {}  # by subtask; with a checkpoint, by key group
-        for place, group in enumerate(groups):
+        positions: dict[int, list[int]] = {}  # by subtask; with a checkpoint, by key group
+        for position, group in enumerate(groups):
             at = subtask_of(group, total, parallelism) if checkpoint is None else group
-            places.setdefault(at, []).append(place)
-        for at, mine in places.items():
+            positions.setdefault(at, []).append(position)
+        for at, mine in positions.items():
             target = _Target(SubtaskId(vertex.id, at), None)
             if checkpoint is not None:
                 subtask = SubtaskId(vertex.id, subtask_of(at, total, parallelism))

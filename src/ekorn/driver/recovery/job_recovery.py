@@ -124,7 +124,7 @@ class JobRecovery:
         return damaged
 
     def highest_id(self) -> int:
-        """Return the highest number that a checkpoint or savepoint of the job, or what it starts from, has had."""
+        """Return the highest id among the checkpoints and savepoints of the job and the one that it starts from."""
         initial = [self._initial.metadata.checkpoint_id] if self._initial is not None else []
         return max((self._directory.highest_id(), *initial, *self._notes.addresses()))
 

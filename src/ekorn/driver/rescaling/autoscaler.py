@@ -15,7 +15,7 @@ from ekorn.config.settings.elasticity_settings import AutoscalerSettings
 
 __all__ = ["Autoscaler", "Load", "ScalingDecision", "wanted_parallelism"]
 
-_ROUNDING = 1e-9  # of products of floats: work that is a whole number needs no subtask more
+_ROUNDING = 1e-9  # the rounding error of a product of floats, which must not add a subtask
 _FULL_WINDOW = 0.5  # a mean over less than this share of the window decides nothing
 
 

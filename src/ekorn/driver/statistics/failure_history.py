@@ -23,7 +23,7 @@ class PastFailure:
         at_ms: When it was noticed, in milliseconds since 1970.
         name: The class of the exception.
         trace: The message and the traceback.
-        place: The operator and the subtask, if a user's function failed; else the vertex, if one is known.
+        location: The operator and the subtask, if a user's function failed; else the vertex, if one is known.
         subtask: The failed subtask, if it is known.
         slot: The slot that failed or hosts the subtask, if it is known.
         others: What failed at the same time in other slots.
@@ -32,7 +32,7 @@ class PastFailure:
     at_ms: int
     name: str
     trace: str
-    place: str | None
+    location: str | None
     subtask: SubtaskId | None
     slot: int | None
     others: tuple[PastFailure, ...] = ()
@@ -66,13 +66,13 @@ class FailureHistory:
 
     def _of(self, error: BaseException, subtasks: frozenset[SubtaskId], slot: int | None, now_ms: int) -> PastFailure:
         subtask = min(subtasks, default=None)
-        place = None
+        location = None
         name = f"{type(error).__module__}.{type(error).__qualname__}"
         if subtask is not None:
             vertex = self._graph.vertices[subtask.vertex]
-            place = f"{vertex.name} ({subtask.subtask + 1}/{vertex.parallelism})"
+            location = f"{vertex.name} ({subtask.subtask + 1}/{vertex.parallelism})"
             slot = self._graph.slot_of(vertex, subtask.subtask) if slot is None else slot
         if isinstance(error, UserFunctionError):
             name = error.original_type
-            place = place or f"{error.operator_name} (subtask {error.subtask_index})"
-        return PastFailure(now_ms, name, (str(error) or name)[:_LONGEST_TRACE], place, subtask, slot)
+            location = location or f"{error.operator_name} (subtask {error.subtask_index})"
+        return PastFailure(now_ms, name, (str(error) or name)[:_LONGEST_TRACE], location, subtask, slot)

@@ -34,7 +34,7 @@ class Totals(NamedTuple):
     busy_ms: float = 0.0
     blocked_ms: float = 0.0
     aligned_ms: float = 0.0
-    held_blobs: int = 0
+    deferred_blobs: int = 0
     bytes_out: int = 0
     watermark: int = MIN_TIMESTAMP
     crossed_bytes: int = 0
@@ -70,11 +70,11 @@ class JobMetrics:
         self.change_graph(graph)
 
     def change_graph(self, graph: JobGraph) -> None:
-        """Begin anew with the subtasks of a graph of the same operators."""
+        """Start with the subtasks of another graph of the same operators."""
         self._reported_at = self._clock.monotonic()
         self._samples: deque[_Sample] = deque([_Sample(self._reported_at, {})], _SAMPLES + 1)
         self._accumulators: dict[SubtaskId, dict[str, Any]] = {}
-        self._chains = self._chains | _chain_labels(graph)  # a reader may have begun with the graph before
+        self._chains = self._chains | _chain_labels(graph)  # a reader may still use the graph before
         self._totals: dict[SubtaskId, Totals] = {}
         self._reports: dict[SubtaskId, Reports] = {}
 
@@ -96,7 +96,7 @@ class JobMetrics:
                 before.busy_ms + ack.busy_ms,
                 before.blocked_ms + delays.blocked_ms,
                 before.aligned_ms + delays.aligned_ms,
-                before.held_blobs + delays.held_blobs,
+                before.deferred_blobs + delays.deferred_blobs,
                 before.bytes_out + ack.bytes_out,
                 ack.watermark,
                 before.crossed_bytes + ack.crossed_bytes,
@@ -107,7 +107,7 @@ class JobMetrics:
             if ack.accumulators:
                 self._accumulators[subtask] = ack.accumulators
         self._reported_at = now = self._clock.monotonic()
-        if now - self._samples[-1].at >= _SAMPLE_S:  # with this epoch: a sample holds all that was done until its time
+        if now - self._samples[-1].at >= _SAMPLE_S:  # after this epoch's reports were added
             self._samples.append(_Sample(now, dict(self._totals)))
 
     def values(self) -> dict[str, Any]:
@@ -200,7 +200,7 @@ class JobMetrics:
             (label, "busyTimeMs"): Report("counter", {"": round(totals.busy_ms, 3)}),
             (label, "backPressuredTimeMs"): Report("counter", {"": round(totals.blocked_ms, 3)}),
             (label, "alignmentTimeMs"): Report("counter", {"": round(totals.aligned_ms, 3)}),
-            (label, "alignmentHeldBlobs"): Report("counter", {"": totals.held_blobs}),
+            (label, "alignmentHeldBlobs"): Report("counter", {"": totals.deferred_blobs}),
             (label, "numBytesAcrossHosts"): Report("counter", {"": totals.crossed_bytes}),
             (label, "currentInputWatermark"): Report("lowest", {"": ack.watermark}),
             (label, "currentOutputWatermark"): Report("lowest", {"": ack.output_watermark}),

@@ -63,7 +63,7 @@ class RescaleRecord(NamedTuple):
     """A change of the job's parallelism, or the reason why there was none.
 
     Attributes:
-        number: Its place among the rescales of the job, from 1 on.
+        number: The number of the rescale among those of the job, from 1.
         began_ms: When it was asked for, in milliseconds since 1970.
         at_ms: When it had ended.
         refusal: Why the job goes on as it was; None if it has the new parallelism.

@@ -1,9 +1,9 @@
-"""How long it takes from the sources to each operator: Flink's latency markers, taken from the marks of epochs.
+"""The latency from the sources to each operator: Flink's latency markers, computed from the acknowledgements of epochs.
 
-A mark travels through the same channels as the records, and passes the user's functions by, as Flink's markers do. So
-no marker of its own is needed: the driver knows when it ordered an epoch, and each subtask says when it ended it. In
-epochs, this is the latency of the first record of an epoch. Unlike Flink's markers, a mark waits for those of the other
-channels.
+The end of an epoch travels through the same channels as the records and bypasses user functions, as Flink's markers
+do, so no marker is sent: the driver knows when it ordered an epoch, and each subtask reports when it ended the epoch.
+In a job that runs in epochs this is the latency of the first record of an epoch. Unlike Flink's markers, a mark is
+aligned with those of the other channels.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class MarkLatencies:
         self.change_graph(graph)
 
     def change_graph(self, graph: JobGraph) -> None:
-        """Begin anew with the subtasks of a graph: another parallelism may chain operators to other vertices."""
+        """Start with the subtasks of another graph: another parallelism may chain operators to other vertices."""
         self._graph = graph
         self._sources = _sources_of(graph)
         self.by_path: Mapping[MarkPath, ValueHistogram] = {}
@@ -66,7 +66,7 @@ class MarkLatencies:
         for ack in acks:
             for path in self._paths(ack):
                 histogram = found.setdefault(path, ValueHistogram(self._settings.history_size))
-                histogram.update(max(ack.ended_ms - ordered_ms, 0.0))  # the clocks of two machines differ
+                histogram.update(max(ack.ended_ms - ordered_ms, 0.0))  # the clocks of two machines may differ
         self.by_path = found
 
     def _paths(self, ack: Ack) -> Iterable[MarkPath]:

@@ -20,8 +20,8 @@ class Figures(NamedTuple):
     Attributes:
         at_ms: The later moment, in milliseconds since 1970.
         records_per_second: The records that the sources read.
-        latency_ms: The longest time that an epoch took from its order to its last subtask. Where jobs run
-            continuously, the time of a mark from the sources to the last subtask.
+        latency_ms: The longest time that an epoch took from its order to its last subtask; in a continuous job this is
+            the time of a mark from the sources to the last subtask.
         busy: The part of the time that the busiest vertex worked, from 0 to 1.
         blocked: The part of the time that the most back-pressured vertex waited for those behind it.
         restarts: How often the job had restarted.
@@ -115,7 +115,7 @@ class MetricHistory:
 
 
 def _merged(points: Sequence[Figures]) -> Figures:
-    """Return points as one: means of what flows, the most of what should be low, the last of what stands."""
+    """Merge points: rates and shares become means, the latency the maximum, and the other figures the latest value."""
     last = points[-1]
     took = [each.checkpoint_ms for each in points if each.checkpoint_ms is not None]
     return last._replace(

@@ -16,7 +16,7 @@ __all__ = ["SubtaskLife", "SubtaskLives", "SubtaskState"]
 SubtaskState = Literal["CREATED", "SCHEDULED", "DEPLOYING", "RUNNING", "FINISHED", "CANCELED", "FAILED"]
 
 _ENDED = ("FINISHED", "CANCELED", "FAILED")
-_MOST_ATTEMPTS = 16  # of a subtask that has ended; Flink: jobmanager.execution.attempts-history-size
+_MOST_ATTEMPTS = 16  # kept for each subtask; Flink: jobmanager.execution.attempts-history-size
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,11 @@ class SubtaskLives:
 
     def __init__(self, graph: JobGraph, now_ms: int) -> None:
         self._now: dict[SubtaskId, SubtaskLife] = {}
-        self._former: dict[SubtaskId, SubtaskLife] = {}  # of the graph before a rescale: a reader may have begun there
+        self._former: dict[SubtaskId, SubtaskLife] = {}  # before the last rescale: a reader may still use that graph
         self.change_graph(graph, now_ms)
 
     def change_graph(self, graph: JobGraph, now_ms: int) -> None:
-        """Begin anew with the subtasks of a graph."""
+        """Start with the subtasks of a graph."""
         self._slots = {
             SubtaskId(vertex.id, index): graph.slot_of(vertex, index)
             for vertex in graph.vertices

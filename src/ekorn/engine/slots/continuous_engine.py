@@ -23,7 +23,7 @@ from ekorn.graph.regions import regions
 from ekorn.operators.epoch import SubtaskOrder
 from ekorn.operators.mark import MarkAck, MarkOrder
 from ekorn.slot_protocol.deployment import Deployment
-from ekorn.slot_protocol.messages import Discard, HoldSources, OrderEpoch, Request
+from ekorn.slot_protocol.messages import Discard, OrderEpoch, PauseSources, Request
 from ekorn.slot_protocol.slot_events import FlowEvent
 from ekorn.state.snapshots import RestorePlan
 
@@ -225,7 +225,7 @@ class ContinuousSlotEngine(SlotEngine):
             self.wait(min(left_s, _POLL_S))
             failure = self.lost() or self._send_next()
             if failure is None and self._running.output_bytes >= _OUTPUT_BYTES and not has_paused:
-                has_paused, failure = True, self._ask_running(HoldSources(self._attempt))
+                has_paused, failure = True, self._ask_running(PauseSources(self._attempt))
         if failure is not None:
             return EpochResult(failure=failure)
         return EpochResult(self._running.take_acks(order.number))

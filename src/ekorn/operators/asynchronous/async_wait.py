@@ -3,8 +3,8 @@
 An epoch waits only a moment for its requests: results that come later are emitted in a later epoch. A checkpoint
 contains the records whose requests are in flight, and after a restore their requests are made again.
 
-Where jobs run continuously, one thread runs all subtasks of a slot. A record for which no place is free waits in the
-operator then, and not the thread: the subtask gets no more records until it has left.
+In a job that runs continuously, one thread runs all subtasks of a slot and must not wait. A record beyond the capacity
+waits in the operator, and the subtask gets no more records until the record has left.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class AsyncWaitOperator(RuntimeOperator):
         self._filling: AsyncRequest | None = None  # the batch that is being filled
         self._due: float | None = None  # on the monotonic clock: when the batch is sent even if it is not full
         self._sent = 0  # requests whose results have not all left
-        self._waiting: deque[PendingRecord] = deque()  # records for which no place is free
+        self._waiting: deque[PendingRecord] = deque()  # records beyond the capacity
         self._most_waiting = _MOST_WAITING if environment.continuous else 0
         self._to_repeat: list[tuple[Any, int | None]] = []  # in flight in the restored checkpoint
         self.requests: Requests | None = None
-        # Most answers come within this time, and then need not wait for the next epoch. No answer waits for an epoch
-        # where jobs run continuously.
+        # An epoch waits this long for its answers. Most come in time and need not wait for the next epoch. A continuous
+        # job emits answers at any time.
         self._linger_s = 0.0 if environment.continuous else environment.graph.settings.async_linger_ms / 1000
         self._hurried = False
 

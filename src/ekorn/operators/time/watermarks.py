@@ -1,8 +1,8 @@
 """The generation of watermarks: idleness, the splits of a source, the job's time characteristic.
 
-On the epochs engine, periodic watermarks are emitted at the end of every epoch, not by the clock: the same input cut
-into the same epochs has the same watermarks, and a small bounded input has none before its end. Where jobs run
-continuously, they are emitted at `pipeline.auto-watermark-interval`, as in Flink.
+In a job that runs in epochs, periodic watermarks are emitted at the end of every epoch, not by the clock: the same
+input cut into the same epochs has the same watermarks, and a small bounded input has none before its end. In a job that
+runs continuously, they are emitted at `pipeline.auto-watermark-interval`, as in Flink.
 """
 
 from __future__ import annotations

@@ -217,7 +217,7 @@ class ContinuousChannels(ContinuousSubtask):
         """Do nothing: watermarks arrive in blobs."""
 
     def _fill(self, ack: MarkAck) -> None:
-        ack.aligned_ms, ack.held_blobs = self._aligned_s * 1000, self._deferred_blobs
+        ack.aligned_ms, ack.deferred_blobs = self._aligned_s * 1000, self._deferred_blobs
         if self._overtakes:
             ack.kept_bytes = sum(blob.size_bytes for blob in (*self._deferred, *self._released))
 

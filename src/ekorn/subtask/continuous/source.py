@@ -72,7 +72,7 @@ class ContinuousSource(ContinuousSubtask):
     def _take(self) -> None:
         order = self._orders.popleft()
         self._group_watermarks = order.group_watermarks
-        self._is_paused = order.holds_sources or order.suspends
+        self._is_paused = order.pauses_sources or order.suspends
         if not self._input.ended:
             with self.subtask.blame.operator():
                 if order.checkpoint_id is not None or order.drain:
