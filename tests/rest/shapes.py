@@ -1,14 +1,38 @@
-"""Compares answers with their shapes (`ekorn/rest/shapes.py`)."""
+"""Compares answers with their schemas (`ekorn/rest/answers.json`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from ekorn.rest.flink_answers import READING
-from ekorn.rest.shapes import Either, Map, Maybe
+from ekorn.rest.openapi import answer_schemas
 
-__all__ = ["READING", "misfits", "names_of", "with_names"]
+__all__ = ["ANSWERS", "READING", "TEXT", "misfits", "names_of", "with_names"]
+
+ANSWERS: dict[str, dict[str, Any]] = {name: each for part in answer_schemas().values() for name, each in part.items()}
+TEXT = {"type": "string"}  # a log file, which is no JSON
+_VERTEX = "/jobs/{jobid}/vertices/{vertexid}"
+_QUERIES = (
+    "/jobs/metrics?get=numRestarts,uptime&agg=min,max",
+    "/jobs/{jobid}/metrics?get=uptime,lastCheckpointExternalPath",
+    f"{_VERTEX}/metrics?get=0.numRecordsIn",
+    f"{_VERTEX}/subtasks/metrics?get=numRecordsIn",
+    "/taskmanagers/metrics?get=Status.JVM.Threads.Count&agg=sum",
+)
+READING: dict[str, dict[str, Any]] = {
+    **{name.removeprefix("GET "): each for name, each in answer_schemas()["reading"].items()},
+    **{path: ANSWERS[f"GET {path.partition('?')[0]}"] for path in _QUERIES},
+}
+"""The schemas of what Flink's API reads, by path, also of paths with a query."""
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "object": (dict,),
+    "array": (list,),
+}
 
 
 def with_names(path: str, get: Callable[[str], Any], names: dict[str, Any]) -> str:
@@ -25,6 +49,7 @@ def names_of(get: Callable[[str], Any], job_id: str) -> dict[str, Any]:
     slots = [each["id"] for each in get("/taskmanagers")["taskmanagers"]]
     return {
         "jobid": job_id,
+        "applicationid": job_id,
         "vertexid": vertex,
         "subtaskindex": 0,
         "attempt": get(f"/jobs/{job_id}/vertices/{vertex}/subtasks/0")["attempt"],
@@ -33,37 +58,33 @@ def names_of(get: Callable[[str], Any], job_id: str) -> dict[str, Any]:
     }
 
 
-def misfits(shape: Any, value: Any, at: str = "") -> list[str]:
-    """Return where a value differs from a shape."""
-    match shape:
-        case Maybe():
-            return [] if value is None else misfits(shape.of, value, at)
-        case Either():
-            return [] if not misfits(shape.first, value, at) else misfits(shape.second, value, at)
-        case Map():
-            if not isinstance(value, dict):
-                return [f"{at}: {value!r} is no object"]
-            return [each for key, part in value.items() for each in misfits(shape.of, part, f"{at}.{key}")]
-        case dict():
-            return _misfits_of_object(shape, value, at)
-        case list():
-            if not isinstance(value, list):
-                return [f"{at}: {value!r} is no list"]
-            return [each for n, part in enumerate(value) for each in misfits(shape[0], part, f"{at}[{n}]")]
-        case frozenset():
-            return [] if value in shape else [f"{at}: {value!r} is not one of {sorted(shape)}"]
-    if shape is Any:
+def misfits(schema: dict[str, Any], value: Any, at: str = "") -> list[str]:
+    """Return where a value differs from a schema. An object has the fields of its schema alone."""
+    if value is None and schema.get("nullable"):
         return []
-    if shape is float:
-        return [] if type(value) in (int, float) else [f"{at}: {value!r} is no number"]
-    return [] if type(value) is shape else [f"{at}: {value!r} is no {shape.__name__}"]
+    if "anyOf" in schema:
+        found = [misfits(each, value, at) for each in schema["anyOf"]]
+        return [] if [] in found else found[-1]
+    if not schema:
+        return []
+    if type(value) not in _TYPES[schema["type"]]:
+        return [f"{at}: {value!r} is no {schema['type']}"]
+    if value not in schema.get("enum", [value]):
+        return [f"{at}: {value!r} is not one of {schema['enum']}"]
+    if isinstance(value, list):
+        return [each for n, part in enumerate(value) for each in misfits(schema["items"], part, f"{at}[{n}]")]
+    if "additionalProperties" in schema:
+        return [
+            each for key, part in value.items() for each in misfits(schema["additionalProperties"], part, f"{at}.{key}")
+        ]
+    if "properties" in schema:
+        return _misfits_of_fields(schema, value, at)
+    return []
 
 
-def _misfits_of_object(shape: dict[str, Any], value: Any, at: str) -> list[str]:
-    if not isinstance(value, dict):
-        return [f"{at}: {value!r} is no object"]
-    known = {name.rstrip("?"): part for name, part in shape.items()}
-    found = [f"{at}.{name} is missing" for name in shape if not name.endswith("?") and name not in value]
+def _misfits_of_fields(schema: dict[str, Any], value: dict[str, Any], at: str) -> list[str]:
+    known = schema["properties"]
+    found = [f"{at}.{name} is missing" for name in schema.get("required", ()) if name not in value]
     found += [f"{at}.{name} is not one of Flink's fields" for name in value if name not in known]
     for name, part in value.items():
         if name in known:

@@ -14,14 +14,12 @@ from ekorn.rest.operations import Operations
 from ekorn.web.routes import Routes
 from tests.live_jobs import until
 from tests.rest.conftest import Caller
-from tests.rest.shapes import misfits
-
-TRIGGERED = {"request-id": str}
+from tests.rest.shapes import ANSWERS, misfits
 
 
 def outcome(caller, path, answer):
     """Wait for the outcome of an operation."""
-    assert not misfits(TRIGGERED, answer)
+    assert not misfits(ANSWERS["POST /jobs/{jobid}/savepoints"], answer)
     found = {}
 
     def done():
@@ -222,3 +220,16 @@ def test_a_job_without_checkpoints_says_why_it_takes_none(caller, run):
     assert caller.ask("POST", at)[0] == 409
     with pytest.raises(CheckpointError, match="the job is over"):
         handle.requests.request_checkpoint().result(60)
+
+
+def test_a_difference_from_a_schema_is_found():
+    schema = ANSWERS["GET /jobs/{jobid}/time-line"]
+    known = ANSWERS["GET /jobs/{jobid}/status"]["properties"]["status"]["enum"]
+    assert not misfits(schema, {"changes": [{"status": "RUNNING", "timestamp": 7}]})
+    assert misfits(schema, {"changes": [{"status": "BUSY", "timestamp": True, "more": 1}], "and": None}) == [
+        ".and is not one of Flink's fields",
+        ".changes[0].more is not one of Flink's fields",
+        f".changes[0].status: 'BUSY' is not one of {known}",
+        ".changes[0].timestamp: True is no integer",
+    ]
+    assert misfits(schema, {}) == [".changes is missing"]

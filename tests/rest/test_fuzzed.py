@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 
 from ekorn.config.settings.service_settings import ServiceSettings
 from ekorn.config.settings.web_settings import WebSettings
-from ekorn.rest.answer_shapes import ANSWERS
 from ekorn.rest.driver_web import driver_routes
 from ekorn.rest.known_jobs import KnownJobs, flink_id
 from ekorn.rest.operations import Operations
-from ekorn.rest.shapes import schema_of
 from ekorn.service.api.service_api import service_routes
 from ekorn.service.jobs.bundles import make_bundle
 from ekorn.service.jobs.job_record import JobRecord
@@ -27,6 +25,7 @@ from ekorn.web.http_server import WebServer, tcp_socket, unix_socket
 from ekorn.web.routes import Route
 from tests.driver.submitted_jobs import start_locally
 from tests.live_jobs import environment, generated, tallied, until
+from tests.rest.shapes import ANSWERS
 
 NAMES = [
     "target-directory", "targetDirectory", "cancel-job", "drain", "formatType", "triggerId", "savepoint-path",
@@ -235,7 +234,7 @@ def test_the_description_names_the_schema_of_every_answer(servers):
             if route.is_public:
                 continue
             name = re.sub(r":(\w+)", r"{\1}", route.path).replace("*", "{rest}")
-            assert f"{route.method} {name}" in ANSWERS, "write the shape of the answer in rest/answer_shapes.py"
+            assert f"{route.method} {name}" in ANSWERS, "write the schema of the answer in rest/answers.json"
             (content,) = found["paths"][name][route.method.lower()]["responses"]["2XX"]["content"].values()
             schema = content["schema"]["$ref"].removeprefix("#/components/schemas/")
-            assert found["components"]["schemas"][schema] == schema_of(ANSWERS[f"{route.method} {name}"])
+            assert found["components"]["schemas"][schema] == ANSWERS[f"{route.method} {name}"]

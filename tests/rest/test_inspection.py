@@ -19,9 +19,9 @@ from ekorn.testing.process_engine import on_process_engine
 from tests import live_jobs
 from tests.driver.submitted_jobs import noted_handles
 from tests.live_jobs import until
-from tests.rest.shapes import misfits
+from tests.rest.shapes import READING, misfits
 
-FRAME = {"name": str, "value": int, "children": list}
+FRAME = READING["/jobs/{jobid}/vertices/{vertexid}/flamegraph"]["properties"]["data"]
 QUICKLY: dict[str, Any] = {"rest__flamegraph__num_samples": "20", "rest__flamegraph__delay_between_samples": "5 ms"}
 
 

@@ -8,10 +8,9 @@ import pytest
 from ekorn.common import JobStatus
 from ekorn.engine.protocol import Failure
 from ekorn.errors import RescaleError
-from ekorn.rest.answer_shapes import ANSWERS
 from tests.imports import SOURCE
 from tests.live_jobs import until
-from tests.rest.shapes import READING, misfits, names_of, with_names
+from tests.rest.shapes import ANSWERS, READING, misfits, names_of, with_names
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -2,10 +2,9 @@
 
 import pytest
 
-from ekorn.rest.answer_shapes import ANSWERS
 from ekorn.web.http_client import RefusedRequest
 from tests.live_jobs import until
-from tests.rest.shapes import READING, misfits, names_of, with_names
+from tests.rest.shapes import ANSWERS, READING, misfits, names_of, with_names
 
 DRAWN = """
 from ekorn.datastream import StreamExecutionEnvironment
