@@ -1,4 +1,4 @@
-"""What runs in the driver beside a job: the part of a source that makes its input, such as a query of Spark."""
+"""The part of a source that runs in the driver beside a job and produces its input, such as a query of Spark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["BesideJob", "StartingJob"]
 
 @dataclass(frozen=True)
 class StartingJob:
-    """The job that a part is started for."""
+    """The job for which a part is started."""
 
     settings: JobSettings
     operator_id: str  # of the source

@@ -19,7 +19,7 @@ class PickledOutput:
 
 @dataclass(frozen=True, slots=True)
 class SubtaskOutcome:
-    """A slot's last word on an epoch: a pickled `Ack` if it succeeded, a pickled exception if it failed."""
+    """The last answer of a slot about an epoch: a pickled `Ack` if it succeeded, a pickled exception if it failed."""
 
     succeeded: bool
     pickled: bytes

@@ -1,8 +1,8 @@
 """Keeps the slots of an iteration that has ended for the next one, as Spark keeps its Python workers.
 
 A slot takes a third of a second of a core to start, as much as a superstep over 200,000 records. A program that runs
-several iterations, or a notebook that runs one again, finds the slots of the last one. They hold no data, and end a
-few seconds after the last use, and with the driver.
+several iterations, or a notebook that runs one again, finds the slots of the last one. Idle slots have no data. They
+end a few seconds after the last use, and with the driver.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["IDLE_POOLS", "IdlePools", "PoolKind", "ReusedSlotPool"]
 
 @dataclass(frozen=True)
 class PoolKind:
-    """What slots must have in common to stand in for each other."""
+    """Describes slots. Slots of one kind can replace each other."""
 
     size: int
     python: PythonDependencies
@@ -71,7 +71,7 @@ class ReusedSlotPool(LocalSlotPool):
         super().shutdown()
 
     def _is_empty(self) -> bool:
-        """Return whether all slots are there, after dropping what they hold."""
+        """Drop the data of all slots; return whether all slots are there."""
         if not self.slots or not all(slot.process.alive for slot in self.slots):
             return False
         attempt = next_attempt()
@@ -94,7 +94,7 @@ class IdlePools:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._lock = threading.Lock()
-        self._waiting: dict[ReusedSlotPool, threading.Event] = {}  # the event: they are needed, or ended
+        self._waiting: dict[ReusedSlotPool, threading.Event] = {}  # the event is set when they are needed, or ended
 
     def take(self, kind: PoolKind) -> ReusedSlotPool:
         """Return idle slots of a kind, or slots that are started now."""

@@ -20,7 +20,7 @@ class Interpreter:
     """The command and environment that start a slot process."""
 
     executable: str
-    path: tuple[str, ...] = ()  # before everything else on the import path
+    path: tuple[str, ...] = ()  # the first entries of the import path
     working_directory: str | None = None
     variables: tuple[tuple[str, str], ...] = ()
 

@@ -45,7 +45,7 @@ def made_by_package() -> Certificate | None:
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now)
-        .not_valid_after(now + datetime.timedelta(days=3650))  # nobody looks: the proof of the secret covers it
+        .not_valid_after(now + datetime.timedelta(days=3650))  # not checked: both sides prove that they know the secret
         .sign(key, hashes.SHA256())
     )
     private = key.private_bytes(
@@ -72,7 +72,7 @@ def certificate_for(
     """Return the certificate of a job's links; None if they stay plain.
 
     Args:
-        links: What the user wants.
+        links: The user's settings.
         host: The address at which the driver listens for its slots. Nobody on another machine can reach a loopback
             address, so all slots are on this machine then.
         makers: Make a certificate, or return None where they cannot.
@@ -85,7 +85,7 @@ def certificate_for(
         return None
     if links.certificate_file is not None:
         given = Certificate(read_key_file(links.certificate_file, options.LINK_CERTIFICATE_FILE.key))
-        CalledSide(given)  # what OpenSSL refuses is better refused here than by each slot
+        CalledSide(given)  # raises here, and not in each slot, if OpenSSL refuses the certificate
         return given
     made = next((certificate for make in makers if (certificate := make()) is not None), None)
     if made is None:

@@ -4,7 +4,7 @@ Where a slot runs matters for speed only: it is reached over TCP from anywhere. 
 connection that the slot opened at its start. When that connection ends, so does the slot, whatever became of the
 process that started it; and when the slot ends, the driver sees the connection end. The driver gives up a slot that
 neither ends nor answers by closing the connection; if the slot ever wakes up, it finds the connection closed and ends.
-A slot ends too when the driver's heartbeats stay away, because a host that vanishes closes no connection.
+A slot also ends when the driver's heartbeats fail to come, because a host that vanishes closes no connection.
 
 Every start of slots has a generation number. A restart starts slots beside a rescale that waits for its own, however
 long these take. When a start fails, the slots that have registered are made to end, and slots of that generation that
@@ -87,7 +87,7 @@ class _Start:
     Attributes:
         generation: Its number.
         awaited: The slots that have not registered.
-        registered: Those that have, and were not taken yet.
+        registered: The slots that have registered and were not taken yet.
     """
 
     generation: int
@@ -130,7 +130,7 @@ class RegisteringSlotPool(SlotPool):
         self._register_s = register_s
         self._registering = threading.Lock()  # over the generation, and the starts
         self._generation = 0
-        self._starts: dict[int, _Start] = {}  # those under way, by generation: of a restart, and of a rescale beside it
+        self._starts: dict[int, _Start] = {}  # under way, by generation: a restart's, and that of a rescale beside it
         self._certificate = certificate
         self._listener = Listener((host, 0), self.secret, self._register, "slot-registration", certificate)
         self.address: Address = self._listener.address

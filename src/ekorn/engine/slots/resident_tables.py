@@ -1,8 +1,8 @@
 """The driver's side of resident tables: begins attempts, commits what tasks wrote, ends the slots.
 
 The tables of an iteration lie in slots of their own, which live as long as the iteration's result is needed. A slot
-that is lost loses its partitions. The iteration then begins a new attempt, with empty tables in all slots: after a
-lost slot the others hold the tables of a superstep that nobody continues.
+that is lost loses its partitions. The iteration then begins a new attempt, with empty tables in all slots: the tables
+of the other slots belong to a superstep that cannot continue.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _attempts = itertools.count(1)
 
 
 def next_attempt() -> int:
-    """Return a number for an attempt that no other attempt of this driver has, because iterations may reuse slots."""
+    """Return a number that no other attempt of this driver has: iterations may use slots again."""
     return next(_attempts)
 
 
@@ -30,7 +30,7 @@ class ResidentTables:
     Args:
         pool: The slots. The tables own them from now on.
         kinds: The tables, by number.
-        memory_bytes: What a slot keeps of writes and bags in memory before it uses its disk.
+        memory_bytes: The size of writes and bags that a slot keeps in memory before it uses its disk.
     """
 
     def __init__(self, pool: SlotPool, kinds: Sequence[TableKind], memory_bytes: int) -> None:

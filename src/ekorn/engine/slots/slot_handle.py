@@ -1,8 +1,8 @@
 """The driver's handle on one slot: sends requests to it, hears its events, notices when it is gone.
 
 A slot is gone when its process has ended, or when the driver heard nothing from it for the heartbeat's timeout. A
-silent slot may hang, be stopped, or run on a machine that cannot be reached. Whatever it does later must not matter:
-it is killed where that is possible, and replaced in any case.
+silent slot may hang, be stopped, or run on a machine that cannot be reached. Nothing that it does later may have an
+effect: the driver kills it where that is possible, and replaces it in any case.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ class SlotHandle:
         self._unanswered = 0  # requests
         self.queryable: tuple[QueryableState, ...] = ()  # of the last deployment
         self.queries = QueryLink(number, address, secret)
-        self.beside: str | None = None  # the host of the executor beside which it runs, in Spark's words, if known
-        self._ending = False  # the driver ends the slot itself: that its connections break is expected
+        self.beside: str | None = None  # Spark's name of the host of the executor beside which the slot runs, if known
+        self._ending = False  # the driver ends the slot itself, so broken connections are expected
 
     def connect(
         self,
@@ -146,7 +146,7 @@ class SlotHandle:
             link.close()
 
     def _report_in(self, message: bytes) -> SlotEvent | FlowEvent | UnreadableEvent | SlotActivity:
-        """Unpickle a report. Whatever the classes of the user do then, the slot is listened to further."""
+        """Unpickle a report. An error of the user's classes does not end the connection."""
         try:
             report: SlotEvent | FlowEvent | SlotActivity = pickle.loads(message)
         except Exception as error:
@@ -173,7 +173,7 @@ class SlotHandle:
         """Send a request without waiting for its answer, which `answer` returns."""
         self._ending |= isinstance(request, Exit)
         if isinstance(request, Deploy):
-            self.queryable = ()  # its answer has those of all subtasks of the slot, or there are none any more
+            self.queryable = ()  # the answer brings the states of all subtasks of the slot
         self._unanswered += 1
         if self.control is not None:
             with contextlib.suppress(OSError):  # `answer` reports that the slot is gone
@@ -184,7 +184,7 @@ class SlotHandle:
 
         Args:
             timeout_s: How long to wait; None: without limit.
-            given_up: When it is set, the answer is no longer waited for. The slot may be inside user code that hangs.
+            given_up: When it is set, this stops waiting for the answer. The slot may be inside user code that hangs.
         """
         try:
             if self.control is None:
@@ -197,7 +197,7 @@ class SlotHandle:
                 done: Done = pickle.loads(self.control.receive())
                 self._unanswered -= 1
                 self.queryable = done.queryable or self.queryable
-                if not self._unanswered:  # else it answers a request whose answer was given up
+                if not self._unanswered:  # else this answers an earlier request, which is no longer waited for
                     return done.error
         except TimeoutError as error:
             return SlotLostError(self.number, self.process.wait_for_end() or str(error))
@@ -243,7 +243,7 @@ class SlotHandle:
         return done.error
 
     def _asked_aside(self, request: Request, timeout_s: float) -> Any:
-        """Return the answer to a request that waits for nothing that runs in the slot."""
+        """Return the answer to a request that the slot answers at once, whatever it is running."""
         try:
             link = connect(self.address, self._secret)
             try:
@@ -290,7 +290,7 @@ class QueryLink:
         def answered(answer: Future[bytes]) -> None:
             try:
                 asked.set_result(self._values(query, answer))
-            except Exception as error:  # of the slot, or an answer that cannot be read: the future must end
+            except Exception as error:  # an error of the slot, or an unreadable answer: the future must end
                 asked.set_exception(error)
 
         try:

@@ -47,7 +47,7 @@ class DataFrameInput:
         files = folder.files
         manifest = read_manifest(files)
         if manifest is None:
-            # `overwrite` removes what a driver left that died before it published the manifest.
+            # `overwrite` removes the files of a driver that died before it published the manifest.
             self._frame.write.mode("overwrite").parquet(url_for_spark(folder.address), compression="snappy")
             manifest = publish_manifest(files, row_files_in(files), self.row_type)
         elif manifest.columns != columns_text(self.row_type):

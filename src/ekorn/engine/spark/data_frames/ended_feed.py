@@ -1,4 +1,4 @@
-"""Runs in the driver: what follows the end of a query or source of Spark that feeds a job."""
+"""Runs in the driver: handles the end or failure of a query or source of Spark that feeds a job."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _WAIT_S = 0.1
 
 
 def asked_to_go_on(batches: RowBatches, name: str, failure: str | None, stopping: threading.Event) -> bool:
-    """Tell the readers of an end; after a failure wait until a restarted job asks for more.
+    """Report an end to the readers; after a failure wait until a restarted job asks for more.
 
-    An error of the storage is tried again: readers that are told nothing would wait for ever.
+    After an error of the storage the report is tried again: without it the readers would wait for ever.
 
     Args:
         batches: The folder of the batches.
@@ -37,7 +37,7 @@ def asked_to_go_on(batches: RowBatches, name: str, failure: str | None, stopping
                 return False
             if batches.go_on_if_asked():
                 return True
-        except Exception as error:  # of any storage
+        except Exception as error:  # storages raise many types
             _log.warning("%s: telling its readers of its end failed and is tried again: %s", name, error)
         stopping.wait(_WAIT_S)
     return False

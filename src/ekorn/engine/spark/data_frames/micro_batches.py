@@ -2,8 +2,8 @@
 
 A source of Spark is a `MicroBatchStream`: it says where it begins and how far it could be read, and plans what lies
 between two offsets. Spark's streaming query does no more with it, and notes the offsets in its checkpoint location.
-Here the offsets belong to the job. The classes are Spark's internal ones, reached through the driver's JVM; what is
-used of them is in Spark 4.1 to 4.3 (decision 32).
+Here the offsets belong to the job. The classes are internal to Spark, and are reached through the driver's JVM; Spark
+4.1 to 4.3 have all that is used here (decision 32).
 
 Steps that look at one row at a time may stand behind the source: they are put on top of each batch. Everything else
 needs a streaming query, and so does a source of Spark's older interface, which keeps what it has read to itself.

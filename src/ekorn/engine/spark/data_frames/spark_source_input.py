@@ -5,7 +5,7 @@
     <home>/run-<id>/       the batches of one submission (docs/formats/row-files.md)
 
 The lanes of the job say at which offset they begin: at that of the checkpoint or savepoint, or at none. Batches of an
-earlier run are not read again; the source is.
+earlier run are deleted, and their rows are read from the source again.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class _Run:
     def _failure_of_reading(self) -> str | None:
         try:
             self._read()
-        except Exception as error:  # of any class: of PySpark, of the source, of the storage
+        except Exception as error:  # PySpark, the source and the storage raise many types
             if not self._stopping.is_set():
                 _log.warning("source %s failed", self._name, exc_info=True)
             return first_line_of(error)

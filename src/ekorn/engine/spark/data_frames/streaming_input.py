@@ -1,7 +1,7 @@
 """Runs in the driver: a streaming query of Spark that writes its batches into files, for a job that reads them.
 
-The query has its own checkpoint location, and the files lie below it: what the query has done and what the job has not
-yet covered by a checkpoint belong together. The query starts before the job and is stopped with it.
+The files lie below the query's checkpoint location: the progress of the query belongs together with the batches that no
+checkpoint of the job covers yet. The query starts before the job and is stopped with it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class StreamingDataFrameInput:
             )
         folder = RowFolder(join(self._location, _BELOW_LOCATION))
         self._query = _RunningQuery(folder, self._query_name)
-        # Of two active queries with one name Spark refuses the second, and a job may have two sources of one name.
+        # Spark refuses a second active query of the same name, and a job may have two sources of one name.
         unique_name = f"{self._query_name} {job.operator_id[:8]}"
         writer = self._frame.writeStream.queryName(unique_name).foreachBatch(self._query.write)
         writer = writer.option("checkpointLocation", url_for_spark(self._location))
@@ -99,7 +99,7 @@ class _RunningQuery:
                 raise InterruptedError(f"query {self._name!r} is stopped with its job")
             self._batches.prune()
         path = batch_path(batch_id)
-        # `overwrite` removes what a query left that died before it published the batch.
+        # `overwrite` removes the files of a query that died before it published the batch.
         frame.write.mode("overwrite").parquet(url_for_spark(join(self._folder.address, path)), compression="snappy")
         self._batches.publish(batch_id, row_files_in(self._files.below(path)))
 

@@ -34,8 +34,8 @@ def start_java(context_class: Any, settings: Mapping[str, str]) -> None:
         path = os.path.join(folder.path, "settings.properties")
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
             file.write(encode_properties(settings))
-        # The user's arguments come later, so a file of settings that they name takes the place of this one. The
-        # session passes on all settings once more when it is made, over an authenticated connection.
+        # The user's arguments come later, so a file of settings that they name replaces this one. All settings are
+        # sent once more when the session is made, over an authenticated connection.
         arguments = f"--properties-file '{path}' --load-spark-defaults {given or 'pyspark-shell'}"
         os.environ[_ARGUMENTS] = arguments
         try:
@@ -50,7 +50,7 @@ def start_java(context_class: Any, settings: Mapping[str, str]) -> None:
 
 
 def _import_converters() -> None:
-    """Import what PySpark needs for its first call of the JVM: NumPy and pandas, if they are there."""
+    """Import the packages that PySpark needs for its first call of the JVM: NumPy and pandas, if they are installed."""
     with contextlib.suppress(ImportError):  # that call says what is missing, if anything is
         import pyspark.testing.utils  # noqa: F401
 
@@ -88,9 +88,10 @@ _BROKEN_PIPE = b"BrokenPipeError:"
 
 @contextmanager
 def errors_without_spark_s_own() -> Iterator[None]:
-    """Give processes started inside the block a standard error without these lines; everything else passes through.
+    """Filter Spark's harmless messages out of the standard error of processes that are started inside the block.
 
-    A thread copies what they write for as long as they live. The driver's own descriptor is back after the block.
+    A thread copies all other lines for as long as the processes live. The driver has its own descriptor back after the
+    block.
     """
     own = os.dup(2)
     reading, writing = os.pipe()
@@ -113,14 +114,14 @@ def _copy(reading: int, own: int) -> None:
 
 
 class WantedLines:
-    """Picks the wanted lines from what arrives. A part of a line passes at once if no unwanted line begins so."""
+    """Picks the wanted lines from a stream of bytes. A part of a line passes at once unless it may become unwanted."""
 
     def __init__(self) -> None:
         self._pending = b""  # a part of a line
         self._traceback: list[bytes] = []  # its lines so far
 
     def of(self, data: bytes) -> bytes:
-        """Return what is wanted of all that has arrived by now and was not returned before."""
+        """Take further bytes; return all wanted bytes that were not returned before."""
         *lines, self._pending = (self._pending + data).split(b"\n")
         wanted = b"".join(self._line(line + b"\n") for line in lines)
         may_be_unwanted = any(each.startswith(self._pending) for each in (_WARNING, _TRACEBACK))
@@ -130,9 +131,9 @@ class WantedLines:
         return wanted
 
     def rest(self) -> bytes:
-        """Return what was held back, at the end."""
-        held, self._traceback = b"".join(self._traceback), []
-        return held + self._pending
+        """Return the bytes that were kept back, at the end of the stream."""
+        kept, self._traceback = b"".join(self._traceback), []
+        return kept + self._pending
 
     def _line(self, line: bytes) -> bytes:
         if self._traceback and line.startswith(b"  "):  # a frame

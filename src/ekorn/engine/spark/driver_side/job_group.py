@@ -141,7 +141,7 @@ _hidden: Counter[str] = Counter()  # jobs for which the bars of an application a
 
 
 class StageBars:
-    """The stage bars of a session, for one job.
+    """Hides the progress bars that Spark draws on the terminal for its stages, while one job runs.
 
     Args:
         context: Spark's context.
@@ -149,7 +149,7 @@ class StageBars:
 
     def __init__(self, context: Any) -> None:
         self._context = context
-        self._application: str | None = None  # whose bars are hidden for this job
+        self._application: str | None = None  # the application whose bars are hidden for this job
 
     def hide(self) -> None:
         """Draw no bars from now on."""
@@ -159,7 +159,7 @@ class StageBars:
                 shown = self._context._jsc.sc().progressBar()
                 if shown.isDefined():
                     self._replace(self._context._jvm.scala.Option.empty())
-                    shown.get().finishAll()  # clears what stands on the line
+                    shown.get().finishAll()  # clears the line
                     shown.get().stop()
                 elif not _hidden[application]:
                     return  # the session draws none

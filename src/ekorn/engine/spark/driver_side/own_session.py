@@ -1,6 +1,6 @@
 """Runs in the driver: looks at a Spark session that the user has started, before a job runs on it.
 
-What a job needs is checked. What merely differs from a session that ekorn starts is logged once.
+Requirements of jobs are checked. Other differences from a session that ekorn starts are logged once.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _minor(version: str) -> tuple[int, ...]:
 
 
 def differences(settings: Mapping[str, str], master: str) -> list[str]:
-    """Return what differs from a session that ekorn starts, each with its consequence.
+    """Return the settings that differ from a session that ekorn starts, each with its consequence.
 
     >>> differences({"spark.task.cpus": "2", "spark.authenticate": "true", "spark.speculation": "true",
     ...              "spark.ui.enabled": "false", "spark.python.unix.domain.socket.enabled": "true"}, "local[4]")

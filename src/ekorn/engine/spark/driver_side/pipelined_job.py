@@ -35,20 +35,21 @@ __all__ = [
 
 _log = logging.getLogger(__name__)
 
-# Settings of the session, which cannot be changed while it runs. Without them a job uses more of the machine.
+# Settings that a session must be started with. Without them a continuous job uses more CPU and memory.
 SESSION_SETTINGS = {
     "spark.python.unix.domain.socket.enabled": "true",  # instead of TCP to the Python workers
-    # What Spark gathers before it writes to a Python worker or to a reading task. A row has at least as many bytes, so
-    # none waits for the next; with the default of 65,536 small blobs travel in rows of that size.
+    # Spark gathers as many bytes before it writes to a Python worker or to a reading task. A row has at least as many,
+    # so no row waits for the next. With Spark's default of 65,536 bytes small blobs would travel in rows of that size.
     "spark.buffer.size": "4096",
     "spark.shuffle.streaming.networkBufferSize": "4096",
-    # What is on its way from a task: two rows of any size for each reading task, which is Spark's least. And to a task.
+    # Limits the rows in flight from a task to two of any size for each reading task, which is Spark's least; and the
+    # rows in flight to a task.
     "spark.shuffle.streaming.writerMaxMemory": "32768",
     "spark.shuffle.streaming.readerMaxMemory": "8388608",
 }
-_IN_FLIGHT_BYTES = 64 << 20  # on the way from one task, where its readers are slow
+_IN_FLIGHT_BYTES = 64 << 20  # from one task, if its readers are slow
 _LEAST_BLOB_BYTES = 64 << 10
-_MOST_BLOB_BYTES = 1 << 20  # larger ones would not travel faster
+_MOST_BLOB_BYTES = 1 << 20  # larger blobs would not travel faster
 _OLDEST = (4, 3)
 _WRITER = "org.apache.spark.shuffle.streaming.StreamingShuffleWriter"
 # Spark refuses jobs with a pipelined shuffle where one of these is on.
@@ -81,13 +82,13 @@ def check_session(context: Any) -> None:
 
 
 def rows_in_flight(context: Any) -> int:
-    """Return how many rows may have left a task that its readers have not got, whatever their sizes."""
+    """Return how many rows, whatever their sizes, may be in flight from a task to its readers."""
     buffered = _bytes_of(context, "spark.shuffle.streaming.writerMaxMemory", "32m")
     return max(1, buffered // _bytes_of(context, "spark.shuffle.streaming.networkBufferSize", "32k"))
 
 
 def blob_bytes_for(rows: int, readers: int) -> int:
-    """Return the size at which blobs leave, so that what waits in Spark behind a slow task stays bounded.
+    """Return the size at which blobs are sent, so that the bytes that wait in Spark for a slow task stay bounded.
 
     Args:
         rows: What `rows_in_flight` returned.
@@ -121,9 +122,9 @@ def run_pipelined(context: Any, shuffle: TransportShuffle, beside: BesideOf, *, 
 
 
 def _hush_writers(context: Any) -> None:
-    """Keep a warning a second from each task out of Spark's log: rows are larger than its buffers on purpose.
+    """Keep the warnings of Spark's shuffle out of its log: one a second from each task, as rows exceed its buffers.
 
-    This concerns the process of the driver, where the tasks run in local mode.
+    Rows are that large on purpose. The level is set in the driver's JVM, where the tasks run in local mode.
     """
     from py4j.protocol import Py4JError
 
@@ -182,7 +183,7 @@ def _pipelined(context: Any, written: Any, partitions: int) -> Any:
     """Return the rows of a Java RDD of keys and rows, each in the partition of its key, by Spark's pipelined shuffle.
 
     The Java RDD that reads from a shuffle makes a blocking dependency, unless it has one already: it gets one of the
-    other kind.
+    pipelined kind here.
     """
     jvm = context._jvm
     pairs = jvm.PairwiseRDD(written)

@@ -22,7 +22,7 @@ from ekorn.storage.private_folder import create_private_file
 from ekorn.storage.scratch_folders import LocalFolder
 
 _lock = threading.Lock()
-_RETRIED = re.compile(r".*most recent failure: (Lost task .*? executor [^)]*\): )?")  # how often, and where
+_RETRIED = re.compile(r".*most recent failure: (Lost task .*? executor [^)]*\): )?")  # how often Spark tried, and where
 _started: set[str] = set()  # the applications of the sessions that ekorn started
 
 DEFAULTS = {
@@ -99,8 +99,8 @@ def spark_context(configuration: dict[str, str], session: Any = None) -> Any:
 
 def running_context() -> Any:
     """Return the Spark context of this process, or None if there is none."""
-    # PySpark is not imported for this: a context of the user's has it imported already. And not
-    # SparkSession.getActiveSession: the active session belongs to the calling thread.
+    # PySpark is not imported for this: if the user has a context, it is imported already. SparkSession.getActiveSession
+    # does not help here: the active session belongs to the calling thread.
     pyspark = sys.modules.get("pyspark")
     running = None if pyspark is None else pyspark.SparkContext._active_spark_context
     return running if running is not None and running._jsc is not None else None
@@ -198,17 +198,17 @@ def _create(context_class: Any, conf_class: Any, configuration: dict[str, str]) 
     with _java_errors_explained():
         start_java(context_class, settings)
         set_daemon(settings, context_class._jvm.java.lang.System.getenv("PYTHONPATH"))
-        # No SparkSession, which takes the JVM two seconds: whoever asks for one later, gets it with this context.
+        # A SparkSession takes the JVM two seconds. Code that asks for one later gets it with this context.
         context = context_class(conf=conf_class().setAll(settings.items()))
     _started.add(context.applicationId)
     return context
 
 
 def _lighten(settings: dict[str, str]) -> None:
-    """Turn off the JVM's optimising compiler and its parallel collector, which cost more than they save here.
+    """Turn off the JVM's optimising compiler and its parallel garbage collector: they cost more than they save here.
 
     The JVM only carries blobs, and half of its time went into compiling code that runs rarely (decision 9). The classes
-    of a start have 100 MB, so the JVM does not collect garbage when it has loaded the first 20 of them. The user's
+    that a start loads take 100 MB. By default the JVM would collect garbage after the first 20 MB of them. The user's
     `spark.driver.extraJavaOptions` come later on the command line, and win.
     """
     given = settings.get("spark.driver.extraJavaOptions", "")

@@ -1,4 +1,4 @@
-"""Runs in the driver: the Python daemon of sessions that ekorn starts on this machine, and what it imports ahead.
+"""Runs in the driver: chooses the Python daemon of sessions that ekorn starts on this machine, and its imports.
 
 Spark has one daemon module for all Pythons of a session, and the user's own functions may run with an interpreter that
 has no ekorn. So the daemon is a package of its own, in a folder that the Java process has on its import path, and it
@@ -22,7 +22,7 @@ __all__ = ["FOR_LEVELS", "FOR_TRANSPORT", "java_finds_daemon", "set_daemon", "ta
 FOR_LEVELS = ("pyspark.worker", "ekorn.engine.spark.task_side.level_task")
 FOR_TRANSPORT = ("pyspark.worker", "ekorn.engine.spark.task_side.transport_tasks")
 _SETTING = "spark.python.daemon.module"
-_MODULE = "ekorn_pyspark.daemon"  # whoever looks for processes named pyspark.daemon finds it
+_MODULE = "ekorn_pyspark.daemon"  # contains pyspark.daemon, by which Spark's Python processes are found
 _PATH = "PYTHONPATH"
 _FOLDER = Path(python_daemon.__file__).parent
 
@@ -45,19 +45,19 @@ def set_daemon(settings: dict[str, str], path_of_java: str | None) -> None:
     """Choose the daemon of a new session: ours, where its Pythons can find it, and unless the user names another.
 
     Args:
-        settings: Those of the session.
+        settings: The settings of the session.
         path_of_java: The import path that the Java process has from its environment. It may have been started for an
-            earlier session, by somebody else.
+            earlier session, and not by ekorn.
     """
     master = settings["spark.master"]
     runs_here = master.startswith("local") and not master.startswith("local-cluster")
     is_found = str(_FOLDER) in (path_of_java or "").split(os.pathsep) and (_FOLDER / "ekorn_pyspark").is_dir()
-    if runs_here and is_found and sys.platform == "linux":  # elsewhere nothing tells how many threads a process has
+    if runs_here and is_found and sys.platform == "linux":  # only Linux tells how many threads a process has
         settings.setdefault(_SETTING, _MODULE)
 
 
 def task_environment(context: Any, modules: tuple[str, ...]) -> dict[str, str]:
-    """Return the environment of tasks that run with the driver's own Python: its import path, and what to import."""
+    """Return the environment of tasks that run with the driver's own Python: its import path, and modules to import."""
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     given: dict[str, str] = context.environment
     return given | {_PATH: path, MODULES: ",".join(modules)}

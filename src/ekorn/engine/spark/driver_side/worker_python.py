@@ -70,7 +70,7 @@ class DriverPythonContext(KnownClassesContext):
 
 
 def numbered_partitions(context: Any, count: int) -> Any:
-    """Return an RDD of so many partitions. Its tasks, and those of all RDDs derived from it, run with our Python."""
+    """Return an RDD of `count` partitions. Its tasks, and those of all RDDs derived from it, run with our Python."""
     rdd = context.parallelize(range(count), count)
     if context.master.startswith("local"):
         rdd.ctx = DriverPythonContext(context)
@@ -120,7 +120,7 @@ def _explained(context: Any, driver: PythonFacts, error: Exception) -> WorkerPyt
         jvm = context._jvm
         single = context._jsc.parallelize(jvm.java.util.ArrayList([""]), 1)
         path, version = list(single.pipe(jvm.java.util.ArrayList([named, "-c", _SHOW])).collect())
-    except Exception:  # what Spark says about the task says it all
+    except Exception:  # Spark's error of the task is all that is known
         return WorkerPythonError(repr(named), _shown_driver(driver), f"it cannot be run: {first_line_of(error)}")
     problem = "the versions differ" if _minor(version) != _minor(driver.version) else first_line_of(error)
     return WorkerPythonError(_shown(path, version), _shown_driver(driver), problem)

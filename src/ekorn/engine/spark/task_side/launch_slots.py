@@ -1,6 +1,6 @@
 """Runs in Spark's Python worker on an executor: starts slot processes there, which then register with the driver.
 
-`testing/process_engine.py` calls it in the driver instead, to start slots on one machine as a cluster would.
+`testing/slot_processes.py` calls it in the driver, to start slots on one machine as on a cluster.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _launch(driver: DriverContact, number: int, executor_pid: int | None) -> Non
 
 
 def jvm_above(pid: int) -> int | None:
-    """Return the process id of the nearest JVM above a process; None where Linux does not tell, or without a JVM.
+    """Return the process id of the nearest JVM above a process; None without Linux's /proc, or without a JVM.
 
     The child of an executor's JVM is the daemon that forks Python workers, or the worker itself without the daemon.
     """

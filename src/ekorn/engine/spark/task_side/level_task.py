@@ -1,9 +1,9 @@
 """Runs in Spark's Python worker: carries blobs between Spark's shuffle and the slots.
 
 A row (`rows.py`) goes to a partition of the next stage. A row for a deeper level passes through untouched, and so does
-an acknowledgement, which goes to level `DRIVER`. Nothing here looks inside a blob, and nothing holds more than one: a
-blob is sent to the slot, or to Spark, before the next is read. A failure is a row like any other: Spark's own error
-handling is for failures of Spark.
+an acknowledgement, which goes to level `DRIVER`. Nothing here looks inside a blob, and at most one blob is in memory: a
+blob is sent to the slot, or to Spark, before the next is read. The failure of a subtask is a row too: Spark's own error
+handling is left to failures of Spark.
 """
 
 from __future__ import annotations

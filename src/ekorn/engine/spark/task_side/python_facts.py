@@ -1,4 +1,4 @@
-"""Runs in Spark's Python worker, and in the driver: says which Python runs there, for the two to be compared."""
+"""Runs in Spark's Python worker, and in the driver: describes the Python there, so that the two can be compared."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import ekorn
 
 @dataclass(frozen=True, slots=True)
 class PythonFacts:
-    """An interpreter, and what our tasks and the slots beside them need in it."""
+    """An interpreter, and the versions of what our tasks and the slots beside them need."""
 
     executable: str
     version: str

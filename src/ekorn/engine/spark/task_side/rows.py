@@ -1,7 +1,7 @@
 """The rows that Spark's shuffle carries: an address and some bytes. Spark sees bytes alone.
 
 PySpark's own `partitionBy` gathers rows in lists, pickles each list as one object, and fails above 2 GiB. A blob is
-some megabytes already, so a row travels alone: a Python worker holds one at a time, and each waits for the one before.
+some megabytes already, so each row travels alone, and a Python worker has one row in memory at a time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 DRIVER = -1  # the level of rows for the driver
-POISON = -2  # the level of rows that tell a region that it has failed upstream: its subtasks do not run
+POISON = -2  # the level of rows that say that a region has failed upstream: its other subtasks do not run
 
 _ADDRESS = struct.Struct("<ii")  # level, partition
 _SHUFFLE_KEY = struct.Struct("!q")  # as Spark's PairwiseRDD reads it
@@ -52,7 +52,7 @@ def shuffle_pairs(rows: Iterable[ShuffleRow]) -> Iterator[bytes]:
 
 
 def rows_of_driver(rows: Iterable[ShuffleRow]) -> Iterator[bytes]:
-    """Yield the data of the rows for the driver, which are all that leaves the last stage but poison."""
+    """Yield the data of the rows for the driver. The last stage emits no other rows but poison."""
     for row in rows:
         if row.level == DRIVER:
             yield bytes(row.data)

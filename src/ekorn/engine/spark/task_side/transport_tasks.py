@@ -1,12 +1,12 @@
-"""Runs in Spark's Python workers as long as an attempt does: carries blobs between Spark's shuffle and a slot.
+"""Runs in Spark's Python workers for as long as an attempt lasts: carries blobs between Spark's shuffle and a slot.
 
 A subtask has a task for each direction. An outlet task takes the blobs that leave the subtask, and writes each as a row
 with the partition of its target. An inlet task reads rows, and sends their blobs to the subtask. So Spark never has to
 read from a Python worker and write to it at the same time. Nothing here looks inside a blob. See
 docs/decisions/0049-pipelined-rdds.md.
 
-Spark passes rows to a Python worker when it has as many bytes as its buffer holds. So a row has at least as many. The
-two classes that write and read rows have the methods that PySpark calls of a serializer.
+Spark passes rows to a Python worker when its buffer is full, so a row has at least as many bytes as that buffer. The
+classes that write and read rows have the methods that PySpark calls of a serializer.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class InletTask:
                 broken = error
                 break
         try:
-            message = link.receive()  # the input ends a moment before the slot hears that the job has
+            message = link.receive()  # the input ends a moment before the slot hears of the job's end
         except (OSError, EOFError) as error:
             why = broken or error
             raise SlotLostError(subtask.slot, str(why) or type(why).__name__) from why
@@ -134,7 +134,7 @@ def _refusal(message: bytes) -> SlotLostError:
 
 
 class NoRows:
-    """Lets a task run to its end that yields nothing."""
+    """The serializer of a task that yields no rows: runs it to its end."""
 
     def dump_stream(self, iterator: Iterable[CarriedBlob | None], stream: BinaryIO) -> None:
         with _told_to_spark(stream):
@@ -152,7 +152,7 @@ class OutletRows(NoRows):
     """Writes blobs to Spark, as its `PairwiseRDD` reads them: the key of a row, which is its partition, and the row.
 
     Args:
-        least_bytes: What a row has at least. A row is its blob's length, its blob, and zeros.
+        least_bytes: The least size of a row. A row is its blob's length, its blob, and zeros.
     """
 
     def __init__(self, least_bytes: int) -> None:
@@ -174,9 +174,9 @@ class OutletRows(NoRows):
 
 @contextmanager
 def _told_to_spark(stream: BinaryIO) -> Iterator[None]:
-    """Let an exception end the task, and the process if Spark has cancelled the task meanwhile.
+    """Let an exception end the task; if Spark has cancelled the task meanwhile, end the process at once.
 
-    PySpark would try to tell Spark of the exception, and print that it cannot.
+    PySpark would try to report the exception to Spark, and print that this fails.
     """
     try:
         yield
