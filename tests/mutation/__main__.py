@@ -30,7 +30,7 @@ from tests.mutation.trial import ROOT, Outcome, Workspace, import_what_no_mutant
 WORK = ROOT / "build" / "mutation"
 SURVIVORS = WORK / "survivors.json"
 TESTS = [  # folders, or files
-    *("checkpoint", "state", "slot", "driver", "golden"),
+    *("checkpoint", "state", "slot", "links", "driver", "golden"),
     *("connectors/test_file_sink*.py", "connectors/test_file_contracts.py", "connectors/test_bulk_sinks.py"),
     "program/test_reprs.py",  # what a driver shows of its jobs
     *("conformance/test_continuous.py", "subtask/test_continuous.py"),  # what slots do for others

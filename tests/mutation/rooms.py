@@ -10,6 +10,7 @@ ROOMS = {  # room -> its modules, and the folder of its tests
     "checkpoint": (["checkpoint"], "checkpoint"),
     "state": (["state"], "state"),
     "slot": (["slot"], "slot"),
+    "links": (["links"], "links"),
     "driver": (["driver"], "driver"),
     "file sink": (
         [
