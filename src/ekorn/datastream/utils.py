@@ -1,5 +1,5 @@
 """`ResultTypeQueryable`, at its path in PyFlink."""
 
-from ekorn.program.result_type import ResultTypeQueryable
+from ekorn.types.type_information import ResultTypeQueryable
 
 __all__ = ["ResultTypeQueryable"]

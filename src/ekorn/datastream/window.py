@@ -9,8 +9,7 @@ from ekorn.functions.windows.count_assigners import (
     CountTumblingWindowAssigner,
     GlobalWindows,
 )
-from ekorn.functions.windows.evictor_contract import Evictor, TimestampedValue
-from ekorn.functions.windows.evictors import CountEvictor, DeltaEvictor, TimeEvictor
+from ekorn.functions.windows.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor, TimestampedValue
 from ekorn.functions.windows.nesting_triggers import ProcessingTimeoutTrigger, PurgingTrigger
 from ekorn.functions.windows.record_triggers import CountTrigger, DeltaTrigger
 from ekorn.functions.windows.session_assigners import (

@@ -183,7 +183,7 @@ class Source(ABC):
 
 
 class _NoConnection(SourceConnection):
-    """Of a source whose readers share nothing."""
+    """The connection of a source whose readers share nothing."""
 
     def __init__(self, source: Source) -> None:
         self._source = source

@@ -17,7 +17,7 @@ from ekorn.graph.stream_text import output_text
 
 __all__ = ["draw"]
 
-_WIDTH, _HEIGHT = 200, 48  # of an operator
+_WIDTH, _HEIGHT = 200, 48  # the box of an operator
 _GAP_X, _GAP_Y = 130, 22
 _MARGIN = 8
 _NAME_CHARS, _DETAIL_CHARS, _LABEL_CHARS = 26, 32, 22
@@ -39,7 +39,7 @@ class _Skip(NamedTuple):
 
     source: int
     target: int
-    number: int  # of the target's inputs
+    number: int  # which of the target's inputs
     column: int
 
 

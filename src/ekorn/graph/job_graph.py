@@ -32,14 +32,14 @@ class Operator:
     uid: str | None
     name: str
     spec: OperatorSpec
-    key: KeySpec | None = None  # of the first input; None on a stream without keys
+    key: KeySpec | None = None  # the key of the first input; None on a stream without keys
     input_type: TypeInformation | None = None
     output_type: TypeInformation | None = None
     description: str | None = None
-    input_types: tuple[TypeInformation | None, ...] = ()  # by input, of an operator with several inputs
-    keys: tuple[KeySpec | None, ...] = ()  # by input, of an operator with several inputs
+    input_types: tuple[TypeInformation | None, ...] = ()  # one for each input if there are several
+    keys: tuple[KeySpec | None, ...] = ()  # one for each input if there are several
     buffer_timeout_ms: int | None = None  # None: the job's default
-    parameters: dict[str, str] = field(default_factory=dict)  # that the function can read
+    parameters: dict[str, str] = field(default_factory=dict)  # the function reads them from its context
     on_record_error: OnRecordError = OnRecordError.FAIL
 
     def key_of(self, input_index: int) -> KeySpec | None:
@@ -58,7 +58,7 @@ class ChainLink:
 
     source: int
     target: int
-    tag: str | None = None  # of a side output; None: the main output
+    tag: str | None = None  # names a side output; None: the main output
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Vertex:
     max_parallelism: int
     slot_group: str = "default"
     level: int = 0
-    max_parallelism_set: bool = False  # by the user: checkpoints with another one are refused
+    max_parallelism_set: bool = False  # whether the user set it: then checkpoints with another one are refused
 
     @property
     def is_source(self) -> bool:

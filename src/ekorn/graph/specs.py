@@ -13,7 +13,7 @@ from ekorn.functions.source_contract import Source, SourceFunction
 from ekorn.functions.state.state_descriptors import MapStateDescriptor
 from ekorn.functions.watermark_strategy import WatermarkStrategy
 from ekorn.functions.windows.assigner_contract import WindowAssigner
-from ekorn.functions.windows.evictor_contract import Evictor
+from ekorn.functions.windows.evictors import Evictor
 from ekorn.functions.windows.trigger_contract import Trigger
 from ekorn.types.type_information import TypeInformation
 
@@ -269,11 +269,11 @@ class CollectSpec:
 class SavepointFilesSpec:
     """Where the state files of a savepoint are written, and in which form."""
 
-    directory: str = field(repr=False)  # in the form `open_files` takes, so perhaps with credentials
+    directory: str = field(repr=False)  # the address for `open_files`, which may hold credentials
     checkpoint_id: int
     inline_bytes: int = 0  # smaller payloads travel to the driver and into the metadata
     compressed: bool = False
-    hashed: bool = False  # with a SHA-256 for each file, which a signature needs
+    hashed: bool = False  # whether each file gets a SHA-256, which a signature needs
 
 
 @dataclass(frozen=True)
@@ -284,7 +284,7 @@ class BootstrapSpec:
     """
 
     filled: ProcessSpec | WindowSpec
-    operator_id: str  # of the operator that restores the state
+    operator_id: str  # the operator that restores the state
     uid: str | None
     files: SavepointFilesSpec
 

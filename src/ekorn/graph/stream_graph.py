@@ -76,11 +76,11 @@ class Node:
     spec: OperatorSpec
     inputs: tuple[Edge, ...] = ()
     key: KeySpec | None = None
-    keys: tuple[KeySpec | None, ...] = ()  # by input, of an operator with two inputs
+    keys: tuple[KeySpec | None, ...] = ()  # one for each input if there are two
     output_type: TypeInformation | None = None
     written_at: str = ""
     non_parallel: bool = False
-    like_input: bool = False  # has the parallelism of its input, so that no exchange is needed
+    like_input: bool = False  # whether it takes the parallelism of its input, so that no exchange is needed
     parallelism: int | None = None
     max_parallelism: int | None = None
     uid: str | None = None
@@ -89,11 +89,11 @@ class Node:
     slot_group: str | None = None
     chaining: Chaining = Chaining.ALWAYS
     buffer_timeout_ms: int | None = None
-    parameters: dict[str, str] = field(default_factory=dict)  # that the function can read
+    parameters: dict[str, str] = field(default_factory=dict)  # the function reads them from its context
     input_types: tuple[TypeInformation | None, ...] = field(default=())
-    side_types: dict[str, TypeInformation | None] = field(default_factory=dict)  # of the side outputs in use
+    side_types: dict[str, TypeInformation | None] = field(default_factory=dict)  # the side outputs in use, by tag
     on_record_error: OnRecordError | None = None  # None: as the job's settings say
-    beside: Node | None = None  # runs in the slots of this node, subtask by subtask
+    beside: Node | None = None  # another node: subtask i of this one runs in the slot of its subtask i
 
     @property
     def full_name(self) -> str:

@@ -59,7 +59,7 @@ class GraphSettings:
     auto_generate_uids: bool = filled_by(options.AUTO_GENERATE_UIDS)
     unaligned_checkpoints: bool = False
     force_unaligned: bool = filled_by(options.CHECKPOINT_UNALIGNED_FORCED)
-    on_record_error: OnRecordError = filled_by(options.ON_RECORD_ERROR, by=OnRecordError)  # of operators that set none
+    on_record_error: OnRecordError = filled_by(options.ON_RECORD_ERROR, by=OnRecordError)  # an operator may set its own
     execution: ExecutionSettings = part(ExecutionSettings)
 
 

@@ -24,7 +24,7 @@ from ekorn.missing_names import missing_name_message
 from ekorn.slot_protocol.deployment_codec import call_in_slots, do_not_call_in_slots
 
 ALIAS = "pyflink"
-API_VERSION = "2.3.0"  # of the PyFlink whose names ekorn offers
+API_VERSION = "2.3.0"  # the PyFlink whose names ekorn offers
 OFFERED = ("common", "datastream", "metrics", "table", "util")  # the packages that stand at PyFlink's paths
 
 

@@ -41,7 +41,7 @@ class LocalSuperstepEngine:
 
 @dataclass
 class LocalRdd:
-    """Partitions, each computed when it is read; an RDD that is kept, once."""
+    """Partitions, computed at every read; those of an RDD that is kept, at the first read."""
 
     partitions: list[Any] = field(default_factory=list)  # a function that returns the elements of each
     shuffled: bool = False

@@ -22,7 +22,7 @@ class _Server:
 
     def __init__(self, server: SlotServer) -> None:
         self._server = server
-        self.events: Link | None = None  # of the handle
+        self.events: Link | None = None  # the connection of the handle
 
     @property
     def alive(self) -> bool:

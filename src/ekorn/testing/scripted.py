@@ -160,15 +160,15 @@ class Scripted(InProcessEngine):
         self._clock = clock
         self._script = script
         self._checkpoints = itertools.cycle(script.checkpoints)
-        self.times_passed: Counter[str] = Counter()  # by point; and under "snapshot" the snapshots written
+        self.times_passed: Counter[str] = Counter()  # for each point; "snapshot" counts snapshots written
         self._dead = False
-        self._late: list[tuple[int, SlotEvent]] = []  # with the epoch in which the event is reported
+        self._late: list[tuple[int, SlotEvent]] = []  # events held back, each with the epoch in which it is reported
         self._reported: Counter[int] = Counter()  # events, by checkpoint
         self.handle: JobHandle | None = None
         self.epochs: list[SubtaskOrder] = []
         self.started_ms: list[int] = []  # the start of each epoch
         self.restored_ids: list[int | None] = []  # the checkpoint that each attempt restored
-        self.bytes_written: Counter[int] = Counter()  # by checkpoint
+        self.bytes_written: Counter[int] = Counter()  # for each checkpoint
         self.advance_clock()
 
     def _make_host(self, slot: int, clock: Clock, report: Callable[[SlotEvent], None]) -> SlotHost:

@@ -7,13 +7,14 @@ run at once. `narrow` converts one value as a typed `from_collection` does. `tex
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from operator import countOf
 from typing import Any
 
 from ekorn.errors import RecordTypeError, preview
 
-__all__ = ["Misfit", "TypeInformation", "all_are", "fit_nullable"]
+__all__ = ["Misfit", "ResultTypeQueryable", "TypeInformation", "all_are", "fit_nullable"]
 
 Column = Sequence[Any]
 
@@ -145,3 +146,11 @@ def fit_nullable(type_info: TypeInformation, column: Column) -> Column:
         return column
     following = iter(fitted)
     return [None if value is None else next(following) for value in column]
+
+
+class ResultTypeQueryable(ABC):
+    """A source or a schema that knows the type of its records."""
+
+    @abstractmethod
+    def get_produced_type(self) -> TypeInformation:
+        """Return the type of the records."""

@@ -16,7 +16,7 @@ NUMBERS = frozenset({int, float, decimal.Decimal, fractions.Fraction, complex})
 
 
 class Aggregations(enum.Enum):
-    """What is computed of a field."""
+    """The aggregations of a field."""
 
     SUM = "sum"
     MIN = "min"
@@ -24,7 +24,7 @@ class Aggregations(enum.Enum):
 
 
 class FieldAggregation(NamedTuple):
-    """A field by its position, and what is computed of it."""
+    """The position of a field, and its aggregation."""
 
     function: Aggregations
     position: int

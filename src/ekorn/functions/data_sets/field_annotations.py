@@ -31,7 +31,7 @@ _ATTRIBUTE = "__ekorn_fields__"
 
 @dataclass(frozen=True)
 class FieldAnnotations:
-    """What a function says of one of its inputs: expressions, as they were written; None for nothing."""
+    """The annotations for one input of a function: expressions as they were written, or None."""
 
     forwarded: tuple[str, ...] | None = None
     non_forwarded: tuple[str, ...] | None = None

@@ -59,7 +59,7 @@ def _purging(result: TriggerResult) -> TriggerResult:
 
 
 class ProcessingTimeoutTrigger(Trigger[Any, Any]):
-    """Fires with the nested trigger, and also when that has not fired for a timeout by processing time."""
+    """Fires with the nested trigger, and when the nested trigger has not fired for a timeout by processing time."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Triggers that decide by the records of a window: by their number, or by how far one is from another."""
+"""Triggers that decide by the records of a window: by their number, or by the distance between two."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from ekorn.functions.state.state_descriptors import (
     ReducingStateDescriptor,
 )
 from ekorn.functions.timer_service import TimerService
-from ekorn.functions.windows.evictor_contract import Evictor, TimestampedValue
+from ekorn.functions.windows.evictors import Evictor, TimestampedValue
 from ekorn.graph.specs import AggregateContents, FoldContents, ListContents, ReduceContents, WindowContents
 from ekorn.metrics.metricbase import MetricGroup
 from ekorn.operators.windows.contents import contents_for

@@ -24,7 +24,7 @@ class SuggestsMethods:
             suggestion = self._instead_of(spelt) or _near(spelt, methods)
         if suggestion is None:
             raise AttributeError(said, name=name, obj=self)
-        raise AttributeError(f"{said}; {suggestion}", name=name, obj=None)  # with the object Python would suggest again
+        raise AttributeError(f"{said}; {suggestion}", name=name, obj=None)  # with `obj` Python adds a suggestion
 
     def _instead_of(self, name: str) -> str | None:
         """Return what to do for a method that another class has; None to suggest one with a similar name."""

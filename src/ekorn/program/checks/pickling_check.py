@@ -1,6 +1,6 @@
 """Whether an object can be sent to a slot, and which part of it cannot.
 
-The object is pickled into nothing. Only when that fails are its parts searched.
+The object is pickled for trial, and the bytes are dropped. Its parts are searched only if that fails.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def check_sendable(call: str, given: Any) -> None:
 def _advice(culprit: Any, reason: str) -> str:
     module = type(culprit).__module__
     if module.startswith("ekorn."):
-        return reason  # it says what to do
+        return reason  # the messages of ekorn say what to do
     if _is_sparks(culprit):
         return (
             "Spark works in the driver only; collect what the function needs before the job starts and pass it as a "

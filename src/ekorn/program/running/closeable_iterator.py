@@ -59,7 +59,7 @@ class CloseableIterator:
             self._ended = True
             self._handle.cancel()
             with contextlib.suppress(JobCancelledError, JobExecutionError):
-                self._handle.wait()  # until the job has released everything
+                self._handle.wait()  # returns when the job has released everything
             self._handle.results.collected.clear()
 
     def __repr__(self) -> str:

@@ -85,7 +85,7 @@ def _raise_interrupted(line: str, code: int) -> NoReturn:
 def _end(handle: JobHandle, signal_name: str) -> str:
     """End a job and keep its checkpoints; return the line about it."""
     handle.requests.suspend()
-    with contextlib.suppress(JobCancelledError):  # it is what ends the job; any other error of it is raised
+    with contextlib.suppress(JobCancelledError):  # suspending a job ends it with this error
         try:
             handle.wait(_PATIENCE_S)
         except TimeoutError:

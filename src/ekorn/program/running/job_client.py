@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class ControlledJob(Protocol):
-    """A job as its client needs it: of this process, or of a service."""
+    """What a client needs of a job, whether the job runs in this process or in a service."""
 
     @property
     def job_id(self) -> JobID:

@@ -30,8 +30,7 @@ from ekorn.legacy.timestamp_extractors import (
     AssignerWithPunctuatedWatermarks,
     strategy_of,
 )
-from ekorn.program.checks.argument_checks import check_function, check_single_result
-from ekorn.program.checks.likely_mistakes import warn_if_nothing_is_returned
+from ekorn.program.checks.argument_checks import check_function, check_single_result, warn_if_nothing_is_returned
 from ekorn.program.checks.pickling_check import check_sendable
 from ekorn.program.streams.data_frame_methods import DataFrameMethods
 from ekorn.program.streams.partitioning_methods import PartitioningMethods

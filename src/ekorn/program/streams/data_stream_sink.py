@@ -36,7 +36,7 @@ class DataStreamSink(OperatorSettings, DrawnInNotebooks, SuggestsMethods):
 
 
 class GloballyCommittedStreamSink(DataStreamSink):
-    """A sink with one committer behind its writers. Settings are those of the writers; an id is that of both."""
+    """A sink with one committer behind its writers. Settings apply to the writers, a uid to both."""
 
     def __init__(self, environment: StreamExecutionEnvironment, writer: Node, committer: Node) -> None:
         super().__init__(environment, writer)

@@ -2,16 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ekorn.functions.state.state_descriptors import StateDescriptor
-from ekorn.graph.stream_graph import Node
-from ekorn.program.streams.data_stream_sink import DataStreamSink
-from ekorn.types.type_information import TypeInformation
-
-if TYPE_CHECKING:
-    from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
-
 import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -32,6 +22,7 @@ from ekorn.functions.rolling_aggregates import MaxByFunction, MaxFunction, MinBy
 from ekorn.functions.state.state_descriptors import (
     FoldingStateDescriptor,
     ReducingStateDescriptor,
+    StateDescriptor,
     ValueStateDescriptor,
 )
 from ekorn.functions.windows.assigner_contract import WindowAssigner
@@ -51,17 +42,17 @@ from ekorn.graph.specs import (
     ReduceSpec,
     WithStateSpec,
 )
-from ekorn.graph.stream_graph import Edge
-from ekorn.program.checks.argument_checks import check_function, check_single_result
-from ekorn.program.checks.likely_mistakes import warn_if_nothing_is_returned
+from ekorn.graph.stream_graph import Edge, Node
+from ekorn.program.checks.argument_checks import check_function, check_single_result, warn_if_nothing_is_returned
 from ekorn.program.checks.pickling_check import check_sendable
 from ekorn.program.streams.data_stream import DataStream
+from ekorn.program.streams.data_stream_sink import DataStreamSink
 from ekorn.program.streams.key_selection import KeySelection
 from ekorn.types.factory import Types
+from ekorn.types.type_information import TypeInformation
 
 if TYPE_CHECKING:
     from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
-    from ekorn.program.streams.data_stream_sink import DataStreamSink
     from ekorn.program.streams.slot_sharing_group import SlotSharingGroup
     from ekorn.program.streams.window_joins import IntervalJoin
     from ekorn.program.streams.windowed_stream import WindowedStream

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class StreamCore(OperatorSettings, DrawnInNotebooks, SuggestsMethods):
-    """An environment and the open edges of its graph that the records of the stream come along.
+    """An environment, and the edges of its graph along which the records of the stream arrive.
 
-    A union has an edge for each of its inputs; every other stream has one.
+    The edges are open: nothing reads them yet. A union has an edge for each of its inputs; every other stream has one.
     """
 
     def __init__(self, environment: StreamExecutionEnvironment, edges: tuple[Edge, ...]) -> None:

@@ -13,7 +13,7 @@ from ekorn.functions.output_tag import OutputTag
 from ekorn.functions.record_functions import Function, KeySelector, WrappingFunction
 from ekorn.functions.runtime_context import RuntimeContext
 from ekorn.functions.windows.assigner_contract import WindowAssigner
-from ekorn.functions.windows.evictor_contract import Evictor
+from ekorn.functions.windows.evictors import Evictor
 from ekorn.functions.windows.time_assigners import Length
 from ekorn.functions.windows.trigger_contract import Trigger
 from ekorn.functions.windows.window_functions import (

@@ -16,7 +16,7 @@ from ekorn.functions.record_fields import Field
 from ekorn.functions.record_functions import AggregateFunction, FoldFunction, Function, ReduceFunction
 from ekorn.functions.rolling_aggregates import MaxByFunction, MaxFunction, MinByFunction, MinFunction, SumFunction
 from ekorn.functions.windows.assigner_contract import MergingWindowAssigner, WindowAssigner
-from ekorn.functions.windows.evictor_contract import Evictor
+from ekorn.functions.windows.evictors import Evictor
 from ekorn.functions.windows.trigger_contract import Trigger
 from ekorn.functions.windows.window_functions import (
     AllWindowFunction,

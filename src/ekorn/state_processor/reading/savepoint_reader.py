@@ -17,7 +17,7 @@ from ekorn.functions.record_functions import AggregateFunction, ReduceFunction
 from ekorn.functions.state.state_descriptors import ListStateDescriptor, MapStateDescriptor
 from ekorn.functions.watermark_strategy import WatermarkStrategy
 from ekorn.functions.windows.assigner_contract import WindowAssigner
-from ekorn.functions.windows.evictor_contract import Evictor
+from ekorn.functions.windows.evictors import Evictor
 from ekorn.graph.specs import AggregateContents, ListContents, ReduceContents, WindowContents, WindowSpec
 from ekorn.keygroups import user_key
 from ekorn.program.checks.argument_checks import check_function, check_instance

@@ -12,7 +12,7 @@ from ekorn.batch.program.runner import runs_on_spark
 from ekorn.functions.record_functions import AggregateFunction, ReduceFunction
 from ekorn.functions.watermark_strategy import TimestampAssigner, WatermarkStrategy
 from ekorn.functions.windows.assigner_contract import WindowAssigner
-from ekorn.functions.windows.evictor_contract import Evictor
+from ekorn.functions.windows.evictors import Evictor
 from ekorn.functions.windows.trigger_contract import Trigger
 from ekorn.functions.windows.window_functions import ProcessWindowFunction, WindowFunction
 from ekorn.graph.specs import SavepointFilesSpec
