@@ -9,8 +9,8 @@ import pytest
 
 from ekorn.errors import CorruptFileError, StateError
 from ekorn.state.evolution.avro_resolution import resolver
-from ekorn.state.evolution.incompatible import Incompatible
 from ekorn.state.evolution.pickled_classes import loads
+from ekorn.state.evolution.type_descriptions import Incompatible
 from ekorn.state.rocksdb.value_bytes import (
     STAMP_BYTES,
     decode,

@@ -23,8 +23,8 @@ from ekorn.functions.state.state_descriptors import (
 from ekorn.functions.state.state_ttl import StateTtlConfig
 from ekorn.state.canonical_format import decode_file
 from ekorn.state.evolution.converters import converter
-from ekorn.state.evolution.incompatible import Incompatible
 from ekorn.state.evolution.restore_checks import check_keys
+from ekorn.state.evolution.type_descriptions import Incompatible
 from ekorn.state.operator_state import OperatorStates
 from ekorn.state.operator_state_files import redistribute
 from ekorn.storage.memory import MemoryFiles

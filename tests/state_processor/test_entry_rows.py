@@ -14,7 +14,7 @@ from ekorn.errors import ConfigurationError, StateError
 from ekorn.state.snapshots import InFlightFiles, StateFile
 from ekorn.state_processor.reading.stored_savepoint import open_savepoint
 from ekorn.state_processor.spark.registration import EkornStateSource
-from ekorn.state_processor.writing.written_entries import check_nothing_in_flight
+from ekorn.state_processor.writing.replaced_state import check_nothing_in_flight
 from tests.state_processor.programs import COUNT, FAR_MS, KEYS, every_kind, numbers, restored, savepoint_of
 from tests.state_processor.source_rows import by_states, by_stored_entries, read_rows, rewritten, row_of, write_rows
 from tests.state_processor.window_programs import (

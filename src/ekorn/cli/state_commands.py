@@ -18,10 +18,10 @@ from ekorn.state_processor.reading.state_rows import StateTable, rows_by_key, ro
 from ekorn.state_processor.reading.stored_savepoint import StoredOperator, StoredSavepoint, open_savepoint
 from ekorn.state_processor.tools.editing import edit_savepoint
 from ekorn.state_processor.tools.export import export_parquet
-from ekorn.state_processor.tools.operator_state_changes import operator_state_differences
 from ekorn.state_processor.tools.savepoint_inspection import (
     differences,
     find_key,
+    operator_state_differences,
     operators_in_both,
     some_key,
     summaries,

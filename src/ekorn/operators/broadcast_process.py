@@ -27,9 +27,8 @@ from ekorn.operators.contexts.function_contexts import Clocks, ElementContext
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.keys import generate_key
 from ekorn.operators.process_operators import KeyedProcessOperator, OnTimerContext, generate_process_call
-from ekorn.state.broadcast_state import BroadcastStore, BroadcastView
 from ekorn.state.keyed_backend import NO_KEY
-from ekorn.state.operator_state import OperatorStates
+from ekorn.state.operator_state import BroadcastStore, BroadcastView, OperatorStates
 
 Apply = Callable[[StateDescriptor, KeyedStateFunction], None]
 

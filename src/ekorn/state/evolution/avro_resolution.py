@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ekorn.errors import preview
-from ekorn.state.evolution.incompatible import Incompatible
+from ekorn.state.evolution.type_descriptions import Incompatible
 from ekorn.types.avro_parser import PRIMITIVES, Node
 from ekorn.types.avro_schema import AvroSchema, describe_node
 

@@ -20,9 +20,7 @@ from decimal import Decimal
 from typing import Any
 
 from ekorn.state.evolution.avro_resolution import resolver
-from ekorn.state.evolution.global_names import find_global
-from ekorn.state.evolution.incompatible import Incompatible, changed
-from ekorn.state.evolution.type_descriptions import PICKLED, Schema, spell
+from ekorn.state.evolution.type_descriptions import PICKLED, Incompatible, Schema, changed, find_global, spell
 from ekorn.types.record_classes import RecordClass
 from ekorn.types.row import Row, make_row
 

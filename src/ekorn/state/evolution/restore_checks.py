@@ -23,10 +23,8 @@ from ekorn.errors import StateError, StateMigrationError
 from ekorn.state.codecs import Codec, PickledCodec, SerializerCodec
 from ekorn.state.declared import Declaration, Described
 from ekorn.state.evolution.converters import Converter, converter
-from ekorn.state.evolution.global_names import find_global
-from ekorn.state.evolution.incompatible import Incompatible, changed
 from ekorn.state.evolution.pickled_classes import rebuilding
-from ekorn.state.evolution.type_descriptions import PICKLED, Schema, describe, spell
+from ekorn.state.evolution.type_descriptions import PICKLED, Incompatible, Schema, changed, describe, find_global, spell
 from ekorn.state.kinds import shape_of
 from ekorn.state.snapshots import StateInfo
 from ekorn.types.serializer import TypeSerializer, TypeSerializerSnapshot

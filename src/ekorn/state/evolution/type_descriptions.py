@@ -1,8 +1,12 @@
-"""Describe types as JSON, for the record of a state's values in a checkpoint (docs/formats/state-types.md)."""
+"""Describe types as JSON, for the record of a state's values in a checkpoint (docs/formats/state-types.md).
+
+`Incompatible` is the error for two descriptions of which one cannot become the other.
+"""
 
 from __future__ import annotations
 
 import base64
+import importlib
 from io import BytesIO
 from typing import Any, TypeAlias
 
@@ -119,3 +123,52 @@ def spell(schema: Schema) -> str:
             return f"{word.upper().replace('-', '_')}({spell(inner)})"
         case _:
             return repr(schema)
+
+
+class Incompatible(Exception):
+    """Old values cannot be converted to the new type. The path names the fields, elements and values on the way.
+
+    This error is internal. It becomes a `StateMigrationError` where the name of the state is known.
+    """
+
+    def __init__(self, reason: str, path: tuple[str, ...] = ()) -> None:
+        super().__init__(reason, path)
+
+    def inside(self, place: str) -> Incompatible:
+        """Return the same error with a path that starts one value further out."""
+        reason, path = self.args
+        return Incompatible(reason, (place, *path))
+
+    def __str__(self) -> str:
+        reason, path = self.args
+        return f"{'.'.join(path)}: {reason}" if path else str(reason)
+
+
+def changed(old: Any, new: Any) -> Incompatible:
+    """Return the error for a type that cannot be converted to another."""
+    return Incompatible(f"was {spell(old)} and is {spell(new)}")
+
+
+# -------------------------------------------------------------------- the names of classes and functions in checkpoints
+
+
+def name_of(global_object: Any) -> str:
+    """Return the name of a class or function in checkpoints: `module:qualified.name`."""
+    return f"{global_object.__module__}:{global_object.__qualname__}"
+
+
+def find_global(module: str, qualified_name: str) -> Any:
+    """Return the class or function of a name.
+
+    Raises:
+        LookupError: There is no such class or function; the message says why.
+    """
+    try:
+        found: Any = importlib.import_module(module)
+    except Exception as error:  # a module may raise anything when it is imported
+        raise LookupError(f"module {module!r} cannot be imported ({type(error).__name__}: {error})") from error
+    for part in qualified_name.split("."):
+        if not hasattr(found, part):
+            raise LookupError(f"module {module!r} has no {qualified_name!r}")
+        found = getattr(found, part)
+    return found

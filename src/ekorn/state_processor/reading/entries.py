@@ -20,7 +20,7 @@ from ekorn.state.canonical_format import Chunk, decode_file
 from ekorn.state.codecs import PickledCodec
 from ekorn.state.declared import Described
 from ekorn.state.entry_shapes import Convert, DeclaredShape, itself
-from ekorn.state.evolution.global_names import find_global
+from ekorn.state.evolution.type_descriptions import find_global
 from ekorn.state.keyed_backend import RestoredTable, RestoredTables
 from ekorn.state.kinds import bare_kind, shape_of
 from ekorn.state.restored_tables import read_tables

@@ -1,9 +1,12 @@
-"""Sources over the parts of a savepoint: one split for each part, read by one subtask."""
+"""Sources over the parts of a savepoint, with one split for each part, and the keyed state of a part in a backend."""
 
 from __future__ import annotations
 
+import os
 import pickle
+import tempfile
 from abc import abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from itertools import islice
@@ -11,9 +14,17 @@ from typing import Any, TypeVar
 
 import cloudpickle
 
+from ekorn.clock import Clock
+from ekorn.config.settings.rocksdb_settings import RocksDBSettings
 from ekorn.functions.source_contract import Batch, Boundedness, Source, SourceConnection, Split, SplitReader
+from ekorn.state.heap.heap_backend import HeapStateBackend
+from ekorn.state.keyed_backend import KeyedStateBackend, Translate
+from ekorn.state.rocksdb.rocksdb_backend import RocksDBKeyedBackend
+from ekorn.state.snapshots import ROCKSDB, KeyedFiles
+from ekorn.state_processor.reading.stored_savepoint import StoredOperator
+from ekorn.storage.scratch_folders import LocalFolder
 
-__all__ = ["PartSource", "own_function"]
+__all__ = ["PartSource", "TimersByEntry", "Times", "open_part", "own_function", "timers_of"]
 
 F = TypeVar("F")
 
@@ -106,3 +117,64 @@ def own_function(function: F) -> F:
     """Return a copy of a function. A subtask may read several parts, and each opens a function of its own."""
     copy: F = pickle.loads(cloudpickle.dumps(function))
     return copy
+
+
+# -------------------------------------------------------------------------------------------------- the state of a part
+
+
+Times = set[int]
+TimersByEntry = dict[object, Times]
+"""The times of timers, by key, or by key and window in a window operator."""
+
+
+def open_part(
+    stored: StoredOperator,
+    part: KeyedFiles,
+    clock: Clock,
+    *,
+    on_rocksdb: bool | None = None,
+    translate: Translate | None = None,
+) -> KeyedStateBackend:
+    """Restore one part of an operator's keyed state. The caller closes the backend.
+
+    Args:
+        stored: The operator.
+        part: The part.
+        clock: Decides which entries with a time to live have expired.
+        on_rocksdb: Whether the state is put on local disk or into memory; None: on disk if RocksDB wrote it.
+        translate: Changes the restored tables, as for `KeyedStateBackend.restore`.
+    """
+    backend: KeyedStateBackend
+    if on_rocksdb is None:
+        on_rocksdb = part.format == ROCKSDB
+    if on_rocksdb:
+        folder = LocalFolder(tempfile.gettempdir(), "ekorn-read-")
+        backend = RocksDBKeyedBackend(
+            os.path.join(folder.path, "state"),
+            max_parallelism=stored.metadata.max_parallelism,
+            key_groups=part.key_groups,
+            settings=RocksDBSettings(),
+            tracked=False,
+            clock=clock,
+            on_close=folder.close,
+        )
+    else:
+        backend = HeapStateBackend(tracked=False, clock=clock)
+    try:
+        backend.restore(stored.restore(part), stored.files(), part.key_groups, translate)
+    except BaseException:
+        backend.close()
+        raise
+    return backend
+
+
+def timers_of(backend: KeyedStateBackend, table: str, *, windowed: bool = False) -> TimersByEntry:
+    """Return the restored timers of one time domain; `table` is the name of their table in the checkpoint."""
+    found: TimersByEntry = defaultdict(set)
+    for (key, namespace), _ in backend.entries(table):
+        if windowed:
+            time_ms, window = namespace
+            found[key, window].add(time_ms)
+        else:
+            found[key].add(namespace)
+    return found

@@ -29,8 +29,14 @@ from ekorn.state.operator_state_files import OperatorState, redistribute
 from ekorn.state.raw_state import KeyGroupBytes, decode_key_group
 from ekorn.state.snapshots import RAW_KEYED, RAW_OPERATOR, StateInfo
 from ekorn.state_processor.operator_identifier import OperatorIdentifier
-from ekorn.state_processor.reading.part_backend import TimersByEntry, Times, open_part, timers_of
-from ekorn.state_processor.reading.part_source import PartSource, own_function
+from ekorn.state_processor.reading.part_source import (
+    PartSource,
+    TimersByEntry,
+    Times,
+    open_part,
+    own_function,
+    timers_of,
+)
 from ekorn.state_processor.reading.reader_functions import KeyedStateReaderFunction, WindowReaderFunction
 from ekorn.state_processor.reading.reading_context import ReadingContext
 from ekorn.state_processor.reading.stored_savepoint import StoredOperator, StoredSavepoint, open_savepoint

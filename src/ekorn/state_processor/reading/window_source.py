@@ -35,8 +35,7 @@ from ekorn.state.kinds import kind_of
 from ekorn.state.operator_state import OperatorStates
 from ekorn.state.operator_state_files import redistribute
 from ekorn.state.snapshots import KeyedFiles
-from ekorn.state_processor.reading.part_backend import Times, open_part, timers_of
-from ekorn.state_processor.reading.part_source import PartSource, own_function
+from ekorn.state_processor.reading.part_source import PartSource, Times, open_part, own_function, timers_of
 from ekorn.state_processor.reading.reader_functions import WindowReaderFunction
 from ekorn.state_processor.reading.reading_context import ReadingContext
 from ekorn.state_processor.reading.stored_savepoint import StoredOperator

@@ -25,10 +25,13 @@ from ekorn.state_processor.spark.spark_values import PlainValues
 from ekorn.state_processor.writing.key_digests import check_digests
 from ekorn.state_processor.writing.key_state_files import EntryFiles, WrittenRanges, operator_metadata
 from ekorn.state_processor.writing.new_savepoint import NewSavepoint
-from ekorn.state_processor.writing.written_entries import check_nothing_in_flight, replacing_keyed_states
-from ekorn.state_processor.writing.written_operator_state import check_key_groups, keeping_operator_state
-from ekorn.state_processor.writing.written_states import StateRows
-from ekorn.state_processor.writing.written_timers import TimerRows
+from ekorn.state_processor.writing.replaced_state import (
+    check_key_groups,
+    check_nothing_in_flight,
+    keeping_operator_state,
+    replacing_keyed_states,
+)
+from ekorn.state_processor.writing.written_states import StateRows, TimerRows
 
 __all__ = ["EntryWriter"]
 

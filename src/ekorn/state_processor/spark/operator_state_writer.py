@@ -24,7 +24,7 @@ from ekorn.state_processor.spark.base_savepoint import WrittenSavepoint
 from ekorn.state_processor.spark.source_options import SourceOptions
 from ekorn.state_processor.spark.spark_values import PlainValues
 from ekorn.state_processor.writing.new_savepoint import NewSavepoint, new_file_name
-from ekorn.state_processor.writing.written_operator_state import replacing_operator_state
+from ekorn.state_processor.writing.replaced_state import replacing_operator_state
 from ekorn.types.by_value import dumps
 
 __all__ = ["OperatorStateWriter"]

@@ -27,8 +27,11 @@ from ekorn.state_processor.writing.key_state_files import (
     operator_metadata,
 )
 from ekorn.state_processor.writing.new_savepoint import NewSavepoint
-from ekorn.state_processor.writing.written_entries import check_nothing_in_flight
-from ekorn.state_processor.writing.written_operator_state import check_key_groups, keeping_operator_state
+from ekorn.state_processor.writing.replaced_state import (
+    check_key_groups,
+    check_nothing_in_flight,
+    keeping_operator_state,
+)
 
 __all__ = ["StateWriter"]
 

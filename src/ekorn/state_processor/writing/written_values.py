@@ -1,23 +1,29 @@
-"""Values of columns as the values of a program: by the type that a savepoint describes, or by the values it holds."""
+"""Values of columns as the values of a program: by the type that a savepoint describes, or by the values it holds.
+
+A write that is based on a savepoint must make values like those that the savepoint has. `to_program` checks that by the
+declared type and by the first entries (`sampled_entries`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
 
 from ekorn.errors import ConfigurationError
+from ekorn.state.declared import Described
 from ekorn.state.evolution.pickled_classes import ClassFields
 from ekorn.state.evolution.type_descriptions import PICKLED, Schema, spell
+from ekorn.state.snapshots import StateInfo
 from ekorn.state_processor.columns import declared_column, fitted
+from ekorn.state_processor.reading.entries import Values, address_of, pieces_of
+from ekorn.state_processor.reading.stored_savepoint import StoredOperator
 from ekorn.types import data_types as dt
 from ekorn.types.data_type import DataType
 from ekorn.types.data_types import RowField, RowType
 from ekorn.types.row import Row, make_row
 
-__all__ = ["ToProgram", "from_column", "to_program"]
-
-ToProgram = Callable[[Any], Any]
-"""Returns the value of a program for a value of a column."""
+__all__ = ["SampledEntry", "checked_keys", "from_column", "sampled_entries", "to_program"]
 
 _CLASSES = ("class", "avro", "serializer", "other")
 
@@ -159,3 +165,41 @@ def _undeclared(value: Any) -> Any:
             return {_undeclared(key): _undeclared(each) for key, each in value.items()}
         case _:
             return value
+
+
+# ------------------------------------------------------------------------------- the savepoint that a write is based on
+
+
+_SAMPLED_ENTRIES = 1000
+
+
+class SampledEntry(NamedTuple):
+    """An entry of the savepoint that a write is based on."""
+
+    key: Any
+    kept: Any
+    value: Any
+
+
+def sampled_entries(stored: StoredOperator, info: StateInfo) -> list[SampledEntry]:
+    """Return the first entries of a state."""
+    values = Values(info)
+    return [
+        SampledEntry(key, kept, values.load(kept)) for key, kept in islice(_entries(stored, info), _SAMPLED_ENTRIES)
+    ]
+
+
+def _entries(stored: StoredOperator, info: StateInfo) -> Iterator[tuple[Any, Any]]:
+    for part in stored.parts():
+        for tables in pieces_of(stored, part):
+            if info.name in tables:
+                for at, kept in tables[info.name].entries.items():
+                    yield address_of(info, at).key, kept
+
+
+def checked_keys(stored: StoredOperator, infos: Sequence[StateInfo], types: Mapping[str, DataType]) -> Schema:
+    """Return the description of the keys, after checking that the column makes keys of the operator."""
+    described = [Described.decode(info.schema, info.name) for info in infos]
+    declared = next((each for each in described if each.key != PICKLED), Described())
+    keys = [key for info in infos[:1] for key, _ in islice(_entries(stored, info), _SAMPLED_ENTRIES)]
+    return to_program("'key'", types["key"], declared.key, declared.key_classes, keys, keys=True)
