@@ -29,7 +29,7 @@ from ekorn.service.client.service_client import ServiceClient, own_service
 __all__ = ["cancel", "list_jobs", "logs", "rescale", "service_for", "stop", "top", "trigger", "upgrade"]
 
 _FOLLOW_S = 0.5
-_GLANCE_S = 5.0  # for drivers to say how far their jobs have come
+_POLL_S = 5.0  # how long drivers may take to tell the progress of their jobs
 _ENDED = {status.name for status in JobStatus if status.is_terminal_state()}
 
 
@@ -96,8 +96,8 @@ def list_jobs(service: ServiceClient | None, shown: str = "unended") -> int:
     if not jobs:
         print("no jobs of yours run on this machine" if service is None else "no such jobs", file=sys.stderr)
         return 1
-    counts = [in_background(partial(_counts, job)) for job in jobs]  # beside each other: a driver may hang
-    until_s = time.monotonic() + _GLANCE_S
+    counts = [in_background(partial(_counts, job)) for job in jobs]  # in parallel, because a driver may hang
+    until_s = time.monotonic() + _POLL_S
     rows = [_row(job, _within(each, until_s)) for job, each in zip(jobs, counts, strict=True)]
     print_table([("job", "name", "status", "records", "checkpoints", "restarts", "process"), *rows])
     for job in jobs:
@@ -122,7 +122,7 @@ def _counts(job: _Job) -> _Counts:
     """Return how far a job has come, as its driver says."""
     if job.details.get("phase", "STARTED") != "STARTED" or job.details.get("silent"):
         return _Counts()
-    progress = job.remote(_GLANCE_S).progress()
+    progress = job.remote(_POLL_S).progress()
     return _Counts(f"{progress.records_read:,}", str(progress.checkpoints_completed), str(progress.restarts))
 
 
@@ -135,7 +135,7 @@ def _within(counts: Future[_Counts], until_s: float) -> _Counts:
 
 
 def _row(job: _Job, counts: _Counts) -> tuple[str, ...]:
-    has_process = job.pid and job.status not in _ENDED  # the number may be another process's by now
+    has_process = job.pid and job.status not in _ENDED  # the system may have given the number to another process
     return job.id, job.name, job.status, *counts, str(job.pid) if has_process else ""
 
 
@@ -286,7 +286,7 @@ def _jobs(service: ServiceClient | None) -> _Found:
         except JobGone:
             continue  # the job has just ended
         except TimeoutError:
-            if pid not in of_drivers:  # else the service says so
+            if pid not in of_drivers:  # otherwise the service reports it
                 found.silent.append(path)
             continue
         found.jobs.extend(
@@ -297,7 +297,7 @@ def _jobs(service: ServiceClient | None) -> _Found:
 
 def _jobs_at(path: Path) -> list[dict[str, Any]]:
     """Return the job that answers at a socket: a list of one."""
-    jobs: list[dict[str, Any]] = JobSocketClient(path, _GLANCE_S).get("/jobs/overview")["jobs"]
+    jobs: list[dict[str, Any]] = JobSocketClient(path, _POLL_S).get("/jobs/overview")["jobs"]
     return jobs
 
 

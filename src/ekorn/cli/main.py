@@ -88,7 +88,7 @@ def _nobody_reads() -> bool:
     if not any(event & select.POLLERR for _, event in pipe.poll(0)):
         return False
     with open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno(), output)  # else the interpreter fails when it writes the rest at its end
+        os.dup2(nowhere.fileno(), output)  # otherwise the interpreter fails when it flushes the rest at its exit
     return True
 
 

@@ -57,7 +57,7 @@ def run_submission(file: str) -> int:
             watch.note(JobOutcome(settings[options.JOB_ID.key], status, None))
         raise
     finally:
-        # What is known of the jobs is all that people have once this process is gone, however the program ended.
+        # Clients ask for the jobs after this process has ended, so the answers are kept however the program ended.
         last = {**WEB.last_answers(), "exit code": code}
         write_private(answers, json.dumps(last, default=str).encode())
         WEB.close()

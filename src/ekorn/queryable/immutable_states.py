@@ -1,4 +1,4 @@
-"""The state of one key as a client sees it: a copy that can be read, and not be changed."""
+"""The state of one key as a query returns it: a copy that can be read but not changed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ImmutableValueState(ValueState[Any]):
 
 
 class _ImmutableResult:
-    """The result over the values that were added for a key."""
+    """A state whose content is one result over all values that were added for a key."""
 
     def __init__(self, value: Any) -> None:
         self._value = value
@@ -148,5 +148,5 @@ _STATES: dict[str, Callable[[Any], State]] = {
 
 
 def immutable_state(kind: str, content: Any) -> State:
-    """Return the state of a kind with the content that a query returned."""
+    """Return a state of this kind with the content of a query's answer."""
     return _STATES[kind](content)

@@ -1,7 +1,7 @@
-"""The connection of a client with a driver: keys that wait at the same time travel in one message.
+"""The connection of a client with a driver, which sends the keys of concurrent queries in batches.
 
-Keys that are asked for one after another leave at once. Where many are asked for at a time, a message leaves every two
-milliseconds, with the keys that have gathered meanwhile: the more there are, the less each of them costs.
+A query that is made alone is sent at once. Under load, one message leaves every two milliseconds and carries all keys
+that have gathered since the last one, so the cost of a message is shared by more keys as the load grows.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from ekorn.links.pipelined_link import PipelinedLink
 
 __all__ = ["MESSAGES_AT_ONCE", "MOST_KEYS", "Asked", "QueryBatches", "Target"]
 
-MOST_KEYS = 2_000  # in one message; more keys go into the next
-MESSAGES_AT_ONCE = 4  # without an answer
-_GATHER_S = 0.002  # between two messages, where keys of several calls travel together
-_KEYS, _ANSWERS = "keys", "answers"  # what the thread waits for
-_ANSWER_S = 3600.0  # the driver limits how long a query waits for user code; this ends a wait for a driver that hangs
+MOST_KEYS = 2_000  # the most keys of one message; further keys go into the next one
+MESSAGES_AT_ONCE = 4  # the most messages in flight
+_GATHER_S = 0.002  # the time between two messages while keys of several calls share a message
+_KEYS, _ANSWERS = "keys", "answers"  # the events that the sending thread waits for
+_ANSWER_S = 3600.0  # only for a driver that hangs: the driver itself limits how long a query waits for user code
 
 
 class Target(NamedTuple):
-    """The state that some keys are looked up in."""
+    """A queryable state of a job, and the consistency of a query of it."""
 
     job: str
     name: str
@@ -38,34 +38,34 @@ class Target(NamedTuple):
 
 
 class Asked(Protocol):
-    """Some keys of one call, which travel in one message, and what waits for their values."""
+    """The keys of one call, or a part of them, that travel in one message, and the receiver of their values."""
 
     @property
     def target(self) -> Target:
-        """The state."""
+        """The state to look the keys up in."""
 
     @property
     def size(self) -> int:
-        """How many keys there are."""
+        """The number of keys."""
 
     @property
     def keys(self) -> Sequence[Any]:
         """The keys."""
 
     def give(self, kind: str, values: list[bytes | None]) -> None:
-        """Take the kind of the state, and the pickled value of each key. Raises nothing."""
+        """Receive the kind of the state, and the pickled value of each key. Never raises."""
 
     def fail(self, error: Exception) -> None:
-        """Take the error that there is instead of values. Raises nothing."""
+        """Receive the error that the query ended with. Never raises."""
 
 
 class QueryBatches:
-    """Sends keys to a driver and gives the answers to those that asked. Thread-safe.
+    """Sends the keys of queries to a driver, and the answers back to the callers. Thread-safe.
 
     Args:
-        connect: Connects with the driver.
-        where: The driver, for errors.
-        now_s: The time of a clock that never goes back, in seconds.
+        connect: Connects to the driver.
+        where: The address of the driver, for error messages.
+        now_s: Returns the time of a monotonic clock, in seconds.
     """
 
     def __init__(self, connect: Callable[[], Link], where: str, now_s: Callable[[], float] = time.monotonic) -> None:
@@ -74,16 +74,16 @@ class QueryBatches:
         self._now_s = now_s
         self._waiting: deque[Asked] = deque()
         self._changed = threading.Condition(threading.Lock())
-        self._waits_for: str | None = None  # what the thread waits for, which whoever brings it must tell it
-        self._unanswered = 0  # messages
-        self._gathers = False  # whether the last one had keys of several calls, and left none behind
-        self._sent_at_s = 0.0  # when the last one left
+        self._waits_for: str | None = None  # the event that the sending thread waits for, and must be notified of
+        self._unanswered = 0  # messages in flight
+        self._gathers = False  # whether the last message was under load, and took all keys that waited
+        self._sent_at_s = 0.0  # the time of the last message
         self._closed = False
         self._link: PipelinedLink | None = None
         self._thread: threading.Thread | None = None
 
     def ask(self, asked: Sequence[Asked]) -> None:
-        """Let keys wait for the next message.
+        """Add keys to the queue for the next message.
 
         Raises:
             QueryError: The client is shut down.
@@ -92,7 +92,7 @@ class QueryBatches:
             if self._closed:
                 raise QueryError("the client is shut down")
             self._waiting.extend(asked)
-            if self._waits_for is _KEYS:  # else it looks for keys by itself, and to wake it would cost more than a key
+            if self._waits_for is _KEYS:  # otherwise the thread finds them by itself: a wake-up costs more than a key
                 self._waits_for = None
                 self._changed.notify()
             if self._thread is None:
@@ -100,7 +100,7 @@ class QueryBatches:
                 self._thread.start()
 
     def close(self) -> None:
-        """Close the connection. Keys without an answer fail."""
+        """Close the connection. Queries in flight fail."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -111,7 +111,7 @@ class QueryBatches:
             self._thread.join()
 
     def _send_all(self) -> None:
-        """Send what waits, message by message, until the client is shut down."""
+        """Send the queued keys, message by message, until the client is shut down."""
         while True:
             with self._changed:
                 while not self._closed and (pause_s := self._pause_s()) != 0.0:
@@ -130,9 +130,9 @@ class QueryBatches:
             self._link.close()
 
     def _pause_s(self) -> float | None:
-        """Return how long keys gather for the next message; None: until one is asked for, or an answer arrives.
+        """Return how long to wait before the next message; None to wait for a key or an answer.
 
-        Where keys gather, the thread sleeps for the whole time: it need not run when the first of them is asked for.
+        Under load the thread sleeps until the next message is due, and is not woken by every key.
         """
         self._waits_for = None
         if self._unanswered >= MESSAGES_AT_ONCE:
@@ -145,7 +145,7 @@ class QueryBatches:
         return pause_s
 
     def _next_batch(self) -> list[Asked]:
-        """Take the keys of one state that wait next to each other, and no part of a call's keys."""
+        """Take the queries of one state from the head of the queue, up to the most keys of a message."""
         waiting = self._waiting
         batch = [waiting.popleft()]
         target, keys = batch[0].target, batch[0].size
@@ -165,7 +165,7 @@ class QueryBatches:
         try:
             message = _encoded(batch)
             link = self._connected(target)
-        except Exception as error:  # also one of the token, say: the thread goes on, and these callers learn it
+        except Exception as error:  # such as a token that cannot be read: the callers get it, and the thread goes on
             self._answered()
             _fail(batch, error)
             return
@@ -184,7 +184,7 @@ class QueryBatches:
             answer.raise_error()
         except (OSError, EOFError) as error:
             _fail(batch, self._silent(batch[0].target, error))
-        except Exception as error:  # the error of the answer, or one of an answer that cannot be read
+        except Exception as error:  # the error in the answer, or an answer that cannot be decoded
             _fail(batch, error)
         else:
             start = 0
@@ -211,10 +211,10 @@ def _encoded(batch: list[Asked]) -> bytes:
     target = batch[0].target
     try:
         return encode_query(target.job, target.name, [key for asked in batch for key in asked.keys], target.consistency)
-    except Exception as error:  # whatever pickling a key of the user raises
+    except Exception as error:  # whatever the pickling of a user's key raises
         raise QueryRefused(f"a key cannot be sent: {error}") from error
 
 
 def _fail(batch: list[Asked], error: Exception) -> None:
     for asked in batch:
-        asked.fail(copy.copy(error))  # each caller raises one of its own: raising adds to an exception
+        asked.fail(copy.copy(error))  # a copy for each caller, because raising adds a traceback to the exception

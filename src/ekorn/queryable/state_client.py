@@ -31,7 +31,7 @@ _CONSISTENCIES = frozenset(get_args(Consistency))
 class QueryableStateClient:
     """Reads the state of running jobs by key, without stopping them. Thread-safe.
 
-    Queries that wait at the same time travel in one message, so many futures cost little more than one.
+    Concurrent queries travel in one message, so many futures cost little more than one.
 
     Example:
         client = QueryableStateClient("127.0.0.1", 9069)
@@ -48,13 +48,13 @@ class QueryableStateClient:
         *,
         encrypted: bool | None = None,
     ) -> None:
-        """Prepare a client. It connects with the first query.
+        """Create a client. The first query connects it.
 
         Args:
-            host: Where the driver of the job answers queries.
-            port: Its port.
-            token: The token of the port; None: that of a driver of this user on this machine.
-            encrypted: Whether the driver speaks TLS; None: unless the host is this machine.
+            host: The host of the job's driver.
+            port: The port at which the driver answers queries.
+            token: The token of the port; None for that of a driver of this user on this machine.
+            encrypted: Whether the driver speaks TLS; None for TLS unless the host is this machine.
         """
         if encrypted is None:
             encrypted = not is_loopback(host)
@@ -75,19 +75,19 @@ class QueryableStateClient:
         *,
         consistency: Consistency = "live",
     ) -> Future[State]:
-        """Return a future of the state of a key, which cannot be changed.
+        """Return a future of a key's state: a copy, which cannot be changed.
 
-        The future raises `UnknownKey` if the key has no value, `UnknownQueryableState`, `UnknownJob`, and
-        `StateNotServed` if the job cannot answer now: while it restarts, for example.
+        The future raises `UnknownKey` if the key has no value, `UnknownQueryableState` or `UnknownJob` if there is no
+        such state or job, and `StateNotServed` if the job cannot answer now, for example during a restart.
 
         Args:
             job_id: The id of the job.
             queryable_state_name: The name in `set_queryable` or `as_queryable_state`.
             key: The key, as the job's key selector returns it.
-            key_type_info: The type of the key, against which it is checked; None: it is not checked.
-            state_descriptor: The kind of the state.
-            consistency: `live` for the newest value; `checkpoint` for that of the last completed checkpoint, which no
-                failure takes back. It is read from the files of the checkpoint.
+            key_type_info: The type to check the key against; None for no check.
+            state_descriptor: A descriptor of the kind that the state has.
+            consistency: `live` for the newest value; `checkpoint` for the value in the last completed checkpoint,
+                which no failure takes back. The latter is read from the files of the checkpoint.
         """
         if key_type_info is not None:
             (key,) = _conforming(queryable_state_name, [key], key_type_info)
@@ -107,7 +107,8 @@ class QueryableStateClient:
     ) -> Future[list[State | None]]:
         """Return a future of the states of many keys, in their order; None for a key without a value.
 
-        Live values of different keys need not be of one instant. Those of a checkpoint are, for up to 2,000 keys.
+        Live values of different keys may be from different instants. Values of a checkpoint are from the same
+        checkpoint for up to 2,000 keys.
         """
         found = list(keys)
         if key_type_info is not None:
@@ -122,7 +123,7 @@ class QueryableStateClient:
         return together.future
 
     def shutdown(self) -> None:
-        """Close the connection. Queries without an answer fail."""
+        """Close the connection. Queries in flight fail."""
         self._batches.close()
 
     def __enter__(self) -> QueryableStateClient:
@@ -135,7 +136,7 @@ class QueryableStateClient:
         return f"QueryableStateClient({self.host!r}, {self.port})"
 
     def _target(self, job_id: JobID | str, name: str, consistency: Consistency) -> Target:
-        """Return the state that a call asks: the same object as the last call, if it asked the same."""
+        """Return the target of a query. Consecutive queries of one state share the object."""
         target, job = self._last_target, str(job_id)
         if target is None or target.name != name or target.job != job or target.consistency != consistency:
             if consistency not in _CONSISTENCIES:
@@ -149,7 +150,7 @@ class QueryableStateClient:
 
 
 def _conforming(name: str, keys: list[Any], key_type: TypeInformation) -> list[Any]:
-    """Return keys in the form of their type."""
+    """Return the keys as values of their declared type."""
     try:
         return list(key_type.conform(keys))
     except RecordTypeError as error:
@@ -157,7 +158,7 @@ def _conforming(name: str, keys: list[Any], key_type: TypeInformation) -> list[A
 
 
 class _OneKey(StateFuture[State]):
-    """The future of a call for one key, which is also what asks. A key without a value is an error."""
+    """A query of one key and its future, in one object. A key without a value is an error."""
 
     size = 1
 
@@ -176,7 +177,7 @@ class _OneKey(StateFuture[State]):
             state = _state(kind, values[0], self._descriptor)
             if state is None:
                 raise UnknownKey(self.target.name, preview(self._key))
-        except Exception as error:  # the class of a value may not be known here, for one
+        except Exception as error:  # for example a value whose class cannot be imported here
             self.set_exception(error)
         else:
             self.set_result(state)
@@ -186,7 +187,7 @@ class _OneKey(StateFuture[State]):
 
 
 class _ManyKeys:
-    """A call for many keys, whose values arrive in parts. Thread-safe."""
+    """A query of many keys, whose values arrive in parts. Thread-safe."""
 
     def __init__(self, count: int, descriptor: StateDescriptor) -> None:
         self._descriptor = descriptor
@@ -200,7 +201,7 @@ class _ManyKeys:
     def give(self, start: int, kind: str, values: list[bytes | None]) -> None:
         try:
             found = [_state(kind, value, self._descriptor) for value in values]
-        except Exception as error:  # the class of a value may not be known here, for one
+        except Exception as error:  # for example a value whose class cannot be imported here
             self.fail(error)
             return
         with self._lock:
@@ -212,12 +213,12 @@ class _ManyKeys:
 
     def fail(self, error: Exception) -> None:
         with self._lock:
-            if not self.future.done():  # else another part has failed
+            if not self.future.done():  # otherwise another part has failed before
                 self.future.set_exception(error)
 
 
 class _SomeKeys(NamedTuple):
-    """The keys of a call that travel in one message."""
+    """The part of a query's keys that travels in one message."""
 
     target: Target
     keys: list[Any]

@@ -1,9 +1,9 @@
-"""The future of a query: one of `concurrent.futures` that is a single object until somebody waits for it.
+"""The future of a query: a `concurrent.futures.Future` that is a single object until a thread waits for it.
 
-A client may have tens of thousands of futures in a second. Python's collector counts objects: where many are on their
-way, it walked the whole heap of the client twice a second, and every query of that time waited for it. A plain future
-has ten objects, because of its condition and its lists. Here a future has them when they are needed, and the
-futures of a process share one lock, which is held for a moment and never while other code runs.
+A client may create tens of thousands of futures in a second. A plain future consists of ten objects: its condition, the
+condition's lock and lists, and so on. So many objects make Python's garbage collector walk the client's whole heap
+twice a second, and every query in flight waits for it. This future creates those objects when they are needed. All
+futures of a process share one lock, which is held briefly and never while foreign code runs.
 """
 
 from __future__ import annotations
@@ -19,33 +19,34 @@ __all__ = ["StateFuture"]
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 Callback = Callable[[Future[Any]], object]
-# The words of `concurrent.futures`, which `wait` and `as_completed` of that module look for.
+# The states' names in `concurrent.futures`, which its functions `wait` and `as_completed` compare with.
 _RUNNING, _FINISHED = "RUNNING", "FINISHED"
-_LOCK = threading.RLock()  # `wait` and `as_completed` take it for each of their futures at once
+_LOCK = threading.RLock()  # reentrant, because `wait` and `as_completed` lock all of their futures at once
 
 
 class StateFuture(Future[T], Generic[T]):
-    """A future of an answer that is on its way: it cannot be cancelled."""
+    """The future of a query in flight. It cannot be cancelled."""
 
-    # `Future.__init__` would make the objects that this class does without. What it sets are these, and two properties.
+    # `Future.__init__` would create the objects that this class avoids. These attributes, and the properties
+    # `_condition` and `_waiters`, stand for what it sets.
     _state = _RUNNING
     _result: T | None = None
     _exception: BaseException | None = None
-    _finished: threading.Condition | None = None  # there, if a thread waits
-    _installed: list[Any] | None = None  # what `wait` and `as_completed` wait with
-    _done_callbacks: list[Callback] | Callback | None = None  # most futures have one
+    _finished: threading.Condition | None = None  # created by the first thread that waits
+    _installed: list[Any] | None = None  # the waiters of `wait` and `as_completed`
+    _done_callbacks: list[Callback] | Callback | None = None  # one without a list, since most futures have one
 
-    def __init__(self) -> None:  # it calls nothing above, on purpose
+    def __init__(self) -> None:  # does not call `Future.__init__`: see above
         pass
 
     # ---------------------------------------------------------------- for `wait` and `as_completed`, under these names
 
     @property
-    def _condition(self) -> threading.RLock:  # type: ignore[override]  # they only lock it
+    def _condition(self) -> threading.RLock:  # type: ignore[override]  # both functions only lock it
         return _LOCK
 
     @property
-    def _waiters(self) -> list[Any]:  # type: ignore[override]  # they add to it and remove from it
+    def _waiters(self) -> list[Any]:  # type: ignore[override]  # both functions add to it and remove from it
         if self._installed is None:
             self._installed = []
         return self._installed
@@ -67,11 +68,11 @@ class StateFuture(Future[T], Generic[T]):
     def result(self, timeout: float | None = None) -> T:
         error = self.exception(timeout)
         if error is None:
-            return self._result  # type: ignore[return-value]  # it is there when the future has finished
+            return self._result  # type: ignore[return-value]  # set before the state is FINISHED
         try:
             raise error
         finally:
-            del error, self  # the error has this frame: do not leave a cycle to the collector
+            del error, self  # the error's traceback refers to this frame: break the cycle
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         if self._state is not _FINISHED:
@@ -137,5 +138,5 @@ class StateFuture(Future[T], Generic[T]):
     def _call(self, callback: Callback) -> None:
         try:
             callback(self)
-        except Exception:  # as every future: the callbacks after it are called, and the client goes on
+        except Exception:  # as in `concurrent.futures`: the other callbacks are called, and the client goes on
             _log.exception("a callback of %r has failed", self)

@@ -1,4 +1,4 @@
-"""Answers about applications, which Flink 2.3's dashboard asks for: every job is an application of its own."""
+"""Answers about applications, which the dashboard of Flink 2.3 asks for. Every job is an application of its own."""
 
 from __future__ import annotations
 

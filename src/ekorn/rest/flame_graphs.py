@@ -21,7 +21,7 @@ __all__ = ["FlameGraphs"]
 # Flink: a time below zero says why there is no graph.
 _TERMINATED, _DISABLED, _WAITING = -1, -2, -3
 
-_MOST_AT_ONCE = 16  # slots that are asked at the same time
+_MOST_AT_ONCE = 16  # the most slots that are asked at the same time
 _NO_INPUT = "(waits for input)"
 _OTHER_RUNS = "(another subtask of the slot runs)"
 

@@ -31,12 +31,12 @@ class _Operation:
 
 
 def checkpoint_scope(job_id: str) -> str:
-    """Return the scope of a job's requested checkpoints: their trigger ids are not those of its savepoints."""
+    """Return the scope of a job's requested checkpoints, whose trigger ids are apart from those of its savepoints."""
     return f"checkpoints of {job_id}"
 
 
 class Operations:
-    """The latest operations of a server, by what they are done to and by their trigger id. Thread-safe.
+    """The latest operations of a server, by scope (what the operation is done to) and trigger id. Thread-safe.
 
     An operation is remembered after it is done, so that every client that waits for it learns the outcome. The oldest
     ones are forgotten.
@@ -108,7 +108,7 @@ class Operations:
         return {"status": {"id": "COMPLETED"}, "operation": found.outcome(found.future.result())}
 
     def done(self, scope: str) -> list[str]:
-        """Return the trigger ids of the operations that were done to something and are remembered."""
+        """Return the trigger ids of the completed operations of a scope that are remembered."""
         with self._lock:
             return [key[1] for key, each in self._operations.items() if key[0] == scope and each.future.done()]
 
@@ -136,7 +136,7 @@ def in_background(work: Callable[[], T]) -> Future[T]:
     def run() -> None:
         try:
             future.set_result(work())
-        except BaseException as error:  # the client learns it when it asks
+        except BaseException as error:  # the client gets it as the outcome
             future.set_exception(error)
 
     threading.Thread(target=run, name="ekorn-rest-operation", daemon=True).start()

@@ -99,7 +99,7 @@ def slot_group_id(name: str) -> str:
 def _counts(found: Iterable[RescaleRecord]) -> dict[str, int]:
     outcomes = [_outcome(each) for each in found]
     ended = {name: outcomes.count(name.upper()) for name in ("ignored", "completed", "failed")}
-    return {**ended, "inProgress": 0}  # one that is under way is remembered when it has ended
+    return {**ended, "inProgress": 0}  # a rescale is remembered once it has ended
 
 
 def _durations(found: Iterable[RescaleRecord]) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class ServiceFolder:
 
 def _locked(folder: Path) -> IO[bytes]:
     lock = open(os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "rb+")  # noqa: SIM115
-    for _ in range(_TRIES):  # a command that looks for the service holds the lock for a moment
+    for _ in range(_TRIES):  # a command that looks for the service holds the lock briefly
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return lock
@@ -67,7 +67,7 @@ def _locked(folder: Path) -> IO[bytes]:
 
 
 def is_locked(folder: Path) -> bool:
-    """Return whether a service runs in a folder. The system takes the lock away from one that is killed.
+    """Return whether a service runs in a folder. The system releases the lock of a service that is killed.
 
     Raises:
         FileNotFoundError: None ever ran there.

@@ -24,7 +24,7 @@ __all__ = ["CollectedRecords", "JobOutput", "merge_accumulators"]
 
 
 class JobOutput:
-    """Publishes what each epoch has put out.
+    """Publishes the output of each epoch.
 
     Args:
         graph: The job.
@@ -64,13 +64,13 @@ class JobOutput:
         self._graph = graph
 
     def begin_attempt(self, region: frozenset[SubtaskId] | None) -> None:
-        """Forget what the subtasks of a region, or all of them, have put out since the last checkpoint."""
+        """Drop the output of a region, or of all subtasks, since the last checkpoint."""
         self._collected.drop(region)
         for subtask in self._read.keys() if region is None else self._read.keys() & region:
             self._read[subtask] = self._committed_read.get(subtask, 0)
 
     def show(self, epoch: int, acks: Sequence[Ack], wall_ms: float) -> None:
-        """Publish what an epoch has put out."""
+        """Publish the output of an epoch."""
         for ack in acks:
             for line in ack.lines:
                 sys.stdout.write(line + "\n")

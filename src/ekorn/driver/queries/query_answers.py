@@ -1,8 +1,8 @@
-"""The answers to the queries of one client, in the order of the queries.
+"""Sends the answers to one client's queries, in the order of the queries.
 
-Whichever thread completes the first answer that is missing sends it, without waiting: mostly the thread that takes the
-answers of a slot. No other thread has to run for it. A thread of the connection sends what the client does not take at
-once, and everything on encrypted connections, which may have to read before they send.
+The thread that completes the oldest missing answer sends it, without blocking. It is usually the thread that receives
+the answers of a slot, so no other thread has to be woken. A thread of the connection sends what the client does not
+accept at once, and everything on encrypted connections, which may have to read before they can write.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _log = logging.getLogger(__name__)
 
 
 class AnswersInOrder:
-    """Sends answers to a client, each when it is there and those before it have left. Thread-safe.
+    """Sends each answer as soon as it is complete and all earlier ones have been sent. Thread-safe.
 
     Args:
         link: The connection of the client.
-        name: The name of the thread.
-        most: How many queries may wait for their answers.
+        name: The name of the sending thread.
+        most: The most queries in flight.
     """
 
     def __init__(self, link: Link, name: str, most: int) -> None:
@@ -35,17 +35,17 @@ class AnswersInOrder:
         self._name = name
         self._most = most
         self._begun: deque[PendingValues | Answer] = deque()
-        self._sending = threading.Lock()  # held by the thread that takes answers until they have been sent
-        self._rest: bytes | None = None  # the part of the answers that the client did not take at once
+        self._sending = threading.Lock()  # held by a thread while it takes answers from the queue and sends them
+        self._rest: bytes | None = None  # the bytes that the client did not accept at once
         self._broken = False
         self._ended = False
         self._changed = threading.Condition(threading.Lock())
         self._thread: threading.Thread | None = None
 
     def add(self, begun: PendingValues | Answer) -> None:
-        """Send an answer after those to earlier queries. Wait while too many queries have none.
+        """Send an answer after those to earlier queries; block while too many queries are in flight.
 
-        Called by one thread.
+        Only one thread may call it.
         """
         with self._changed:
             self._changed.wait_for(lambda: len(self._begun) < self._most)
@@ -56,7 +56,7 @@ class AnswersInOrder:
             self._send_ready()
 
     def end(self) -> None:
-        """Wait until all answers have been sent, or the client is gone, and close the connection."""
+        """Wait until all answers have been sent or the client is gone; then close the connection."""
         with self._changed:
             self._changed.wait_for(lambda: not self._begun and self._rest is None)
             self._ended = True
@@ -71,8 +71,9 @@ class AnswersInOrder:
         return count
 
     def _send_ready(self) -> None:
-        """Send the answers that are there, unless another thread does it."""
-        # Whoever has sent looks again: an answer that came meanwhile is seen, and a later one finds the lock free.
+        """Send the answers that are complete, unless another thread is sending."""
+        # After sending, the thread looks again: it finds answers that were completed meanwhile, and the thread that
+        # completes a later one finds the lock free.
         while self._ready() and self._sending.acquire(blocking=False):
             try:
                 ready = self._ready()
@@ -90,7 +91,7 @@ class AnswersInOrder:
                     self._thread.start()
 
     def _send_rests(self) -> None:
-        """Send what the client does not take at once, until the end."""
+        """Send the bytes that the client did not accept at once, until `end`."""
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._rest is not None or self._ended)
@@ -99,7 +100,7 @@ class AnswersInOrder:
                 return
             try:
                 self._link.send_rest(rest)
-            except OSError:  # the client is gone: the queries that it left behind are taken and not answered
+            except OSError:  # the client is gone: its remaining queries are read and not answered
                 self._broken = True
                 self._link.shut_down()
             self._rest = None

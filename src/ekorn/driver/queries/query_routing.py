@@ -1,6 +1,6 @@
-"""Answers queries of a running job's state: finds the slots of the keys, and asks them.
+"""Routes queries of a running job's state to the slots that hold the keys.
 
-It implements the seam `StateReader`. The port for clients (`query_server.py`) and the REST API call it.
+`StateQueries` implements `StateReader`. The port for clients (`query_server.py`) and the REST API call it.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from ekorn.types.type_information import TypeInformation
 
 __all__ = ["Consistency", "FoundValues", "PendingValues", "StateQueries"]
 
-_KEYS_AT_ONCE = 1000  # that one slot looks up while its user code waits
+_KEYS_AT_ONCE = 1000  # the most keys that a slot looks up in one pause of its user code
 
 
 class _Target(NamedTuple):
-    """Where a key is: in a subtask, and with a checkpoint in some of its files."""
+    """The subtask that answers for a key, and the files to read if the query is about a checkpoint."""
 
     subtask: SubtaskId
     checkpoint: CheckpointKeyGroup | None
 
 
 class PendingValues:
-    """The answer to a query that slots are looking up."""
+    """The values of a query in flight, which slots are looking up."""
 
     def __init__(self, kind: str, size: int, parts: list[tuple[list[int], Future[list[bytes | None]]]]) -> None:
         self._kind = kind
         self._size = size
-        self._parts = parts  # each with the positions of its keys in the query
+        self._parts = parts  # of each request to a slot: the positions of its keys in the query, and the values
 
     @property
     def is_done(self) -> bool:
@@ -50,7 +50,7 @@ class PendingValues:
         return all(found.done() for _, found in self._parts)
 
     def add_done_callback(self, call: Callable[[], None]) -> None:
-        """Have a function called whenever a slot has answered, on any thread, and at once if none was asked."""
+        """Add a function that is called, on any thread, each time a slot answers; called now if no slot was asked."""
         for _, found in self._parts:
             found.add_done_callback(lambda _: call())
         if not self._parts:
@@ -84,8 +84,8 @@ class StateQueries:
         Args:
             name: The queryable name of the state.
             keys: The keys, as the program gives them.
-            consistency: `live` for the newest values, which need not be of one instant; `checkpoint` for those of the
-                last completed checkpoint, which are, and which no failure takes back.
+            consistency: `live` for the newest values, which may be from different instants; `checkpoint` for the
+                values in the last completed checkpoint, which are consistent and which no failure takes back.
 
         Raises:
             UnknownQueryableState: The job has no state of this name.
@@ -95,7 +95,7 @@ class StateQueries:
         return self.begin(name, keys, consistency).result()
 
     def begin(self, name: str, keys: Sequence[Any], consistency: Consistency = "live") -> PendingValues:
-        """Ask the slots for the values of some keys, as `look_up` does, and do not wait for them.
+        """Ask the slots for the values of some keys, as `look_up` does, without waiting for the answers.
 
         Raises:
             UnknownQueryableState: The job has no state of this name.
@@ -125,7 +125,7 @@ class StateQueries:
             UnknownQueryableState: The job has no state of this name.
             StateNotServed: The job does not run now.
         """
-        self._running_attempt(name)  # before it runs, it has no states yet
+        self._running_attempt(name)  # raises: a job that does not run has no states
         state = self._state(name)
         operators = self._vertex(state).operators
         key = next(operator.key for operator in operators if operator.id == state.operator_id)
@@ -152,7 +152,7 @@ class StateQueries:
         may be another one, in which the vertex has another number or is gone.
 
         Raises:
-            StateNotServed: It is so now.
+            StateNotServed: The job is being rescaled.
         """
         vertices = self._job.graph.vertices
         vertex = vertices[state.vertex] if state.vertex < len(vertices) else None
@@ -169,11 +169,11 @@ class StateQueries:
     def _by_target(
         self, state: QueryableState, keys: Sequence[Any], checkpoint: CheckpointMetadata | None
     ) -> Iterator[tuple[_Target, list[int]]]:
-        """Yield where keys are, with their positions in the query, a bounded number at a time."""
+        """Yield targets with the positions of their keys in the query, and a target with many keys several times."""
         vertex = self._vertex(state)
         total, parallelism = vertex.max_parallelism, vertex.parallelism
         groups = _key_groups(keys, total)
-        positions: dict[int, list[int]] = {}  # by subtask; with a checkpoint, by key group
+        positions: dict[int, list[int]] = {}  # by subtask for live values, by key group for those of a checkpoint
         for position, group in enumerate(groups):
             at = subtask_of(group, total, parallelism) if checkpoint is None else group
             positions.setdefault(at, []).append(position)
@@ -186,7 +186,7 @@ class StateQueries:
                 yield target, mine[start : start + _KEYS_AT_ONCE]
 
     def _part(self, checkpoint: CheckpointMetadata, state: QueryableState, group: int) -> CheckpointKeyGroup:
-        """Return the files of a checkpoint that have the state of a key group."""
+        """Return the files of a checkpoint that contain the state of a key group."""
         stored = checkpoint.operator(state.operator_id)
         if stored is None:  # an earlier driver took the checkpoint, and the program has changed since
             why = f"checkpoint {checkpoint.checkpoint_id} is older than its operator; the next one has it"

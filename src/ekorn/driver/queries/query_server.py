@@ -1,7 +1,8 @@
-"""The port at which a driver answers queries of the state of its jobs.
+"""The port at which a driver answers queries of its jobs' state.
 
-All jobs of a driver with the same settings share one port. A client proves a token, which lets it read state and
-nothing else. The handshake, the digests of messages and TLS are those of every link (`links/link.py`).
+All jobs of a driver with the same settings share one port. A client has to prove that it knows the token. The token
+gives access to queryable state and nothing else. The handshake, the digests of messages and TLS are those of every link
+(`links/link.py`).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ __all__ = ["QueryServer", "answer_queries", "read_token", "token_file_name"]
 
 _log = logging.getLogger(__name__)
 _LEAST_TOKEN_BYTES = 16
-_MOST_UNANSWERED = 16  # queries of one client; further ones wait in its connection
+_MOST_UNANSWERED = 16  # the most queries of one client in flight; further ones wait in its connection
 
 
 class QueryServer:
@@ -57,7 +58,7 @@ class QueryServer:
         self._jobs[job_id] = queries
 
     def remove(self, job_id: str) -> bool:
-        """Answer no more queries of a job; return whether there are others. Thread-safe."""
+        """Stop answering the queries of a job; return whether other jobs are left. Thread-safe."""
         self._jobs.pop(job_id, None)
         return bool(self._jobs)
 
@@ -66,7 +67,7 @@ class QueryServer:
         self._listener.close()
 
     def _serve(self, link: Link) -> None:
-        """Pass the queries of a client on to slots. The answers leave by themselves, in the order of the queries."""
+        """Pass the queries of a client on to slots. `AnswersInOrder` sends the answers."""
         answers = AnswersInOrder(link, f"{threading.current_thread().name}-answers", _MOST_UNANSWERED)
         with contextlib.suppress(EOFError, OSError):  # the client is gone
             while True:
@@ -159,7 +160,7 @@ def _given_token(settings: QueryableSettings) -> str | None:
 
 
 def token_file_name(port: int) -> str:
-    """Return the name of the file, in the runtime folder, with the token of a port of this user."""
+    """Return the name of the token file of a port, in the runtime folder."""
     return f"queries-{port}.token"
 
 

@@ -1,8 +1,8 @@
 """Queries of state and their answers as bytes, between a client and the driver.
 
-A client that has the token may read state, and nothing else: the driver decodes a query without calling any code but
-the constructors of plain values. A client decodes answers with all classes, as the values of the job need; it has seen
-the proof that the driver knows the token.
+A client with the token may read state and nothing else: decoding a query calls only the constructors of plain values. A
+client decodes answers with all classes, because the values of the job need them. That is safe, since the driver has
+proved to the client that it knows the token.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ekorn.types.type_information import TypeInformation
 
 __all__ = ["Answer", "Query", "decode_answer", "decode_keys", "decode_query", "encode_answer", "encode_query"]
 
-MOST_KEYS = 100_000  # in one query
+MOST_KEYS = 100_000  # the most keys of one query
 _VALUES = {
     "builtins": {"complex", "frozenset"},
     "datetime": {"date", "datetime", "time", "timedelta", "timezone"},
@@ -35,7 +35,7 @@ _VALUES = {
 
 
 class Query(NamedTuple):
-    """A question of a client. The keys are pickled apart, because the state's key type says how they are decoded."""
+    """A query. The keys are pickled separately, because the key type of the state decides how they are decoded."""
 
     job: str
     name: str
@@ -48,7 +48,7 @@ class Answer(NamedTuple):
 
     kind: str = ""
     values: list[bytes | None] = []
-    error: tuple[str, tuple[Any, ...]] | None = None  # the class and its arguments
+    error: tuple[str, tuple[Any, ...]] | None = None  # the name of the class, and its arguments
 
     def raise_error(self) -> None:
         """Raise the error, if there is one."""
@@ -123,7 +123,7 @@ def _plain(data: bytes, classes: Iterable[type]) -> Any:
         return _PlainValues(data, classes).load()
     except QueryRefused:
         raise
-    except Exception as error:  # whatever a client sends that is no pickle
+    except Exception as error:  # whatever the bytes of a client make pickle raise
         raise QueryRefused(f"the message cannot be decoded ({type(error).__name__}: {error})") from None
 
 

@@ -16,8 +16,8 @@ from ekorn.web.http_client import WebClient
 __all__ = ["DriverPoller", "driver_client"]
 
 _ANSWER_S = 30.0
-_POLL_S = 3.0  # for an answer that a driver has at hand
-_MOST_ASKED = 128  # at once: 50 drivers that have little of the machine must not be waited for one after another
+_POLL_S = 3.0  # long enough for an answer that needs no work in the driver
+_MOST_ASKED = 128  # the most drivers asked in parallel: on a busy machine, one after another would take too long
 
 
 def driver_client(record: JobRecord, timeout_s: float = _ANSWER_S) -> WebClient:
@@ -57,6 +57,6 @@ class DriverPoller:
             return {record.job_id: self._answers[record.job_id] for record in records}
 
     def _ask(self, record: JobRecord) -> Any:
-        with contextlib.suppress(EkornError):  # it is about to open its socket, has just ended, or hangs
+        with contextlib.suppress(EkornError):  # the driver is starting, has just ended, or hangs
             return driver_client(record, self._timeout_s).get(self._path)
         return None

@@ -68,7 +68,7 @@ class JobApi:
     def _from_driver(self, record: JobRecord, request: Request) -> Response | None:
         """Return the answer of a job's driver; None if no driver answers."""
         answer = self.ask_driver(record, request) if record.phase == "STARTED" else None
-        # A driver that has not come to the start of its job knows no job yet, and its log says why.
+        # A driver whose program has not started its job yet knows no job. Its log says why.
         return None if answer is None or answer.status in (404, 410) else answer
 
     def _kept_logs(self, record: JobRecord) -> list[Path]:
@@ -80,7 +80,7 @@ class JobApi:
         path = f"/jobs/{job_id}/exceptions"
         try:
             answer = self.pass_on(Request("GET", path, {"jobid": job_id}))
-        except HttpError:  # it waits, or ended without a word
+        except HttpError:  # the job waits, or its driver ended without answers
             return {"exceptionHistory": {"entries": [], "truncated": False}}
         found: dict[str, Any] = json.loads(answer.body())
         return found
@@ -95,7 +95,7 @@ class JobApi:
     def cancel(self, request: Request) -> Response:
         record = self.find(request)
         if record.job_id != request.parameters["jobid"]:
-            return self.ask_driver(record, request)  # a further job of the program: its driver goes on
+            return self.ask_driver(record, request)  # one of several jobs of a program, whose driver goes on
         if self._service.withdraw(record.job_id):
             return Response({}, 202)
         if record.phase == "ENDED":
@@ -105,7 +105,7 @@ class JobApi:
         if (request.one("mode") or "cancel").lower() == "cancel":
             self._service.note_cancelled(record.job_id)
         answer = self.ask_driver(record, request)
-        if answer.status in (404, 410):  # the program has not come to the start of its job, and never will
+        if answer.status in (404, 410):  # the program has ended, or will be ended, before it starts its job
             self._service.end_driver(record.job_id)
             return Response({}, 202)
         return answer

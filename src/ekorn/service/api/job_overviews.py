@@ -29,9 +29,9 @@ class _LastWords(NamedTuple):
 
 
 class JobOverviews:
-    """Asks drivers that run, and reads what drivers that have ended had said last. Thread-safe.
+    """Gets the overviews of jobs: from running drivers, or from the last answers of ended ones. Thread-safe.
 
-    The words of a job that has ended cannot change any more. They are read once: they may be on a remote storage.
+    The last answers of an ended driver never change, and may be on a remote storage, so they are read once.
 
     Args:
         store: The files of the service.
@@ -72,7 +72,7 @@ class JobOverviews:
         if known is not None and record.phase == "ENDED" and known.ended_ms == record.ended_ms:
             return known.jobs
         jobs = _jobs_in(self._store.answers(record.job_id).get("/jobs/overview"))
-        if record.phase == "ENDED" and record.ended_ms:  # else the end is only being noted
+        if record.phase == "ENDED" and record.ended_ms:  # otherwise the end is still being recorded
             self._last_words[record.job_id] = _LastWords(record.ended_ms, jobs)
         return jobs
 

@@ -134,7 +134,7 @@ def combined(all_asked: Sequence[AskedMetrics], request: Request) -> list[dict[s
         return []
 
     def ask(asked: AskedMetrics) -> dict[str, Any]:
-        with contextlib.suppress(EkornError, KeyError, TypeError):  # it starts, has just ended, or hangs
+        with contextlib.suppress(EkornError, KeyError, TypeError):  # the driver is starting, has just ended, or hangs
             client = WebClient(f"unix:{asked.record.socket}", timeout_s=_GLANCE_S)
             return {each["id"]: _number(each.get("value")) for each in client.get(asked.path + query)}
         return {}

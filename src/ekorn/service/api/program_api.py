@@ -79,7 +79,7 @@ def _submission(request: Request) -> Submission:
     Raises:
         HttpError: A field is wrong.
     """
-    # Flink: what the body does not say may stand in the query.
+    # Flink: fields that the body lacks may be query parameters.
     fields = {**_query_fields(request), **request.json_object()}
     if field(fields, "entryClass", str):
         raise HttpError(400, "the field 'entryClass' names a class of a jar; a program here is started by its script")

@@ -22,7 +22,7 @@ __all__ = ["ClusterNode", "Office"]
 _log = logging.getLogger(__name__)
 
 _LOOKS_PER_LEASE = 12
-_FORGOTTEN_AFTER = 20  # leases
+_FORGOTTEN_AFTER = 20  # the leases of silence after which a standby is forgotten
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class ClusterNode:
             self._office.enter(led)
         except Exception as error:
             _log.error("this service cannot lead: %s", error, exc_info=not isinstance(error, OSError | NotLeader))
-            self._rests_until_s = elapsed_s() + self._lease_s  # another service may do better
+            self._rests_until_s = elapsed_s() + self._lease_s  # gives another service the chance to lead
             self._led = led
             self._step_down(str(error), give_up=True)
             return

@@ -50,7 +50,7 @@ class LeaderWatch:
         self._closed = threading.Event()
 
     def start(self) -> None:
-        """End this process now if its leader is replaced, and as soon as it will be.
+        """Check that the leader still leads, and end this process as soon as another service leads.
 
         Raises:
             Fenced: The leader is replaced already.

@@ -73,7 +73,7 @@ class SharedJobStore(JobStore):
             with contextlib.suppress(FileExistsError):  # the name holds the digest: it is the same program
                 self._store.publish(f"programs/{program}", file.read_bytes())
         except BaseException:
-            super().delete_program(program)  # a job that started with it here could start nowhere else
+            super().delete_program(program)  # other services could not start a job with it
             raise
         return program
 
@@ -199,11 +199,11 @@ class SharedJobStore(JobStore):
         """Delete what earlier terms left on this disk: other leaders have forgotten jobs and deleted programs since."""
         programs, jobs = set(self._store.list("programs")), set(self._store.list(self._records))
         for program in super().programs():
-            if program.id not in programs:  # a job that started with it here could start nowhere else
+            if program.id not in programs:  # other services could not start a job with it
                 super().delete_program(program.id)
         for folder in self._jobs.iterdir():
             if (folder / RECORD).exists():
-                continue  # of a service without standbys
+                continue  # the job of a service without standbys
             if folder.name not in jobs:
                 shutil.rmtree(folder, ignore_errors=True)
                 continue
@@ -221,7 +221,7 @@ class SharedJobStore(JobStore):
         found = []
         for name in self._store.list(folder):
             if _DRAFT in name:
-                continue  # of a leader that was killed while it wrote
+                continue  # a record that a leader was killed while writing
             try:
                 data = self._store.read(f"{folder}/{name}")
             except FileNotFoundError:

@@ -68,7 +68,7 @@ def found_driver(store: JobStore, job_id: str) -> Started | None:
         pid = int(folder.name)
         try:
             is_driver = (folder / "cmdline").read_bytes().split(b"\0")[1:-1] == words
-            is_first = is_driver and os.getsid(pid) == pid  # and no child that the driver has forked
+            is_first = is_driver and os.getsid(pid) == pid  # excludes children that the driver has forked
         except OSError:
             continue  # the process has ended
         start = _start_of(pid) if is_first else None
@@ -143,7 +143,7 @@ def _write_submission(
     write_private(file, json.dumps(found).encode())
 
 
-_children: dict[int, subprocess.Popen[bytes]] = {}  # the system keeps an ended child until its parent asks for it
+_children: dict[int, subprocess.Popen[bytes]] = {}  # an ended child stays until its parent waits for it
 
 
 def is_alive(pid: int, pid_started: int) -> bool:
@@ -160,7 +160,7 @@ def end_process(pid: int, pid_started: int, *, at_once: bool = False) -> None:
         with contextlib.suppress(ProcessLookupError):  # it has just ended
             if at_once:
                 os.killpg(pid, signal.SIGKILL)
-                child = _children.pop(pid, None)  # the thread that watches the drivers may have asked for it
+                child = _children.pop(pid, None)  # the thread that watches the drivers may have reaped it
                 if child is not None:
                     child.wait()
             else:

@@ -37,7 +37,7 @@ __all__ = ["WENT_BACK", "DriverEnds", "JobService"]
 
 _log = logging.getLogger(__name__)
 
-_LOOK_S = 0.2  # how often the service looks for drivers that have ended
+_LOOK_S = 0.2  # the interval of looking for drivers that have ended
 _MOST_WAITING = 1000
 _JOB_ID = re.compile("[0-9a-f]{32}")
 
@@ -209,7 +209,7 @@ class JobService:
             if not is_alive(record.pid, record.pid_started):
                 self._note_end(record)
             elif record.fallback is not None and self._runs(record):
-                with self._jobs.lock:  # the change has succeeded: whatever happens from now on happens to the new plan
+                with self._jobs.lock:  # the change has succeeded: all later events concern the new plan
                     self._jobs.save(replace(self._jobs[record.job_id], fallback=None))
 
     def _note_end(self, ended: JobRecord) -> None:
@@ -249,7 +249,7 @@ class JobService:
             if self._jobs[record.job_id].phase != "WAITING":
                 return  # it was cancelled meanwhile
             try:
-                # A service that was killed, or whose disk was full, may have started a driver and not written it down.
+                # A service that was killed, or whose disk was full, may have started a driver without recording it.
                 process = found_driver(self.store, record.job_id) or self._started(record)
             except (OSError, EkornError) as error:
                 why = f"its driver could not be started: {error}"
@@ -272,7 +272,7 @@ class JobService:
 
     def _started(self, record: JobRecord) -> Started:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(record.socket)  # of a driver of this job that was killed
+            os.unlink(record.socket)  # left by a killed driver of this job
         script = self.store.unpack_program(record, self.settings.bundle_bytes)
         return start_driver(self.store, record, script)
 
@@ -292,7 +292,7 @@ class JobService:
         ended = sorted((each for each in self.jobs() if each.phase == "ENDED"), key=lambda each: each.ended_ms)
         for record in ended[: max(len(ended) - self.settings.jobs_kept, 0)]:
             with self._jobs.lock:
-                if self._jobs[record.job_id] == record:  # and was not submitted again meanwhile
+                if self._jobs[record.job_id] == record:  # the job was not submitted again meanwhile
                     self._jobs.forget(record.job_id)
                     self.overviews.forget(record.job_id)
                     self._drop_programs()

@@ -160,7 +160,7 @@ class JobStore:
 
     is_shared = False  # whether another service reads what is kept here, and goes on with the jobs
 
-    host = ""  # the machine, if records are read on others
+    host = ""  # this machine, if services on other machines read the records
 
     @property
     def settings_of_drivers(self) -> dict[str, str]:

@@ -17,7 +17,7 @@ from ekorn.web.http_client import RefusedRequest, ServerGone
 
 __all__ = ["PlanChanges"]
 
-_LOOK_S = 0.2  # how often a change looks how far it is
+_LOOK_S = 0.2  # the interval of checking the progress of a change
 
 
 class PlanChanges:
