@@ -106,6 +106,17 @@ def test_only_the_spark_engine_the_batch_api_and_the_state_sources_know_of_spark
     assert not wrong, "\n".join(wrong)
 
 
+def test_only_slots_and_engines_for_tests_import_what_runs_in_a_slot():
+    """Check that other processes know slots by `slot_protocol` alone; they start one by the name of its main module."""
+    wrong = [
+        f"{path.relative_to(SOURCE)}:{each.line} imports {each.module}"
+        for path in source_files()
+        for each in imports_of(path)
+        if re.match(r"ekorn\.slot(\.|$)", each.module) and room_of(path) not in ("slot", "testing")
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_the_streaming_api_is_imported_without_spark():
     program = "import sys; sys.modules['pyspark'] = None; import ekorn.datastream, ekorn.common"
     subprocess.run([sys.executable, "-c", program], check=True, env={"PYTHONPATH": str(SOURCE.parent)})
