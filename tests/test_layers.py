@@ -112,7 +112,7 @@ def test_only_slots_and_engines_for_tests_import_what_runs_in_a_slot():
         f"{path.relative_to(SOURCE)}:{each.line} imports {each.module}"
         for path in source_files()
         for each in imports_of(path)
-        if re.match(r"ekorn\.slot(\.|$)", each.module) and room_of(path) not in ("slot", "testing")
+        if re.match(r"ekorn\.slot(\.|$)", each.module) and room_of(module_name(path)) not in ("slot", "testing")
     ]
     assert not wrong, "\n".join(wrong)
 
