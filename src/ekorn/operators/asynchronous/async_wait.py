@@ -32,7 +32,7 @@ from ekorn.operators.operator import RuntimeOperator
 from ekorn.types.by_value import loaded, stored
 
 _IN_FLIGHT = ListStateDescriptor("_in_flight")
-_MOST_WAITING = 10_000  # records without a place; a turn brings fewer, unless operators before this one multiply them
+_MOST_WAITING = 10_000  # records without a place; a step brings fewer, unless operators before this one multiply them
 
 
 class AsyncWaitOperator(RuntimeOperator):
