@@ -100,7 +100,7 @@ def test_nothing_that_a_stranger_sends_is_interpreted(door: Door, tmp_path: Path
     elif what == "garbage":
         sock.sendall(bytes(range(256)) * 40)
     elif what == "own challenge":  # send the challenge back, and then the listener's own proof
-        sock.sendall(greeting[8:40])
+        sock.sendall(greeting[-32:])
         sock.sendall(sock.recv(32))
     else:
         sock.shutdown(socket.SHUT_WR)
