@@ -1,4 +1,4 @@
-"""Which runs the plans of a program: Spark, unless a test of this thread puts another runner in its place."""
+"""Chooses what runs a program's plans: Spark, or a runner that a test installs for its thread."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run_plan(plan: Plan, settings: RunSettings, cancelled: threading.Event | Non
     Args:
         plan: The plan.
         settings: What it is run with.
-        cancelled: Is set by another thread when the plan is not to begin anew.
+        cancelled: Another thread sets it when the plan must not be restarted.
 
     Raises:
         JobExecutionError: A function failed, and the strategy allows no other attempt.
