@@ -75,6 +75,8 @@ def _shape(value: ast.expr) -> str:
 
 
 def _name(value: ast.expr) -> str:
+    if isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name) and value.value.id == "self":
+        return value.attr  # a field of the error
     names = [node.id for node in ast.walk(value) if isinstance(node, ast.Name)]
     return names[0] if len(names) == 1 else "..."
 

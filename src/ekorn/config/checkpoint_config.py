@@ -101,11 +101,11 @@ class CheckpointConfig:
         return self._set(options.CHECKPOINT_TIMEOUT, timeout)
 
     def get_min_pause_between_checkpoints(self) -> int:
-        """Return the minimum of milliseconds from the end of one checkpoint to the start of the next."""
+        """Return the minimum number of milliseconds from the end of one checkpoint to the start of the next."""
         return options.CHECKPOINT_MIN_PAUSE.read(self._configuration)
 
     def set_min_pause_between_checkpoints(self, min_pause_between_checkpoints: int) -> CheckpointConfig:
-        """Set the minimum of milliseconds from the end of one checkpoint to the start of the next.
+        """Set the minimum number of milliseconds from the end of one checkpoint to the start of the next.
 
         With a pause above 0 there is one checkpoint at a time.
         """
@@ -222,11 +222,11 @@ class CheckpointConfig:
         return self._set(options.CHECKPOINT_UNALIGNED_FORCED, bool(force_unaligned_checkpoints))
 
     def get_aligned_checkpoint_timeout(self) -> Duration:
-        """Return how long an unaligned checkpoint is aligned before its marks overtake."""
+        """Return how long an unaligned checkpoint stays aligned before its marks overtake records."""
         return Duration.of_millis(options.CHECKPOINT_ALIGNED_TIMEOUT.read(self._configuration))
 
     def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration | Time) -> CheckpointConfig:
-        """Set how long an unaligned checkpoint is aligned before its marks overtake; 0: they overtake at once."""
+        """Set how long an unaligned checkpoint stays aligned before its marks overtake records; 0 for no time."""
         return self._set(
             options.CHECKPOINT_ALIGNED_TIMEOUT, _whole("alignment timeout", millis_of(alignment_timeout), 0)
         )
@@ -247,7 +247,7 @@ class CheckpointConfig:
         """Warn that there is nothing to force.
 
         Flink: refuses to checkpoint a job with iterations unless forced, and then loses the records in the loop. Here
-        such jobs take checkpoints always, and the records in the loop are part of them.
+        such jobs always take checkpoints, and the records in the loop are part of them.
         """
         self._forced = bool(force_checkpointing)
         if self._forced:

@@ -14,10 +14,10 @@ __all__ = [
 
 
 class CheckpointingMode(Enum):
-    """The guarantee for the state after a failure.
+    """The guarantee after a failure.
 
-    Checkpoints are taken between epochs, when every operator has processed the same input, so state is exactly once
-    in both modes. With AT_LEAST_ONCE, sinks that commit at checkpoints release their output at once.
+    In epochs, checkpoints are taken when every operator has processed the same input, so state is exactly once in both
+    modes. With AT_LEAST_ONCE, sinks that commit at checkpoints release their output at once.
     """
 
     EXACTLY_ONCE = 0

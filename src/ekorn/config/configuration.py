@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Configuration:
-    """Keys with values.
+    """A set of keys with values.
 
     >>> configuration = Configuration().set_integer("parallelism.default", 4)
     >>> configuration.get_string("parallelism.default", "1")
@@ -50,7 +50,7 @@ class Configuration:
         """Return the value as a whole number.
 
         Raises:
-            ConfigurationError: The value is no whole number.
+            ConfigurationError: The value is not a whole number.
         """
         return self._read(key, default_value, parse_int)
 
@@ -74,7 +74,7 @@ class Configuration:
         """Return the value as a number.
 
         Raises:
-            ConfigurationError: The value is no number.
+            ConfigurationError: The value is not a number.
         """
         return self._read(key, default_value, parse_float)
 

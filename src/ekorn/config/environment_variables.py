@@ -1,7 +1,7 @@
 """The environment variables that ekorn reads as settings, each declared once.
 
 Variables that one ekorn process sets for another (`EKORN_READY_FD`) or that inject faults into tests
-(`ekorn.faults`) are no settings and are not listed here.
+(`ekorn.faults`) are not settings and are not listed here.
 """
 
 from __future__ import annotations

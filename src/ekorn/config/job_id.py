@@ -1,4 +1,4 @@
-"""`JobID`: the name of one submitted job."""
+"""`JobID`: the id of one submitted job."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Such a key in a program or on the command line is refused, because an ignored setting looks like a working one. A
 configuration file may be that of a Flink cluster, so its unread keys are left out, and the log names them. Keys outside
-of Flink's and ekorn' name spaces belong to the program.
+of Flink's and Ekorn's name spaces belong to the program.
 """
 
 from __future__ import annotations

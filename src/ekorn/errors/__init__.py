@@ -1,8 +1,8 @@
 """Every exception ekorn raises: one tree, in modules by subject. Programs import all of them from here.
 
-An error keeps its fields in ``args`` and composes its message in ``__str__``. Errors travel from slots to the driver by
-pickle, which rebuilds an exception by calling its class with ``args``. An error that composed its message in
-``__init__`` would compose it twice, or could not be rebuilt.
+An error keeps its fields in ``args`` (`base.with_fields`) and composes its message in ``__str__``. Errors travel from
+slots to the driver by pickle, which rebuilds an exception by calling its class with ``args``. An error that composed
+its message in ``__init__`` would compose it twice, or could not be rebuilt.
 
     EkornError
         program.py      InvalidProgramError (DuplicateUidError), ConfigurationError (UnsafeFolderError),

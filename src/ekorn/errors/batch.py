@@ -56,7 +56,7 @@ class OutputsPartlyVisibleError(EkornError):
 
 @with_fields
 class RecomputedInputError(EkornError):
-    """A partition has other records than when it was counted: an executor was lost, and its functions vary."""
+    """A partition was computed again after a loss, and its functions returned other records than before."""
 
     operator: str
     partition: int

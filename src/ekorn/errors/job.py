@@ -131,7 +131,7 @@ class JobCancelledError(EkornError):
 
 
 class RescaleError(EkornError):
-    """A job does not run with the parallelism that was asked for; it goes on with the one that it had."""
+    """A job could not be rescaled, and goes on with the parallelism that it had."""
 
 
 class DeploymentError(EkornError):

@@ -1,4 +1,4 @@
-"""Counters, gauges, meters and distributions, in groups; and what a reporter of metrics is."""
+"""Metrics: counters, gauges, meters, distributions and histograms in groups, and the protocol of reporters."""
 
 from ekorn.metrics.metricbase import Counter, Distribution, Gauge, Meter, Metric, MetricGroup
 from ekorn.metrics.reporter import MetricReporter, Sample

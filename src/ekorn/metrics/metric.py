@@ -1,4 +1,4 @@
-"""What all metrics have in common."""
+"""The base class of metrics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Metric"]
 
 
 class Metric(ABC):
-    """A metric of any kind."""
+    """The base of every kind of metric."""
 
     __slots__ = ()
     kind: Kind  # decides how the values of several subtasks are combined

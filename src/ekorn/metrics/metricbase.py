@@ -71,7 +71,7 @@ class Meter(Metric):
 
     Args:
         time_span_in_seconds: How far back the rate looks.
-        clock: Clock to measure the rate with; the machine's if None.
+        clock: The clock that measures the rate; None for the machine's.
     """
 
     __slots__ = ("_buckets", "_clock", "_count", "_span_seconds")
@@ -160,7 +160,8 @@ class MetricGroup:
 
         Args:
             name: The group's name.
-            extra: The value of ``name``, if that is a variable: a group for the name, and in it one for the value.
+            extra: The value of ``name`` if ``name`` is a variable. The result is then a group for the
+                value, inside a group for the name.
         """
         group = self._group(name, {})
         return group if extra is None else group._group(extra, {name: extra})

@@ -1,4 +1,4 @@
-"""What a metric reporter is, and the numbers that it is given."""
+"""The protocol of a metric reporter, and the samples that it reports."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ class Sample(NamedTuple):
 
 
 class MetricReporter(Protocol):
-    """Sends metrics. Called by one thread; what it raises is logged and does not reach the job."""
+    """Sends metrics to a monitoring system.
+
+    One thread calls a reporter. An exception of a reporter is logged, and does not affect the job.
+    """
 
     def report(self, samples: Sequence[Sample]) -> None:
-        """Send the metrics of this moment."""
+        """Send the current metrics."""
 
     def close(self) -> None:
-        """End, with the job."""
+        """Release what the reporter holds. Called when the job ends."""

@@ -22,8 +22,9 @@ class Report:
 def combined(reports: Sequence[Report]) -> Mapping[str, Any]:
     """Combine the values of one metric over its subtasks.
 
-    Counters, meters and numeric gauges are added. Distributions are merged into one over all values. Of metrics of the
-    kind `lowest` the minimum is taken. Histograms have the count, the bounds and the greatest of each percentile.
+    Counters, meters and numeric gauges are added. Distributions are merged into one over all values. Metrics of the
+    kind `lowest` give the minimum. Histograms give the total count, the bounds, and the
+    greatest value of each percentile.
 
     Example:
         >>> combined([Report("counter", {"": 2}), Report("counter", {"": 3})])
@@ -71,7 +72,7 @@ def _of_histograms(values: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     found = {"count": sum(each["count"] for each in filled)}
     if not filled:
         return found
-    # The values themselves do not travel. The greatest of the subtasks' percentiles is a bound of that of all values.
+    # The values themselves do not travel. The greatest percentile of a subtask bounds the percentile of all values.
     upper = filled[0].keys() - {"count", "min", "mean"}
     most = {suffix: max(each[suffix] for each in filled) for suffix in filled[0] if suffix in upper}
     mean = sum(each["mean"] * each["count"] for each in filled) / found["count"]

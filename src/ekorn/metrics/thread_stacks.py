@@ -1,4 +1,4 @@
-"""The stacks of a process's threads, for people to see what it is doing."""
+"""The stacks of a process's threads, which show people what the process is doing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["ThreadStack", "thread_stacks"]
 
 @dataclass(frozen=True, slots=True)
 class ThreadStack:
-    """A thread and where it is, as text, the innermost call last."""
+    """The stack of one thread as text, the innermost call last."""
 
     name: str
     ident: int

@@ -1,1 +1,1 @@
-"""Metric reporters: they read what the driver remembers of its jobs and send it to monitoring systems."""
+"""Metric reporters: they read the driver's statistics of its jobs and send them to monitoring systems."""

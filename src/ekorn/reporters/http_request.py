@@ -1,4 +1,4 @@
-"""The request that reporters over HTTP send."""
+"""Sends the requests of reporters that use HTTP."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def send(method: str, url: str, content_type: str, body: bytes) -> None:
     """Send a request.
 
     Raises:
-        OSError: The server does not answer, or refuses; the message has its reason.
+        OSError: The server does not answer, or refuses the request; the message has its reason.
     """
     request = urllib.request.Request(url, body, {"Content-Type": content_type}, method=method)
     try:

@@ -1,4 +1,4 @@
-"""Reporters that need no server: into the log, and into a file with a line of JSON for each report."""
+"""Reporters that need no server: one writes to the log, one appends lines of JSON to a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _log = logging.getLogger("ekorn.metrics")
 
 
 class LogReporter:
-    """Writes all metrics into the log, at the level INFO."""
+    """Writes all metrics of a report to the log as one message, at level INFO."""
 
     def report(self, samples: Sequence[Sample]) -> None:
         """Write one message."""
@@ -24,7 +24,7 @@ class LogReporter:
         _log.info("metrics:\n%s", "\n".join(lines))
 
     def close(self) -> None:
-        """Nothing is open between reports."""
+        """Do nothing: nothing is open between reports."""
 
 
 def _shown(sample: Sample) -> str:
@@ -33,7 +33,7 @@ def _shown(sample: Sample) -> str:
 
 
 class JsonLinesReporter:
-    """Appends an object for each report: the time in milliseconds, and the samples."""
+    """Appends one JSON object per report to a file: the time in milliseconds, and the samples."""
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
@@ -49,4 +49,4 @@ class JsonLinesReporter:
             file.write(line + "\n")
 
     def close(self) -> None:
-        """Nothing is open between reports."""
+        """Do nothing: nothing is open between reports."""

@@ -20,7 +20,7 @@ class OpenTelemetryReporter:
     """Sends every metric as a gauge `flink.<scope>.<name>` with the variables as attributes.
 
     Args:
-        endpoint: The address of the collector; `/v1/metrics` is added unless it is there.
+        endpoint: The address of the collector; `/v1/metrics` is appended if it is missing.
         service_name: The resource attribute `service.name`.
         service_version: The resource attribute `service.version`.
     """
@@ -30,7 +30,7 @@ class OpenTelemetryReporter:
         self._resource = _attributes({"service.name": service_name, "service.version": service_version})
 
     def report(self, samples: Sequence[Sample]) -> None:
-        """Send the metrics of this moment."""
+        """Send the current metrics."""
         at = str(time.time_ns())
         points: dict[str, list[dict[str, Any]]] = {}
         for sample in samples:
@@ -42,7 +42,7 @@ class OpenTelemetryReporter:
         send("POST", self._url, "application/json", json.dumps(body).encode())
 
     def close(self) -> None:
-        """Nothing is open between reports."""
+        """Do nothing: nothing is open between reports."""
 
 
 def _attributes(values: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Serves metrics for Prometheus to read, on a port of its own."""
+"""Serves metrics for Prometheus to scrape, on a port of its own."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ DEFAULT_PORTS = (9249,)
 
 
 class PrometheusServer:
-    """Answers `/metrics` with the metrics of that moment.
+    """Answers `/metrics` with the current metrics.
 
-    It needs the token of the web server (`authorization` with `credentials_file` in Prometheus' configuration), and is
-    reachable and encrypted as the web server is.
+    A request needs the token of the web server (`authorization` with `credentials_file` in Prometheus' configuration).
+    The server listens on the same address as the web server, and uses its certificate.
 
     Args:
-        ports: The ports, of which the first free one is taken.
-        settings: Where web servers listen, and whom they answer.
-        token_file: The file with the token, unless the settings name one.
+        ports: The ports to try; the first free one is used.
+        settings: The settings of the web server.
+        token_file: The file with the token if the settings name none.
         read: Returns the metrics.
     """
 
@@ -43,11 +43,11 @@ class PrometheusServer:
 
     @property
     def address(self) -> str:
-        """Where Prometheus reads."""
+        """The address that Prometheus scrapes."""
         return f"{self._serving.address}/metrics"
 
     def report(self, samples: Sequence[Sample]) -> None:
-        """Nothing is sent: Prometheus asks."""
+        """Do nothing: Prometheus asks for the metrics."""
 
     def close(self) -> None:
         """Close the port."""

@@ -1,4 +1,4 @@
-"""Prometheus' text format. Names are those of Flink's reporter, so that boards made for Flink find them."""
+"""Prometheus' text format, with the names of Flink's reporter, so that dashboards made for Flink work."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_]")
 
 
 def prometheus_text(samples: Iterable[Sample]) -> str:
-    r"""Return the samples as text, all of one name together.
+    r"""Return the samples as text, grouped by name.
 
     Every metric is a gauge, as in Flink: a counter begins again at 0 when its subtask restarts.
 

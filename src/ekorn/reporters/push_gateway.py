@@ -14,14 +14,14 @@ __all__ = ["PushGatewayReporter"]
 
 
 class PushGatewayReporter:
-    """Replaces the group of this driver in the gateway at every report, and deletes it at the end.
+    """Replaces the metrics of this driver in the gateway with every report, and deletes them at the end.
 
     Args:
         url: The address of the gateway.
         job_name: The value of the gateway's label `job`; empty for a random one.
-        random_suffix: Whether a random suffix keeps two drivers of one name apart.
-        delete_at_end: Whether the group is deleted with the job.
-        grouping: Further labels of the group.
+        random_suffix: Whether the job name gets a random suffix, which keeps two drivers of one name apart.
+        delete_at_end: Whether the metrics are deleted when the job ends.
+        grouping: Further labels by which the gateway groups the metrics.
     """
 
     def __init__(
@@ -39,10 +39,10 @@ class PushGatewayReporter:
         self._delete_at_end = delete_at_end
 
     def report(self, samples: Sequence[Sample]) -> None:
-        """Replace the group."""
+        """Replace the metrics of this driver in the gateway."""
         send("PUT", self._url, CONTENT_TYPE, prometheus_text(samples).encode())
 
     def close(self) -> None:
-        """Delete the group."""
+        """Delete the metrics of this driver from the gateway."""
         if self._delete_at_end:
             send("DELETE", self._url, CONTENT_TYPE, b"")

@@ -1,4 +1,4 @@
-"""Runs the reporters of a job beside it."""
+"""Runs the reporters of a job on a thread beside it."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _JOIN_S = 15.0
 class JobReporters:
     """The reporters of one job.
 
-    Ports are opened before the job starts, so that one that is taken fails the start. A report that fails is logged
-    once, until a report succeeds again; the job goes on.
+    Ports are opened before the job starts, so that a port in use fails the start. A failed report does not affect the
+    job. The first failure in a row is logged.
     """
 
     def __init__(self, settings: JobSettings) -> None:
@@ -123,7 +123,7 @@ class JobReporters:
     def _attempt(self, settings: ReporterSettings, step: Callable[[], None], *, is_known: bool) -> bool:
         try:
             step()
-        except Exception as error:  # of a server, a disk or a metric of the user; the job must not fail
+        except Exception as error:  # a server, a disk or a user's gauge may fail; the job must not
             if not is_known:
                 _log.warning("metric reporter %s failed: %s", settings.name, error)
             return False

@@ -24,7 +24,7 @@ TASK_MANAGER_JOB = "taskmanager.job"
 
 
 def samples_of(jobs: Iterable[KnownJob]) -> Iterator[Sample]:
-    """Return every metric of jobs, of this driver and of the slots that is a finite number."""
+    """Return every metric of the jobs, their slots and this driver whose value is a finite number."""
     yield from _numbers(DRIVER, {"host": HOST}, driver_metrics())
     for job in jobs:
         of_job = {"host": HOST, "job_id": job.job_id, "job_name": job.view.job_name}
@@ -38,7 +38,7 @@ def samples_of(jobs: Iterable[KnownJob]) -> Iterator[Sample]:
 
 
 def _latencies(job: KnownJob, of_job: Mapping[str, str]) -> Iterator[Sample]:
-    """Return the latencies from source to operator. Flink: the path is a part of the name and in the variables."""
+    """Return the latencies from source to operator. Flink: the path is part of the name, and also in the variables."""
     for path, histogram in job.statistics.latencies.by_path.items():
         variables = path.variables()
         yield from _histogram(

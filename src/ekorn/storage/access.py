@@ -1,4 +1,4 @@
-"""The storage library that ekorn needs, as protocols. The adapters are `arrow_access.py` and `fsspec_access.py`.
+"""The protocol by which ekorn uses a storage library. The adapters are `arrow_access.py` and `fsspec_access.py`.
 
 An adapter takes paths in the form of its library and raises the errors of its library. Only the adapter knows these
 errors, so the adapter decides which of them are final (`is_final`).
@@ -21,7 +21,7 @@ class FileEntry(NamedTuple):
 class Access(Protocol):
     """One storage, reached through one library."""
 
-    whole_puts: bool  # whether a put appears whole or not at all
+    whole_puts: bool  # whether an object appears only when its put is complete
 
     def get(self, path: str) -> bytes:
         """Return the whole object.
@@ -44,10 +44,10 @@ class Access(Protocol):
         """Create a file to write; it exists when the stream is closed. The stream cannot seek."""
 
     def copy(self, source: str, target: str) -> None:
-        """Copy a file within the storage. Called only where `whole_puts` is True: the copy appears whole."""
+        """Copy a file within the storage. Called only if `whole_puts` is True: the copy appears when it is complete."""
 
     def move(self, source: str, target: str) -> None:
-        """Rename a file over the target. Called only where `whole_puts` is False."""
+        """Rename a file over the target. Called only if `whole_puts` is False."""
 
     def size(self, path: str) -> int | None:
         """Return the size of a file in bytes, or None if there is no such file."""

@@ -82,7 +82,7 @@ def make_directory(path: str) -> None:
 
 
 def sync_directory(path: str) -> None:
-    """Make the names in a directory durable, where the file system offers it."""
+    """Make the names in a directory durable, if the file system supports it."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
     except PermissionError:

@@ -16,7 +16,7 @@ __all__ = ["FsspecAccess", "open_fsspec"]
 # Schemes whose puts appear whole or not at all. Every other scheme gets a draft and a rename.
 _OBJECT_STORES = frozenset({"memory", "s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oci", "ocilake", "oss", "tos"})
 
-# Documented exceptions of the libraries behind fsspec that another try does not cure, by module. The file systems
+# Documented exceptions of the libraries behind fsspec that a retry does not cure, by module. The file systems
 # translate most errors of a storage to `FileNotFoundError` and `PermissionError`; these pass through.
 _FINAL_CLASSES = {
     "botocore.exceptions": ("NoCredentialsError", "PartialCredentialsError", "ParamValidationError"),
@@ -125,7 +125,7 @@ class FsspecAccess:
         return found
 
     def _entries(self, directory: str) -> list[tuple[str, Any]]:
-        """Return what stands in a directory, without the marker object of the directory itself."""
+        """Return the entries of a directory, without the marker object of the directory itself."""
         try:
             found = [(str(info["name"]).strip("/"), info) for info in self._fs.ls(directory, detail=True)]
         except (FileNotFoundError, NotADirectoryError):

@@ -13,7 +13,7 @@ __all__ = ["MemoryFiles"]
 
 
 class MemoryFiles:
-    """A file store in the memory of this process: for tests, and for checkpoints that need not outlive the driver."""
+    """A file store in the memory of this process: for tests, and for checkpoints that may be lost with the driver."""
 
     def __init__(self) -> None:
         self._files: dict[str, bytes] = {}

@@ -81,7 +81,7 @@ class RemoteFiles:
         self._call("write", path, lambda: self._access.put(place, data))
 
     def publish(self, path: str, data: bytes) -> None:
-        """Create a file whole or not at all. The check for a file of that name is a step of its own before."""
+        """Create a file whole or not at all. The check for an existing file is a separate step before the write."""
         place = self._place(path)
         existing = self._call("read", path, lambda: self._current(place))
         if existing is not None:
@@ -150,11 +150,11 @@ class RemoteFiles:
             self._access.put(draft, data)
             self._access.move(draft, place)
         except Exception:
-            with contextlib.suppress(Exception):  # the first error says what went wrong
+            with contextlib.suppress(Exception):  # raise the first error, not that of the removal
                 self._access.remove(draft)
             with contextlib.suppress(Exception):
                 if self._current(place) == data:
-                    return  # the rename succeeded, and only its answer was lost
+                    return  # the rename succeeded, and only its response was lost
             raise
 
     def _call(self, verb: str, path: str, action: Callable[[], T]) -> T:

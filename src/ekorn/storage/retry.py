@@ -1,6 +1,6 @@
 """Repeat calls to a storage that fail for a reason that may pass.
 
-Errors that another try does not cure (a missing file, no permission, a full disk) are raised at once. After any other
+Errors that a retry does not cure (a missing file, no permission, a full disk) are raised at once. After any other
 error the call is repeated a few times. The pauses grow, and are random so that slots do not retry in step.
 """
 

@@ -17,7 +17,7 @@ import tempfile
 
 try:
     import fcntl
-except ImportError:  # on Windows, where the folders of killed processes stay
+except ImportError:  # on Windows, where folders of killed processes are not removed
     fcntl = None  # type: ignore[assignment]
 
 _LOCK = ".lock"

@@ -115,8 +115,8 @@ class SpillFile:
         assert rest_bytes == 0, "chunks are read from where one begins to where one ends"
 
     def close(self) -> None:
-        """Give the disk space back. Nothing can be read any more."""
-        self._descriptor = -1  # the number may soon be that of another file
+        """Release the disk space. The file cannot be read afterwards."""
+        self._descriptor = -1  # the operating system may reuse the file descriptor for another file
         self._close()
 
     def _flush(self) -> None:
@@ -125,7 +125,7 @@ class SpillFile:
             self._buffer.clear()
 
     def _write(self, parts: Sequence[Part], size_bytes: int) -> None:
-        """Write parts behind what is written already."""
+        """Write parts at the end of the file."""
         if len(parts) > 1 and size_bytes < _JOINED_BYTES:
             parts = (b"".join(parts),)
         end = self._written_bytes
@@ -142,7 +142,7 @@ class SpillFile:
 
 
 class _Cursor(io.RawIOBase):
-    """A place in a file from which it is read on; the file has any number of them."""
+    """A read position in a file. Several cursors may read one file."""
 
     def __init__(self, file: SpillFile, offset: int) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""State and records are values: a change that a user's function makes to an object afterwards must not reach them.
+"""Isolates state and records from the user's objects: a function's later change to an object must not reach them.
 
 Most data is immutable (numbers, text, tuples of them) and is kept and passed on as it is. Everything else is kept as
 its pickle, in a `bytearray`. A bytearray of the user's own is pickled too, so a bytearray in a state table is always
@@ -143,7 +143,7 @@ def size_of(value: Any) -> int:
         return len(value)
     try:
         return pickled_size(value)
-    except Exception:  # a record that cannot be pickled may become one that can before it is sent
+    except Exception:  # a later operator may turn it into a record that can be pickled
         return sys.getsizeof(value)
 
 
@@ -161,7 +161,7 @@ class _BufferFull(Exception):
 
 
 class _BoundedBuffer(io.BytesIO):
-    """Pickle writes about 64 KiB at a time, so the check costs nothing per record."""
+    """A buffer that refuses bytes beyond a limit. Pickle writes about 64 KiB at a time, so the check costs little."""
 
     def __init__(self, most_bytes: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The bases of data types: what all of them have in common, and the kinds of numbers."""
+"""The base classes of data types, and of the kinds of numbers."""
 
 from __future__ import annotations
 

@@ -275,7 +275,7 @@ class RowType(DataType):
 
 
 class DataTypes:
-    """Creates every type that a column can be declared with; all are nullable unless told otherwise."""
+    """Creates every type that a column can be declared with. A type is nullable unless `nullable=False` is given."""
 
     @staticmethod
     def NULL() -> NullType:

@@ -86,7 +86,7 @@ def _constant(value: Any) -> Callable[[], Any]:
 def _hints(cls: type) -> dict[str, Any]:
     try:
         return typing.get_type_hints(cls)
-    except Exception:  # an annotation may be any expression; one that fails says nothing about the field
+    except Exception:  # an annotation may be any expression; if its evaluation fails, the field has no known type
         return {}
 
 

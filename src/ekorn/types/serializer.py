@@ -45,7 +45,7 @@ class TypeSerializer(ABC, Generic[T]):
 
 @dataclass(frozen=True)
 class TypeSerializerSchemaCompatibility(Generic[T]):
-    """The answer to the question whether a serializer can read what an earlier one wrote."""
+    """Whether a serializer can read what an earlier serializer wrote."""
 
     kind: Literal["as is", "after migration", "reconfigured", "incompatible"]
     reason: str = ""
@@ -65,7 +65,7 @@ class TypeSerializerSchemaCompatibility(Generic[T]):
     def compatible_with_reconfigured_serializer(
         serializer: TypeSerializer[Any],
     ) -> TypeSerializerSchemaCompatibility[Any]:
-        """Answer that this third serializer, made from both, reads the old bytes and is used from now on."""
+        """Answer that a third serializer, made from both, reads the old bytes and replaces the new serializer."""
         return TypeSerializerSchemaCompatibility("reconfigured", reconfigured=serializer)
 
     @staticmethod

@@ -20,7 +20,7 @@ Column = Sequence[Any]
 
 
 class Misfit(Exception):
-    """A value does not fit a type. Internal: becomes a :class:`RecordTypeError` once the record is known."""
+    """A value does not fit a type. Internal: the caller that knows the record raises a :class:`RecordTypeError`."""
 
     def __init__(self, reason: str, path: tuple[str, ...] = ()) -> None:
         super().__init__(reason, path)
