@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ekorn.checkpoint.restore_point import RestorePoint
-from ekorn.driver.checkpoints.final_checkpoint import FinalCheckpoint
 from ekorn.driver.checkpoints.job_checkpoints import JobCheckpoints
+from ekorn.driver.checkpoints.job_endings import FinalCheckpoint, SavepointStop
 from ekorn.driver.checkpoints.retained_checkpoints import RetainedCheckpoints
-from ekorn.driver.checkpoints.savepoint_stop import SavepointStop
 from ekorn.driver.loop.between_epochs import BetweenEpochs
 from ekorn.driver.loop.epoch_tracker import EpochTracker
 from ekorn.driver.loop.interrupts import AttemptFailed, check_cancelled, raise_failure

@@ -27,11 +27,10 @@ from ekorn.checkpoint.checkpoint_directory import CheckpointDirectory
 from ekorn.clock import Clock, SteadyClock
 from ekorn.config.choices import CheckpointingMode
 from ekorn.config.settings.job_settings import JobSettings, for_batch
-from ekorn.driver.checkpoints.final_checkpoint import FinalCheckpoint
 from ekorn.driver.checkpoints.job_checkpoints import JobCheckpoints
 from ekorn.driver.checkpoints.job_directory import address_for_slots, check_reachable, open_directory
+from ekorn.driver.checkpoints.job_endings import FinalCheckpoint, SavepointStop
 from ekorn.driver.checkpoints.retained_checkpoints import RetainedCheckpoints
-from ekorn.driver.checkpoints.savepoint_stop import SavepointStop
 from ekorn.driver.display.job_lines import JobFacts, end_line, start_line
 from ekorn.driver.job_handle import JobHandle
 from ekorn.driver.job_outcome import JobOutcome, note_outcome, outcomes_are_noted
@@ -49,7 +48,7 @@ from ekorn.driver.recovery.failures import job_error
 from ekorn.driver.recovery.job_recovery import JobRecovery
 from ekorn.driver.recovery.repeated_failures import RepeatedFailures
 from ekorn.driver.recovery.restarts import restart_strategy
-from ekorn.driver.rescaling.elasticity import Elasticity, LevelLoad
+from ekorn.driver.rescaling.elasticity import Elasticity
 from ekorn.driver.rescaling.job_rescaling import Rescaling
 from ekorn.driver.rescaling.rescale_switch import RescaleSwitch
 from ekorn.engine.protocol import AnyEngine, Failure
@@ -166,33 +165,37 @@ class JobLoop:
             checkpoints=checkpoints,
             output=output,
         )
-
-        def parts_of(epochs: RunsEpochs, load: LevelLoad) -> AttemptParts:
-            self._stop = SavepointStop(job, epochs, tracker=tracker, between=between, checkpoints=checkpoints)
-            self._switch = RescaleSwitch(
-                job, engine, epochs=epochs, between=between, checkpoints=checkpoints, rescaling=rescaling
-            )
-            final = FinalCheckpoint(
-                job, epochs, tracker=tracker, between=between, checkpoints=checkpoints, output=output
-            )
-            return AttemptParts(
-                deployer,
-                tracker,
-                between,
-                checkpoints,
-                stop=self._stop,
-                final_checkpoint=final,
-                rescaling=rescaling,
-                switch=self._switch,
-                elasticity=Elasticity(job, engine, rescaling, load),
-            )
-
         if engine.execution == "continuous":
             marks = MarkRunner(job, engine, tracker=tracker, checkpoints=checkpoints, between=between)
-            waits = MarkWaits(job, engine, checkpoints, between)
-            return ContinuousAttempts(job, engine, parts_of(marks, max), marks, waits)
+            parts = self._parts(marks, deployer, between, Elasticity(job, engine, rescaling, max))
+            return ContinuousAttempts(job, engine, parts, marks, MarkWaits(job, engine, checkpoints, between))
         epochs = EpochRunner(job, engine, tracker)
-        return EpochAttempts(job, parts_of(epochs, sum), epochs, EpochWaits(job, engine, checkpoints, between))
+        parts = self._parts(epochs, deployer, between, Elasticity(job, engine, rescaling, sum))
+        return EpochAttempts(job, parts, epochs, EpochWaits(job, engine, checkpoints, between))
+
+    def _parts(
+        self, epochs: RunsEpochs, deployer: Deployer, between: BetweenEpochs, elasticity: Elasticity
+    ) -> AttemptParts:
+        """Return the parts that both modes share, given what runs single epochs in the mode of the job."""
+        job, tracker, checkpoints, rescaling = self._job, self._tracker, self._checkpoints, self._rescaling
+        self._stop = SavepointStop(job, epochs, tracker=tracker, between=between, checkpoints=checkpoints)
+        self._switch = RescaleSwitch(
+            job, self._engine, epochs=epochs, between=between, checkpoints=checkpoints, rescaling=rescaling
+        )
+        final = FinalCheckpoint(
+            job, epochs, tracker=tracker, between=between, checkpoints=checkpoints, output=deployer.output
+        )
+        return AttemptParts(
+            deployer,
+            tracker,
+            between,
+            checkpoints,
+            stop=self._stop,
+            final_checkpoint=final,
+            rescaling=rescaling,
+            switch=self._switch,
+            elasticity=elasticity,
+        )
 
     def run(self) -> None:
         """Run attempts until the job is over, and publish in the handle how it ended. Never raises."""

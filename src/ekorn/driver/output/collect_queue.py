@@ -12,7 +12,7 @@ from ekorn.storage.spill_file import SpillFile
 __all__ = ["CollectQueue", "CollectSpill", "SpilledRun", "WaitingRun"]
 
 
-_FILE_BYTES = 64 << 20  # a file takes no more runs beyond this, so that its space becomes free when they are read
+_FILE_BYTES = 64 << 20  # the size at which a new file is started; the space of a file is freed with its last run
 
 
 class CollectSpill:
@@ -91,7 +91,7 @@ class CollectQueue:
         return run.read()
 
     def clear(self) -> None:
-        """Forget the runs that wait."""
+        """Drop all runs."""
         with self._changed:
             self._runs.clear()
             self.count = self.size_bytes = 0

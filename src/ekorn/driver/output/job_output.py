@@ -56,11 +56,11 @@ class JobOutput:
 
     @property
     def records_read(self) -> dict[SubtaskId, int]:
-        """How many records each source subtask has read, without those that a failure has taken back."""
+        """The records that each source subtask has read, without those that a failure has reverted."""
         return dict(self._read)
 
     def change_graph(self, graph: JobGraph) -> None:
-        """Take the output of the subtasks of another graph from now on."""
+        """Expect the output of the subtasks of another graph."""
         self._graph = graph
 
     def begin_attempt(self, region: frozenset[SubtaskId] | None) -> None:
@@ -98,12 +98,12 @@ class JobOutput:
         )
 
     def commit(self, position: CheckpointPosition) -> None:
-        """Hand over what was collected up to the position of a completed checkpoint."""
+        """Release the records that were collected up to the position of a completed checkpoint."""
         self._committed_read = position.records_read
         self.release(position.epoch)
 
     def release(self, epoch: int) -> None:
-        """Hand over what was collected up to an epoch: no failure can take it back."""
+        """Release the records that were collected up to an epoch. A failure cannot revert them any more."""
         self._collected.release(epoch)
 
 
@@ -162,7 +162,7 @@ class CollectedRecords:
         self._spill = CollectSpill()
 
     def add(self, epoch: int, subtask: SubtaskId, runs: list[CollectedRun]) -> None:
-        """Hold what a subtask has collected in an epoch.
+        """Add the records that a subtask has collected in an epoch.
 
         Raises:
             CollectSpillError: The records exceed the memory for them, and the disk cannot take them.
@@ -178,14 +178,14 @@ class CollectedRecords:
             self._unreleased_bytes += run.size_bytes
 
     def release(self, epoch: int) -> None:
-        """Hand over to the program what was collected up to an epoch."""
+        """Release the records that were collected up to an epoch to the program."""
         for each in self._unreleased:
             if each.epoch <= epoch:
                 self._queue.put(each.run)
         self._keep([each for each in self._unreleased if each.epoch > epoch])
 
     def drop(self, region: frozenset[SubtaskId] | None = None) -> None:
-        """Forget what the subtasks of a region, or all of them, have collected: it will be collected again."""
+        """Drop the records of the subtasks of a region, or of all subtasks, which will collect them again."""
         self._keep([each for each in self._unreleased if region is not None and each.subtask not in region])
 
     def _keep(self, unreleased: list[_Unreleased]) -> None:

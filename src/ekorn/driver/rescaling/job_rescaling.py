@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class _Preparation:
-    """What is made ready on another thread."""
+    """The preparation of a rescale on another thread."""
 
     done: threading.Event = field(default_factory=threading.Event)
     error: Exception | None = None
@@ -86,7 +86,7 @@ class Rescaling:
     # -------------------------------------------------------------------------------------------- beside the records
 
     def accept(self, request: RescaleRequest, *, stopping: bool) -> None:
-        """Begin a rescale, or refuse it while the job goes on untouched.
+        """Begin a rescale, or refuse it. The job is not affected yet.
 
         Args:
             request: What is wanted.
@@ -159,7 +159,7 @@ class Rescaling:
 
     def _prepare(self, change: _Change) -> None:
         try:
-            with self._preparing:  # the thread of a rescale that was refused may still be at it
+            with self._preparing:  # the thread of a refused rescale may still be preparing
                 self._engine.prepare(change.graph)
         except Exception as error:  # Spark raises many types; each refuses the rescale
             change.preparation.error = error
@@ -205,7 +205,7 @@ class Rescaling:
             with self._preparing:
                 if plan is not None and self._change is change:
                     self._engine.preload(change.graph, plan)
-        except Exception as error:  # whatever it is: the deployment reads the state
+        except Exception as error:  # of any type: the deployment reads the state itself
             _log.warning("job %s could not read its state before the switch: %s", self._job.name, error)
         took_ms = (self._job.clock.monotonic() - began) * 1000
         _log.info(
@@ -303,7 +303,7 @@ class Rescaling:
             self.refuse(f"the job failed: {why}")
 
     def refuse(self, why: str) -> None:
-        """Answer that the job goes on at the parallelism that it had, and release what was made ready."""
+        """Answer that the job keeps its parallelism, and release the prepared slots."""
         change = self._answer(why)
         threading.Thread(target=self._release, args=(change,), name="ekorn-rescale", daemon=True).start()
 

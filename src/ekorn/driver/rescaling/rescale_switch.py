@@ -1,4 +1,4 @@
-"""Ends an attempt with a checkpoint that an attempt at another parallelism goes on from."""
+"""Ends an attempt with a checkpoint that the next attempt restores at another parallelism."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["RescaleSwitch"]
 
 
 class RescaleSwitch:
-    """Switches one job from attempt to attempt."""
+    """Ends the attempt of one job before each change of its parallelism."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class RescaleSwitch:
         self._checkpoints = checkpoints
         self._rescaling = rescaling
         self._stands_since = 0.0
-        self._folders: list[LocalFolder] = []  # each with a savepoint of a job that has no other place for it
+        self._folders: list[LocalFolder] = []  # each with a savepoint of a job that names no directory for savepoints
 
     def perform(self) -> bool:
         """Take the last checkpoint at the old parallelism and close the subtasks.
@@ -48,14 +48,14 @@ class RescaleSwitch:
             False if the checkpoint could not be taken: the rescale is refused then, and the job goes on.
         """
         self._between.wait_until(lambda: not self._checkpoints.pending_ids)
-        if not self._rescaling.is_ready:  # the job was about to end with one of them
+        if not self._rescaling.is_ready:  # a savepoint that has just completed ends the job instead
             return False
         point("driver-rescale")
         in_checkpoints = self._job.settings.checkpoints.enabled and self._rescaling.directory is None
         path = self._checkpoint() if in_checkpoints else self._savepoint()
         if path is None:
             return False
-        # A savepoint that a user has requested may have been taken before, and still be written.
+        # A savepoint that a user has requested may still be in flight.
         self._between.wait_until(lambda: not self._checkpoints.pending_ids)
         point("driver-switch")
         raise_failure(self._engine.close_subtasks())
@@ -63,7 +63,7 @@ class RescaleSwitch:
         return True
 
     def close(self) -> None:
-        """Delete the savepoints of rescales that nothing will go back to: the job is over."""
+        """Delete the savepoints of rescales at the end of the job."""
         for folder in self._folders:
             folder.close()
 
@@ -104,7 +104,7 @@ class RescaleSwitch:
         if path is None:
             unneeded = [self._folders.pop()]
         else:
-            unneeded, self._folders = self._folders[:-1], [folder]  # a restart goes back to the newest one alone
+            unneeded, self._folders = self._folders[:-1], [folder]  # a restart restores the newest one alone
         for each in unneeded:
             each.close()
         return path
