@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 from ekorn.common import Encoder, RestartStrategies, Types, WatermarkStrategy
 from ekorn.datastream import StreamExecutionEnvironment
-from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from ekorn.datastream.connectors.datagen import DataGeneratorSource
 from ekorn.datastream.connectors.file_system import FileSink
 from ekorn.functions.sink_contract import SinkFunction
+from tests.live_jobs import Held, limited
 from tests.spark.checkpointed import checkpointed_environment
 from tests.spark.tally import Tally, record
 
@@ -48,7 +49,7 @@ class Note(SinkFunction):
 
 
 def build(
-    records: int, per_second: float, folder: Path, *, delay_ms: int = 700, execution: str = "continuous"
+    records: int, per_second: float | Held, folder: Path, *, delay_ms: int = 700, execution: str = "continuous"
 ) -> StreamExecutionEnvironment:
     """Build the job, which writes below `folder`. A region that has failed waits for some time."""
     env = checkpointed_environment(
@@ -58,7 +59,7 @@ def build(
     for name in NAMES:
         noted = folder / name / "noted"
         noted.mkdir(parents=True)
-        source = DataGeneratorSource(record, records, RateLimiterStrategy.per_second(per_second))
+        source = DataGeneratorSource(record, records, limited(per_second))
         numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), f"numbers {name}").uid(f"numbers {name}")
         tallied = (
             numbers.slot_sharing_group(name)

@@ -16,10 +16,12 @@ RECORDS = 3_000
 DRIVER = """
 import json, os, signal, sys, time
 from pathlib import Path
+from tests.live_jobs import Held
 from tests.spark import apart
 
 folder, records = Path(sys.argv[1]), int(sys.argv[2])
-client = apart.build(records, 600, folder).execute_async()
+source = Held(folder, records, per_second=50)  # a minute of records, so that no region ends before the restart
+client = apart.build(records, source, folder).execute_async()
 while client.get_progress().checkpoints_completed < 2:
     time.sleep(0.02)
 os.kill(client.get_progress().slot_pids[0], signal.SIGKILL)
@@ -29,6 +31,7 @@ found = {"at the failure": apart.given(folder, "b").times.total()}
 while client.get_progress().attempt < 1:
     found["before the restart"] = apart.given(folder, "b").times.total()
     time.sleep(0.01)
+source.let_go()
 client.get_job_execution_result().result()
 found["restarts"] = client.get_progress().restarts
 print("FOUND", json.dumps(found), flush=True)
