@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec
 
 from ekorn.errors import UnsupportedOperationError
 from ekorn.functions.latest_values import QueryableRecords
@@ -15,7 +16,6 @@ from ekorn.functions.record_functions import (
     FlatMapFunction,
     FoldFunction,
     MapFunction,
-    Partitioner,
     ReduceFunction,
 )
 from ekorn.functions.rolling_aggregates import MaxByFunction, MaxFunction, MinByFunction, MinFunction, SumFunction
@@ -53,15 +53,43 @@ from ekorn.types.type_information import TypeInformation
 
 if TYPE_CHECKING:
     from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
-    from ekorn.program.streams.slot_sharing_group import SlotSharingGroup
     from ekorn.program.streams.window_joins import IntervalJoin
     from ekorn.program.streams.windowed_stream import WindowedStream
+
+
+P = ParamSpec("P")
+
+_NO_PARTITIONING = (
+    "{call}() on a keyed stream: key_by decides which subtask a record goes to; call {call}() before key_by, "
+    "or on the result of a transformation"
+)
+_NO_OPERATOR = (
+    "{call}() needs an operator, and key_by has none: call {call}() before key_by, for the operator before it, "
+    "or on the result of the transformation after it"
+)
+
+
+def _refused(method: Callable[Concatenate[Any, P], Any], message: str) -> Callable[Concatenate[Any, P], NoReturn]:
+    """Return a method of `KeyedStream` that takes the arguments of a method of `DataStream`, and only raises."""
+    call = method.__name__
+
+    def refuse(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> NoReturn:
+        """Raise: a keyed stream does not support this."""
+        raise UnsupportedOperationError(message.format(call=call))
+
+    refuse.__name__ = call
+    refuse.__qualname__ = f"KeyedStream.{call}"
+    signature = inspect.signature(method).replace(return_annotation="NoReturn")
+    refuse.__signature__ = signature  # type: ignore[attr-defined]  # typeshed does not declare it on functions
+    return refuse
 
 
 class KeyedStream(DataStream):
     """A stream whose records have keys. Records with equal keys go to one subtask, which keeps state per key.
 
     Functions and sinks see the records. `get_type` and `execute_and_collect` return rows of key and record.
+    Partitionings, `cache` and the settings of an operator, such as `name` and `uid`, raise
+    `UnsupportedOperationError`: a keyed stream is not the output of an operator.
 
     Example:
         >>> from ekorn.datastream import StreamExecutionEnvironment
@@ -250,87 +278,32 @@ class KeyedStream(DataStream):
 
     # ------------------------------------------------------------------------------ not on keyed streams
 
-    def forward(self) -> NoReturn:
-        """Raise: a keyed stream does not support this."""
-        _no_partitioning("forward")
-
-    def rebalance(self) -> NoReturn:
-        """Raise: a keyed stream does not support this."""
-        _no_partitioning("rebalance")
-
-    def rescale(self) -> NoReturn:
-        """Raise: a keyed stream does not support this."""
-        _no_partitioning("rescale")
-
-    def shuffle(self) -> NoReturn:
-        """Raise: a keyed stream does not support this."""
-        _no_partitioning("shuffle")
+    forward = _refused(DataStream.forward, _NO_PARTITIONING)
+    rebalance = _refused(DataStream.rebalance, _NO_PARTITIONING)
+    rescale = _refused(DataStream.rescale, _NO_PARTITIONING)
+    shuffle = _refused(DataStream.shuffle, _NO_PARTITIONING)
+    global_ = _refused(DataStream.global_, _NO_PARTITIONING)
+    partition_custom = _refused(DataStream.partition_custom, _NO_PARTITIONING)
+    name = _refused(DataStream.name, _NO_OPERATOR)
+    get_name = _refused(DataStream.get_name, _NO_OPERATOR)
+    uid = _refused(DataStream.uid, _NO_OPERATOR)
+    set_uid_hash = _refused(DataStream.set_uid_hash, _NO_OPERATOR)
+    set_parallelism = _refused(DataStream.set_parallelism, _NO_OPERATOR)
+    set_max_parallelism = _refused(DataStream.set_max_parallelism, _NO_OPERATOR)
+    set_description = _refused(DataStream.set_description, _NO_OPERATOR)
+    force_non_parallel = _refused(DataStream.force_non_parallel, _NO_OPERATOR)
+    set_buffer_timeout = _refused(DataStream.set_buffer_timeout, _NO_OPERATOR)
+    start_new_chain = _refused(DataStream.start_new_chain, _NO_OPERATOR)
+    disable_chaining = _refused(DataStream.disable_chaining, _NO_OPERATOR)
+    slot_sharing_group = _refused(DataStream.slot_sharing_group, _NO_OPERATOR)
 
     def broadcast(self, *args: Any) -> NoReturn:
         """Raise: a keyed stream does not support this."""
-        _no_partitioning("broadcast")
-
-    def global_(self) -> NoReturn:
-        """Raise: a keyed stream does not support this."""
-        _no_partitioning("global_")
-
-    def partition_custom(
-        self, partitioner: Callable[[Any, int], int] | Partitioner, key_selector: KeySelection
-    ) -> NoReturn:
-        """Raise: a keyed stream does not support this."""
-        _no_partitioning("partition_custom")
+        raise UnsupportedOperationError(_NO_PARTITIONING.format(call="broadcast"))
 
     def cache(self) -> NoReturn:
         """Raise: a keyed stream does not support this."""
         raise UnsupportedOperationError("cache() on a keyed stream: call cache() on the result of an operator")
-
-    def name(self, name: str) -> NoReturn:
-        """Raise: a keyed stream does not support this."""
-        _no_operator("name")
-
-    def get_name(self) -> NoReturn:
-        """Raise: a keyed stream does not support this."""
-        _no_operator("get_name")
-
-    def uid(self, uid: str) -> NoReturn:
-        """Raise: a keyed stream does not support this."""
-        _no_operator("uid")
-
-    def set_uid_hash(self, uid_hash: str) -> NoReturn:
-        """Raise: a keyed stream does not support this."""
-        _no_operator("set_uid_hash")
-
-    def set_parallelism(self, parallelism: int) -> NoReturn:
-        """Raise: a keyed stream does not support this."""
-        _no_operator("set_parallelism")
-
-    def set_max_parallelism(self, max_parallelism: int) -> NoReturn:
-        """Raise: a keyed stream does not support this."""
-        _no_operator("set_max_parallelism")
-
-    def set_description(self, description: str) -> NoReturn:
-        """Raise: a keyed stream does not support this."""
-        _no_operator("set_description")
-
-    def force_non_parallel(self) -> NoReturn:
-        """Raise: a keyed stream does not support this."""
-        _no_operator("force_non_parallel")
-
-    def set_buffer_timeout(self, timeout_millis: int) -> NoReturn:
-        """Raise: a keyed stream does not support this."""
-        _no_operator("set_buffer_timeout")
-
-    def start_new_chain(self) -> NoReturn:
-        """Raise: a keyed stream does not support this."""
-        _no_operator("start_new_chain")
-
-    def disable_chaining(self) -> NoReturn:
-        """Raise: a keyed stream does not support this."""
-        _no_operator("disable_chaining")
-
-    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> NoReturn:
-        """Raise: a keyed stream does not support this."""
-        _no_operator("slot_sharing_group")
 
     # ------------------------------------------------------------------------------ building the graph
 
@@ -352,20 +325,6 @@ class KeyedStream(DataStream):
         check_function(call, func, ReduceFunction, 2)
         check_single_result(call, func, "reduce")
         return self._per_key(name, WithStateSpec(form, func), output_type)
-
-
-def _no_partitioning(call: str) -> NoReturn:
-    raise UnsupportedOperationError(
-        f"{call}() on a keyed stream: key_by decides which subtask a record goes to; call {call}() before key_by, "
-        "or on the result of a transformation"
-    )
-
-
-def _no_operator(call: str) -> NoReturn:
-    raise UnsupportedOperationError(
-        f"{call}() needs an operator, and key_by has none: call {call}() before key_by, for the operator before it, "
-        "or on the result of the transformation after it"
-    )
 
 
 class QueryableStateStream(DataStreamSink):

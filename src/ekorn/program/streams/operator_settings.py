@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self
 
 from ekorn.config.configuration import Configuration
 from ekorn.errors import InvalidProgramError
@@ -15,8 +15,6 @@ from ekorn.program.streams.slot_sharing_group import SlotSharingGroup
 if TYPE_CHECKING:
     from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
 
-S = TypeVar("S", bound="OperatorSettings")
-
 
 class OperatorSettings(ABC):
     """The setters that streams and sinks share. A stream passes them to the operator that it comes from."""
@@ -27,12 +25,12 @@ class OperatorSettings(ABC):
     def _operator(self, call: str) -> Node:
         """Return the operator that a setter applies to, or raise if there is none."""
 
-    def name(self: S, name: str) -> S:
+    def name(self, name: str) -> Self:
         """Name the operator, for plans, logs and errors."""
         self._operator("name").set_name(name)
         return self
 
-    def uid(self: S, uid: str) -> S:
+    def uid(self, uid: str) -> Self:
         """Set the id under which a restore finds the state of the operator, also after the program has changed.
 
         It is unique within the job. Set it on every operator with state before taking a savepoint.
@@ -40,22 +38,22 @@ class OperatorSettings(ABC):
         self._operator("uid").set_uid(uid)
         return self
 
-    def set_uid_hash(self: S, uid_hash: str) -> S:
+    def set_uid_hash(self, uid_hash: str) -> Self:
         """Set the 32 hex digits under which a checkpoint lists the operator. Use it only to take over old state."""
         self._operator("set_uid_hash").set_uid_hash(uid_hash)
         return self
 
-    def set_parallelism(self: S, parallelism: int) -> S:
+    def set_parallelism(self, parallelism: int) -> Self:
         """Set the number of the operator's subtasks, from 1 to 32768."""
         self._operator("set_parallelism").set_parallelism(parallelism)
         return self
 
-    def set_description(self: S, description: str) -> S:
+    def set_description(self, description: str) -> Self:
         """Set a description of the operator, which plans show beside its name."""
         self._operator("set_description").set_description(description)
         return self
 
-    def with_parameters(self: S, parameters: Configuration) -> S:
+    def with_parameters(self, parameters: Configuration) -> Self:
         """Set parameters for the operator's function, which `RuntimeContext.get_operator_parameters` returns.
 
         PyFlink does not have this method; Flink has it on `DataSet`.
@@ -65,7 +63,7 @@ class OperatorSettings(ABC):
         self._operator("with_parameters").parameters = parameters.to_dict()
         return self
 
-    def on_record_error(self: S, action: str | OnRecordError) -> S:
+    def on_record_error(self, action: str | OnRecordError) -> Self:
         """Set what the operator does with a record for which its function raises.
 
         Args:
@@ -86,12 +84,12 @@ class OperatorSettings(ABC):
         operator.on_record_error = chosen
         return self
 
-    def disable_chaining(self: S) -> S:
+    def disable_chaining(self) -> Self:
         """Give the operator a vertex of its own."""
         self._operator("disable_chaining").chaining = Chaining.NEVER
         return self
 
-    def slot_sharing_group(self: S, slot_sharing_group: str | SlotSharingGroup) -> S:
+    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Self:
         """Put the operator into a slot-sharing group. Operators of different groups never share a slot.
 
         The operators after it are in the same group unless they are put into another.
