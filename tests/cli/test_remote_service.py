@@ -37,3 +37,24 @@ def test_a_command_trusts_the_certificate_that_the_environment_names(encrypted, 
 def test_a_certificate_that_nobody_vouches_for_is_refused(encrypted, tmp_path, capsys):
     assert main(["list", "-m", encrypted.address, "--token-file", str(tmp_path / "token")]) == 1
     assert "certificate" in capsys.readouterr().err
+
+
+def test_an_address_without_a_scheme_reaches_a_service_over_tls(encrypted, tmp_path, capsys):
+    known = ["--token-file", str(tmp_path / "token"), "--certificate-file", str(tmp_path / "server.pem")]
+    assert main(["list", "-m", encrypted.address.removeprefix("https://"), *known]) == 1
+    assert "no such jobs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["list"], ["cancel", "a-job"], ["run", "-d", "a.py"], ["logs", "a-job"]])
+def test_a_command_sends_no_token_in_clear_to_another_machine(encrypted, tmp_path, capsys, command):
+    name, *rest = command
+    assert main([name, "-m", "http://192.0.2.77:8081", "--token-file", str(tmp_path / "token"), *rest]) == 1
+    assert "--allow-plain-http" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["list"], ["run", "-d", __file__]])
+def test_a_command_uses_plain_http_that_is_allowed(encrypted, tmp_path, capsys, command):
+    name, *rest = command
+    address = ["-m", "http://nowhere.invalid:8081", "--allow-plain-http", "--token-file", str(tmp_path / "token")]
+    assert main([name, *address, *rest]) == 1
+    assert "http://nowhere.invalid:8081 does not answer" in capsys.readouterr().err

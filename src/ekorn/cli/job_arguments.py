@@ -15,17 +15,29 @@ def add_service_address(parser: argparse.ArgumentParser) -> None:
     """Let a command name a service on another machine."""
     # Flink: `-m` names the job manager.
     parser.add_argument(
-        "-m", "--service", "--jobmanager", dest="address", metavar="ADDRESS", help="the service's address"
+        "-m",
+        "--service",
+        "--jobmanager",
+        dest="address",
+        metavar="ADDRESS",
+        help="the service's address: host:port means HTTPS",
     )
     parser.add_argument("--token-file", metavar="FILE", help="the file with the token of the service")
     parser.add_argument(
         "--certificate-file", metavar="FILE", help="the certificate of the service, or of the authority that signed it"
     )
+    parser.add_argument(
+        "--allow-plain-http",
+        action="store_true",
+        help="send the token unencrypted to a service at http://host:port on another machine",
+    )
 
 
 def service_of(given: argparse.Namespace) -> ServiceClient | None:
     """Return the client of the service that a command names, or of the user's own; None if none runs."""
-    return jobs.service_for(given.address, given.token_file, given.certificate_file)
+    return jobs.service_for(
+        given.address, given.token_file, given.certificate_file, allow_plain_http=given.allow_plain_http
+    )
 
 
 _JOB = "the id of the job, the beginning of the id, or the name, as `ekorn list` shows them"

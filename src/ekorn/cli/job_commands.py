@@ -72,13 +72,17 @@ class _ServiceJob(NamedTuple):
 
 
 def service_for(
-    address: str | None, token_file: str | None, certificate_file: str | None = None
+    address: str | None,
+    token_file: str | None,
+    certificate_file: str | None = None,
+    *,
+    allow_plain_http: bool = False,
 ) -> ServiceClient | None:
     """Return the client of the service that a command names, or of the user's own; None if none runs."""
     if address is not None or token_file is not None or certificate_file is not None:
-        return ServiceClient(address, token_file, certificate_file)
+        return ServiceClient(address, token_file, certificate_file, allow_plain_http=allow_plain_http)
     if variables.variable(variables.SERVICE_ADDRESS) is not None or own_service() is not None:
-        return ServiceClient()
+        return ServiceClient(allow_plain_http=allow_plain_http)
     return None
 
 

@@ -24,6 +24,7 @@
     ekorn --version
 
 Commands for jobs take `-m ADDRESS`, `--token-file FILE` and `--certificate-file FILE` for a service on another machine.
+`-m host:port` means HTTPS. `--allow-plain-http` lets the token go unencrypted to an address `http://host:port`.
 
 Exit codes: 0 for success, 1 for a failure, 2 for wrong arguments, 130 for an interrupt. `run` exits with the code of
 the program.
@@ -237,7 +238,9 @@ def _run(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     target = given.target or ("service" if given.detached else "local")
     if target == "service":
         return submit_program(
-            ServiceClient(given.address, given.token_file, given.certificate_file),
+            ServiceClient(
+                given.address, given.token_file, given.certificate_file, allow_plain_http=given.allow_plain_http
+            ),
             given.script,
             given.arguments,
             configuration.to_dict(),

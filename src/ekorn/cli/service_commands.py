@@ -89,7 +89,7 @@ def status(given: Configuration) -> int:
     if running is None:
         print("no service of yours runs on this machine", file=sys.stderr)
         return 1
-    client = ServiceClient(running["address"], running["token_file"], running["certificate_file"])
+    client = ServiceClient(running["local_address"], running["token_file"], running["certificate_file"])
     print(f"process {running['pid']}, {running['address']}, token in {running['token_file']}")
     if service_settings(_merged(given)).cluster is not None:
         cluster = client.web.get("/service/cluster")

@@ -45,6 +45,7 @@ class ServiceFolder:
     def announce(self, serving: Serving, certificate_file: str | None) -> None:
         """Write down where the service is found."""
         running = {"pid": os.getpid(), "address": serving.address, "token_file": serving.token_file}
+        running["local_address"] = serving.local_address  # does not leave the machine if the server speaks plain HTTP
         running["certificate_file"] = certificate_file
         write_private(self.path / RUNNING_FILE, json.dumps(running).encode())
 

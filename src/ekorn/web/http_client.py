@@ -1,20 +1,26 @@
-"""A client of a web server: by address and token, or by a Unix socket."""
+"""A client of a web server: by address and token, or by a Unix socket.
+
+The token allows its owner to run programs, so it leaves this machine over TLS alone, and only after the certificate of
+the server was verified. Plain HTTP to another machine is refused unless the user allows it in words.
+"""
 
 from __future__ import annotations
 
 import http.client
+import ipaddress
 import json
 import socket
 import ssl
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import urlsplit
 
+from ekorn.config.settings.web_settings import is_loopback
 from ekorn.errors import ConfigurationError, EkornError
 
-__all__ = ["Answered", "RefusedRequest", "ServerGone", "WebClient"]
+__all__ = ["Answered", "RefusedRequest", "ServerGone", "ServerTarget", "WebClient", "target_of"]
 
 _MOST_REDIRECTS = 3
 _PAUSE_S = 0.5
@@ -27,6 +33,10 @@ class ServerGone(EkornError):
 
 class _Unreachable(ServerGone):
     """The server cannot be reached, so it has not read the request."""
+
+
+class _Untrusted(_Unreachable):
+    """The server could not prove by a certificate who it is, so it was sent nothing."""
 
 
 class RefusedRequest(EkornError):
@@ -71,15 +81,18 @@ class WebClient:
     """Sends requests to one server, each over a connection of its own. Thread-safe.
 
     Args:
-        address: `http://host:port`, `https://host:port`, `host:port`, or `unix:` and the path of a socket. Several
-            addresses, separated by commas, are those of servers that stand by for each other.
+        address: `https://host:port`, `http://host:port`, `host:port`, or `unix:` and the path of a socket. `host:port`
+            means HTTPS, except for a loopback address without a certificate file. Several addresses, separated by
+            commas, are those of servers that stand by for each other.
         token: What the server demands; None for a server that demands nothing.
         certificate_file: The certificate that the server, or who signed its certificate, has; None for the system's.
         timeout_s: How long the server may take to answer; None for any time.
         patience_s: How long to ask again while no server leads the others; servers without standbys always answer.
+        allow_plain_http: Whether requests, with the token, may go to another machine unencrypted.
 
     Raises:
-        ConfigurationError: The address is malformed.
+        ConfigurationError: The address is malformed, or is plain HTTP to another machine, or the certificate file
+            cannot be read.
     """
 
     def __init__(
@@ -89,12 +102,15 @@ class WebClient:
         certificate_file: str | None = None,
         timeout_s: float | None = 60.0,
         patience_s: float = 60.0,
+        *,
+        allow_plain_http: bool = False,
     ) -> None:
         self.address = address
         self._token = token
         self._certificate_file = certificate_file
         self._timeout_s = timeout_s
         self._patience_s = patience_s
+        self._allows_plain_http = allow_plain_http
         self._addresses = [each.strip() for each in address.split(",") if each.strip()] or [address]
         for each in self._addresses:
             self._connection(each)  # checks the address
@@ -112,7 +128,8 @@ class WebClient:
             file: A file that is sent instead.
 
         Raises:
-            ServerGone: The server cannot be reached, or ended before it answered.
+            ServerGone: The server cannot be reached, is not trusted, or ended before it answered.
+            ConfigurationError: The leader that a server names is to be asked by plain HTTP on another machine.
         """
         until_s = time.monotonic() + self._patience_s
         while True:
@@ -121,6 +138,8 @@ class WebClient:
                 return found
             pause_s = _PAUSE_S if isinstance(found, ServerGone) else found.retry_after_s or _PAUSE_S
             is_over = time.monotonic() + pause_s > until_s
+            if isinstance(found, _Untrusted):
+                raise found  # a certificate does not get better by waiting
             if isinstance(found, ServerGone) and (is_over or len(self._addresses) == 1):
                 raise found
             if isinstance(found, Answered) and is_over:
@@ -139,7 +158,7 @@ class WebClient:
             try:
                 found = self._ask_leader(address, method, path, body, file)
             except _Unreachable as error:
-                gone = error
+                gone = gone if isinstance(gone, _Untrusted) else error
                 continue
             if found.retry_after_s is None:
                 return found
@@ -159,7 +178,7 @@ class WebClient:
             try:
                 found = self._ask(leader, method, path, body, file)
             except ServerGone as error:
-                if not isinstance(error, _Unreachable) and method != "GET":
+                if isinstance(error, _Untrusted) or (not isinstance(error, _Unreachable) and method != "GET"):
                     raise
                 break  # the leader is gone, and another server is about to lead
             address = leader
@@ -177,7 +196,11 @@ class WebClient:
             file.seek(0)
         try:
             try:
-                link.connect()
+                link.connect()  # includes the TLS handshake: the token is not sent to a server that is not verified
+            except ssl.SSLEOFError as error:  # the server ended during the handshake
+                raise _Unreachable(f"{address} does not answer, or does not speak TLS: {error}") from error
+            except ssl.SSLError as error:
+                raise _Untrusted(_distrust(address, error)) from error
             except OSError as error:
                 raise _Unreachable(f"{address} does not answer: {error or type(error).__name__}") from error
             link.request(method, path, data, headers)
@@ -202,18 +225,93 @@ class WebClient:
     def _connection(self, given: str) -> http.client.HTTPConnection:
         if given.startswith("unix:"):
             return _UnixConnection(given.removeprefix("unix:"), self._timeout_s)
-        address = given if "://" in given else f"http://{given}"
+        target = target_of(given, has_certificate=self._certificate_file is not None)
+        if target.is_encrypted:
+            return http.client.HTTPSConnection(
+                target.host, target.port, timeout=self._timeout_s, context=self._trusting(given)
+            )
+        if not self._allows_plain_http and not _is_on_this_machine(target.host):
+            raise ConfigurationError(
+                f"{given} is plain HTTP to another machine: everybody on the path could read the token and run "
+                f"programs with it. Name the service https://{target.host}:{target.port}, or allow plain HTTP "
+                "(--allow-plain-http, in Python allow_plain_http=True)"
+            )
+        return http.client.HTTPConnection(target.host, target.port, timeout=self._timeout_s)
+
+    def _trusting(self, given: str) -> ssl.SSLContext:
+        """Return a context that verifies the chain and the host name of the server's certificate."""
         try:
-            parts = urlsplit(address)
-            host, port = parts.hostname, parts.port
-        except ValueError as error:
-            raise ConfigurationError(f"{given!r} is no address of a service: {error}") from None
-        if host is None or parts.scheme not in ("http", "https"):
-            raise ConfigurationError(f"{given!r} is no address of a service, such as https://host:8081")
-        if parts.scheme == "http":
-            return http.client.HTTPConnection(host, port or 8081, timeout=self._timeout_s)
-        context = ssl.create_default_context(cafile=self._certificate_file)
-        return http.client.HTTPSConnection(host, port or 8081, timeout=self._timeout_s, context=context)
+            return ssl.create_default_context(cafile=self._certificate_file)
+        except OSError as error:  # ssl.SSLError is an OSError
+            raise ConfigurationError(
+                f"cannot ask {given}: the certificate file {self._certificate_file!r} cannot be used: "
+                f"{error.strerror or error}"
+            ) from error
+
+
+class ServerTarget(NamedTuple):
+    """Where a connection goes."""
+
+    host: str
+    port: int
+    is_encrypted: bool
+
+
+def target_of(given: str, *, has_certificate: bool) -> ServerTarget:
+    """Parse an address. Without a scheme it means HTTPS, except on loopback without a certificate file.
+
+    >>> target_of("a.example:8081", has_certificate=False)
+    ServerTarget(host='a.example', port=8081, is_encrypted=True)
+    >>> target_of("localhost:8081", has_certificate=False)
+    ServerTarget(host='localhost', port=8081, is_encrypted=False)
+    """
+    try:
+        parts = urlsplit(given if "://" in given else f"//{given}")
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise ConfigurationError(f"{given!r} is no address of a service: {error}") from None
+    if not host or parts.scheme not in ("", "http", "https"):
+        raise ConfigurationError(f"{given!r} is no address of a service, such as https://host:8081")
+    is_encrypted = parts.scheme == "https" if parts.scheme else has_certificate or not is_loopback(host)
+    return ServerTarget(host, port or 8081, is_encrypted)
+
+
+def _is_on_this_machine(host: str) -> bool:
+    """Return whether a connection to a host stays on this machine: loopback, or an IP address of this machine.
+
+    Names other than `localhost` are not looked up: who answers the look-up could choose where the token goes.
+    """
+    if is_loopback(host):
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    if address.is_unspecified or address.is_multicast:
+        return False
+    with socket.socket(socket.AF_INET if address.version == 4 else socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((host, 0))  # fails for the address of another machine
+        except OSError:
+            return False
+    return True
+
+
+def _distrust(address: str, error: ssl.SSLError) -> str:
+    """Return why a server is not trusted, and what to do."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return (
+            f"{address} is not trusted, and no token was sent: its certificate was not verified "
+            f"({error.verify_message}). If the machine does not know who signed it, name the certificate with "
+            "--certificate-file or EKORN_SERVICE_CERTIFICATE_FILE; if it is for another name, use that name; if it "
+            "has expired, renew it"
+        )
+    if error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"):
+        return (
+            f"{address} does not speak TLS, and no token was sent: set ekorn.web.certificate-file where the service "
+            f"runs, or name the service by http:// and allow plain HTTP (--allow-plain-http): {error}"
+        )
+    return f"{address} is not trusted, and no token was sent: the TLS handshake failed: {error}"
 
 
 def _leader_in(answer: Answered) -> str | None:

@@ -23,11 +23,13 @@ class Serving:
     Attributes:
         server: The server.
         address: The address for browsers and clients.
+        local_address: The address for clients on this machine: without TLS, one that no other machine answers.
         token_file: The file with the token; None if none is needed.
     """
 
     server: WebServer
     address: str
+    local_address: str
     token_file: str | None
 
 
@@ -62,9 +64,14 @@ def serve(
     if started:
         server.start()
     listens_on = socket.gethostname() if settings.bind_address in ("0.0.0.0", "::") else settings.bind_address
-    shown = host or listens_on
-    shown = f"[{shown}]" if ":" in shown else shown
-    return Serving(server, f"{'https' if tls else 'http'}://{shown}:{server.port}", token_file)
+    address = _url(host or listens_on, server.port, tls is not None)
+    on_loopback = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.bind_address, settings.bind_address)
+    local_address = address if tls else _url(on_loopback, server.port, False)  # a certificate is for the host's name
+    return Serving(server, address, local_address, token_file)
+
+
+def _url(host: str, port: int, is_encrypted: bool) -> str:
+    return f"{'https' if is_encrypted else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _names(settings: WebSettings, host: str | None) -> frozenset[str]:

@@ -31,12 +31,14 @@ class ServiceClient:
 
     Args:
         address: Where the service listens; None for `EKORN_SERVICE_ADDRESS`, or the user's own service here.
+            `host:port` means HTTPS, except for a loopback address without a certificate file.
         token_file: The file with its token; None for `EKORN_SERVICE_TOKEN_FILE`, or that of the user's own service.
         certificate_file: The certificate of the service, or of the authority that signed it, if the system does not
             know it; None for `EKORN_SERVICE_CERTIFICATE_FILE`.
+        allow_plain_http: Whether the token may go to another machine unencrypted, to an address `http://host:port`.
 
     Raises:
-        ConfigurationError: No service runs, or its token cannot be read.
+        ConfigurationError: No service runs, its token cannot be read, or its address is plain HTTP to another machine.
 
     Example:
         client = ServiceClient()
@@ -45,7 +47,12 @@ class ServiceClient:
     """
 
     def __init__(
-        self, address: str | None = None, token_file: str | None = None, certificate_file: str | None = None
+        self,
+        address: str | None = None,
+        token_file: str | None = None,
+        certificate_file: str | None = None,
+        *,
+        allow_plain_http: bool = False,
     ) -> None:
         address = address or variables.variable(variables.SERVICE_ADDRESS)
         token_file = token_file or variables.variable(variables.SERVICE_TOKEN_FILE)
@@ -57,11 +64,11 @@ class ServiceClient:
                     "no service of yours runs on this machine: start one with `ekorn service start`, or name one by "
                     "its address (EKORN_SERVICE_ADDRESS) and the file with its token (EKORN_SERVICE_TOKEN_FILE)"
                 )
-            address = running["address"]
+            address = running["local_address"]
             token_file = token_file or running["token_file"]
             certificate_file = certificate_file or running["certificate_file"]
         token = None if token_file is None else read_token(token_file).decode()
-        self.web = WebClient(address, token, certificate_file)
+        self.web = WebClient(address, token, certificate_file, allow_plain_http=allow_plain_http)
 
     def submit(
         self,
@@ -133,4 +140,5 @@ def own_service(configuration: Configuration | None = None) -> dict[str, Any] | 
         found: dict[str, Any] = json.loads((folder / RUNNING_FILE).read_bytes())
     except (OSError, ValueError):
         return None
+    found.setdefault("local_address", found["address"])  # a service of an earlier version writes none
     return found
