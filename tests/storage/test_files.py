@@ -51,9 +51,6 @@ class TestOtherStores(FileStoreKit):
                 tree = ArrowAccess(pyarrow.fs.LocalFileSystem(), whole_puts=False)
                 return RemoteFiles(tree, str(tmp_path / "tree"), "hdfs://host/tree")
             case "s3":
-                if request.function.__name__ == "test_a_reader_sees_a_replaced_file_whole":
-                    known = "pyarrow asks for the size, then reads as many bytes of the object that has replaced it"
-                    request.applymarker(pytest.mark.xfail(reason=known, strict=False))
                 return open_files(request.getfixturevalue("s3_url")("dir"))
 
 

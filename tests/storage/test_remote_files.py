@@ -312,6 +312,65 @@ class LikeHdfs:
             raise OSError("connection reset")
 
 
+class ReplacedObject:
+    """Reads an object through pyarrow.fs as S3 does, while puts come between the look at its size and the read."""
+
+    def __init__(self, *versions):
+        self.versions = list(versions)  # after each read the next one stands there
+        self.opened = 0
+
+    def open_input_file(self, path):
+        self.opened += 1
+        return OpenObject(self, self.versions[0])
+
+
+class OpenObject:
+    def __init__(self, name, version):
+        self.name, self.version = name, version
+
+    def size(self):
+        return len(self.version)
+
+    def metadata(self):
+        return {"ETag": self.version}
+
+    def read(self):
+        if len(self.name.versions) > 1:
+            del self.name.versions[0]
+        return self.name.versions[0][: self.size()].ljust(self.size(), b"\0")
+
+    def close(self):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        return False
+
+
+@pytest.mark.parametrize(
+    ("versions", "opened"),
+    [
+        ([b"one"], 2),
+        ([b"one", b"longer", b"longer"], 3),
+        ([b"longer", b"one", b"one"], 3),
+        ([b"one", b"two", b"longer", b"four", b"four"], 5),
+    ],
+)
+def test_an_object_that_is_replaced_while_it_is_read_is_read_again(versions, opened):
+    replaced = ReplacedObject(*versions)
+    assert ArrowAccess(replaced, whole_puts=True).get("bucket/a") == versions[-1]
+    assert replaced.opened == opened
+
+
+def test_an_object_that_is_replaced_during_every_read_is_an_error_that_may_pass():
+    access = ArrowAccess(ReplacedObject(*(b"x" * size for size in range(50))), whole_puts=True)
+    with pytest.raises(OSError, match="replaced during each of 20 reads") as raised:
+        access.get("bucket/a")
+    assert not access.is_final(raised.value)
+
+
 def test_on_a_file_system_drafts_are_renamed():
     hdfs = LikeHdfs()
     store = RemoteFiles(ArrowAccess(hdfs, whole_puts=False), "/dir", "hdfs://h/dir", patience=patient([]))

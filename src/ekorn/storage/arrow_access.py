@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import Any, BinaryIO, cast
 from urllib.parse import quote, unquote
@@ -21,6 +22,8 @@ _TREES = frozenset({"hdfs", "viewfs"})
 # the text ("AWS Error ACCESS_DENIED during PutObject operation: ...", arrow/filesystem/s3_internal.h, ErrorToStatus).
 # "allow_bucket_creation" is the option that pyarrow's error about a missing bucket names.
 _FINAL_WORDS = ("allow_bucket_creation", "ACCESS_DENIED", "NO_SUCH_BUCKET", "INVALID_ACCESS_KEY", "SIGNATURE_DOES_NOT")
+
+_READS = 20  # of an object that is replaced while it is read
 
 
 def open_arrow(address: str) -> OpenedDirectory | None:
@@ -61,8 +64,23 @@ class ArrowAccess:
         self.whole_puts = whole_puts
 
     def get(self, path: str) -> bytes:
-        with self._fs.open_input_file(path) as file:
-            return bytes(file.read())
+        file = self._fs.open_input_file(path)
+        if not self.whole_puts:  # an open file of a file system stays the same file when its name is replaced
+            with file:
+                return bytes(file.read())
+        # pyarrow asks for the size when it opens an object, and then reads as many bytes of the object that has the
+        # name by now. If a put came between, the bytes are cut off or padded with zeros. pyarrow makes no conditional
+        # request and hides the headers of the response, so a second look at the size and the ETag has to tell. It
+        # misses only an object that is replaced and put back with the same content during one read.
+        for _ in range(_READS):
+            with file:
+                data, read = bytes(file.read()), (file.size(), file.metadata())
+            file = self._fs.open_input_file(path)
+            if (file.size(), file.metadata()) == read:
+                file.close()
+                return data
+        file.close()
+        raise OSError(errno.EAGAIN, f"the object was replaced during each of {_READS} reads")
 
     def open(self, path: str) -> BinaryIO:
         return cast(BinaryIO, self._fs.open_input_file(path))
