@@ -1,4 +1,4 @@
-"""The arguments of the commands for jobs: where their service is, which job, and what is to become of it."""
+"""The arguments of the commands for jobs: the address of the service, the job, and what to do with the job."""
 
 from __future__ import annotations
 

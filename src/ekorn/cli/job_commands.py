@@ -29,7 +29,7 @@ from ekorn.service.client.service_client import ServiceClient, own_service
 __all__ = ["cancel", "list_jobs", "logs", "rescale", "service_for", "stop", "top", "trigger", "upgrade"]
 
 _FOLLOW_S = 0.5
-_POLL_S = 5.0  # how long drivers may take to tell the progress of their jobs
+_POLL_S = 5.0  # how long drivers may take to report the progress of their jobs
 _ENDED = {status.name for status in JobStatus if status.is_terminal_state()}
 
 
@@ -49,7 +49,10 @@ class _Job(NamedTuple):
     service: ServiceClient | None
 
     def remote(self, timeout_s: float | None = None) -> RemoteJob:
-        """Return what controls the job. A job with a socket may take `timeout_s` for an answer; None for any time."""
+        """Return the remote control of the job.
+
+        A job with a socket may take `timeout_s` to answer; None waits without a limit.
+        """
         if self.service is not None:
             return RemoteJob(self.service.web, self.id)
         assert self.socket is not None
@@ -57,7 +60,7 @@ class _Job(NamedTuple):
 
 
 class _Counts(NamedTuple):
-    """How far a job has come; empty if its driver does not say."""
+    """How far a job has come. Empty if its driver does not answer."""
 
     records: str = ""
     checkpoints: str = ""
@@ -123,7 +126,7 @@ def _is_shown(job: _Job, shown: str) -> bool:
 
 
 def _counts(job: _Job) -> _Counts:
-    """Return how far a job has come, as its driver says."""
+    """Return how far a job has come, as reported by its driver."""
     if job.details.get("phase", "STARTED") != "STARTED" or job.details.get("silent"):
         return _Counts()
     progress = job.remote(_POLL_S).progress()
@@ -131,7 +134,7 @@ def _counts(job: _Job) -> _Counts:
 
 
 def _within(counts: Future[_Counts], until_s: float) -> _Counts:
-    """Return what a driver has said; nothing if it has not answered in time, or has just ended."""
+    """Return the answer of a driver; an empty one if the driver has not answered in time, or has just ended."""
     try:
         return counts.result(max(until_s - time.monotonic(), 0.0))
     except (TimeoutError, EkornError):
@@ -195,7 +198,7 @@ def logs(service: ServiceClient | None, job: str, *, follow: bool, pause: Callab
 
 
 def rescale(service: ServiceClient | None, job: str, parallelism: int, directory: str | None) -> int:
-    """Let a running job go on at another parallelism, and print the checkpoint that it went on from."""
+    """Let a running job continue at another parallelism, and print the checkpoint that it continued from."""
     found = _find(service, job)
     where = None if directory is None else absolute(directory)
     print(found.remote().request_rescale(parallelism, where).result())

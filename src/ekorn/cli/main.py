@@ -89,7 +89,8 @@ def _nobody_reads() -> bool:
     if not any(event & select.POLLERR for _, event in pipe.poll(0)):
         return False
     with open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno(), output)  # otherwise the interpreter fails when it flushes the rest at its exit
+        # Otherwise the interpreter fails when it flushes the remaining output at its exit.
+        os.dup2(nowhere.fileno(), output)
     return True
 
 
@@ -111,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_run(commands.add_parser("run", help="run a program, with settings for its environments"))
     _add_info(commands.add_parser("info", help="print the plan of a program, and run nothing"))
     _add_service(commands.add_parser("service", help="start, stop or look at the standing service"))
-    submission = commands.add_parser("submission")  # without a help line: the service calls it
+    submission = commands.add_parser("submission")  # has no help line, because only the service calls it
     submission.add_argument("file")
     submission.set_defaults(command=lambda given: run_submission(given.file))
     add_jobs(commands)
@@ -176,7 +177,7 @@ def _add_info(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_program(parser: argparse.ArgumentParser) -> None:
-    """Let a command name a program, and what its environments start from."""
+    """Add the arguments that name a program and the configuration that its environments start from."""
     parser.add_argument("-p", "--parallelism", type=int, metavar="N", help="parallelism of operators without their own")
     parser.add_argument("-c", "--class", dest="entry_class", metavar="CLASS", help=argparse.SUPPRESS)
     _add_settings(parser, "a setting that overrides config.yaml and is overridden by the program")
@@ -211,7 +212,7 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def _configuration(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Configuration:
-    """Return what the environments of a program start from, as far as all commands for programs say it."""
+    """Return the configuration of a program's environments, from the arguments that all such commands share."""
     if given.entry_class is not None:
         parser.error(
             f"-c names a class of a jar ({given.entry_class!r}); a Python program has none: name the script that "

@@ -34,7 +34,7 @@ def run_program(script: str, arguments: Sequence[str], configuration: Configurat
     try:
         run_as_main(script, arguments, replace_first_path=False)
     except EkornError:
-        raise  # its message is written for users, so the caller prints it without a traceback
+        raise  # the message is written for users, so the caller prints it without a traceback
     except SystemExit as end:
         return _exit_code(end)
     except Exception as error:

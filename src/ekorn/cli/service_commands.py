@@ -50,10 +50,10 @@ def start(given: Configuration) -> int:
         os.close(log)
         os.close(writes)
     assert process.stdin is not None
-    with process.stdin as description:  # not on the command line, which every user can read
+    with process.stdin as description:  # passed through a pipe, because every user can read the command line
         description.write(json.dumps(configuration.to_dict()).encode())
     with open(reads, "rb") as ready:
-        answered = ready.read()  # ends when the service answers, or has ended
+        answered = ready.read()  # ends when the service answers or has ended
     if not answered:
         process.wait(_START_S)
         with open(log_path, encoding="utf-8", errors="replace") as written:
@@ -68,7 +68,7 @@ def start(given: Configuration) -> int:
 
 
 def stop(given: Configuration) -> int:
-    """End the service. The drivers of its jobs live on, and the next service finds them."""
+    """End the service. The drivers of its jobs keep running, and the next service finds them."""
     running = own_service(_merged(given))
     if running is None:
         print("no service of yours runs on this machine", file=sys.stderr)

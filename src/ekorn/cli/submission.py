@@ -1,4 +1,4 @@
-"""`ekorn submission`: the driver of a job that a service started; and `ekorn run -d`, which submits one."""
+"""`ekorn submission` runs the driver of a job that a service started. `ekorn run -d` submits such a job."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run_submission(file: str) -> int:
         code = run_program(script, arguments, Configuration.from_dict(settings))
         _wait_for_jobs()
     except (JobHasFinished, JobWasCancelled) as over:
-        # The driver of the leader before ended the job, and was lost before it could say so.
+        # The driver under the previous leader ended the job, but was lost before it could report that.
         if watch is not None:
             status = JobStatus.FINISHED if isinstance(over, JobHasFinished) else JobStatus.CANCELED
             watch.note(JobOutcome(settings[options.JOB_ID.key], status, None))

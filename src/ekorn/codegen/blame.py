@@ -74,7 +74,8 @@ class Blame:
                 frames = frame.tb_next
             frame = frame.tb_next
         if activity == COPY and not _users(traceback.extract_tb(frames)):
-            frames = None  # the frames of pickling; with a frame of the user's they show its __reduce__ or the like
+            # The frames are those of pickling; a user's frame among them shows its __reduce__ or the like.
+            frames = None
         shown = None if record is _NOTHING else preview(record)
         error = _about_keys(error, shown, key if frames is None else _NOTHING)
         number = _author(error, self._vertex, number)
@@ -194,7 +195,8 @@ def _text(error: BaseException, frames: TracebackType | None) -> str:
     """Format the traceback from the user's first frame to the user's last one, with its causes.
 
     An error that this package raises on purpose, while no frame is the user's, says in its message what is wrong and
-    where; its traceback would show this package's own lines. It has none, or that of the user's error that caused it.
+    where; its traceback would show this package's own lines. So its text contains no traceback, or only that of the
+    user's error that caused it.
     """
     found = traceback.TracebackException(type(error), error, frames)
     if _is_on_purpose(found, error):

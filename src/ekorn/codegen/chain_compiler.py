@@ -22,7 +22,7 @@ from ekorn.types.by_value import own
 from ekorn.types.type_information import TypeInformation
 
 _DEEPEST_INDENT = 12  # deeper code goes into a function of its own: Python allows 20 nested blocks
-_MOST_NESTED = 40  # operators nested before the rest goes into a function of its own: generating them is recursive
+_MOST_NESTED = 40  # operators nested before the rest goes into a function of its own: their generation is recursive
 
 
 class InputLoops(NamedTuple):
@@ -65,7 +65,7 @@ class _ChainCompiler:
         self._code = CodeBuilder()
         self._emit_functions: dict[tuple[int, str | None], str] = {}  # names, by operator and side output
         self._ungenerated: list[tuple[int, str | None]] = []  # emit functions that are called but not generated yet
-        self._nested = 0  # operators around the code that is being generated
+        self._nested = 0  # the number of operators around the code that is being generated
 
     def compile(self) -> CompiledChain:
         inputs = self._operators[0].inputs()
@@ -88,7 +88,7 @@ class _ChainCompiler:
         return CompiledChain(tuple(loops), compiled)
 
     def _connect_operators(self, compiled: CompiledCode) -> None:
-        """Set what operators call to emit outside the loop."""
+        """Set the callables with which operators emit outside the loop."""
         for index, operator in enumerate(self._operators):
             if self._is_split(index):
                 operator.side_out = RefusedSideOutputs()

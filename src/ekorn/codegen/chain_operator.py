@@ -25,7 +25,7 @@ class RecordErrorHandler(Protocol):
     """Emits a dead letter; None if the operator's dead letters are not read."""
 
     def handles(self, error: Exception, time_ms: int | None) -> bool:
-        """Return whether an exception is dealt with; otherwise it is to be raised again."""
+        """Return whether an exception is handled; otherwise the caller raises it again."""
 
     def skip_malformed(self, content: Any, error: Exception) -> None:
         """Count content of a source that is not a record, and send it to the dead letters if they are read."""

@@ -32,8 +32,8 @@ class ExchangeRouter(Protocol):
     """Finds the channel for a record of one exchange. `subtask/outbox.py` implements it."""
 
     appends: list[Append]  # by channel
-    next: Callable[[], Append]  # of partitionings that look at no record
-    routes: dict[Any, Append]  # by key, as far as remembered
+    next: Callable[[], Append]  # for partitionings that do not depend on the record
+    routes: dict[Any, Append]  # the remembered channels, by key
 
     @property
     def writer(self) -> TimedWriter:
@@ -46,7 +46,7 @@ class ExchangeRouter(Protocol):
         """Return the channel of a key that cannot be looked up in `routes`, such as a list."""
 
     def custom(self, index: Any) -> Append:
-        """Return the channel that a user's partitioner returned the index of."""
+        """Return the channel with the index that a user's partitioner returned."""
 
 
 class ExchangeCode:
@@ -60,7 +60,8 @@ class ExchangeCode:
     def __init__(self, routers: Mapping[int, ExchangeRouter], *, object_reuse: bool) -> None:
         self._routers = routers
         self._object_reuse = object_reuse
-        self._used: list[tuple[str, bool]] = []  # by the function being generated: exchange, with timestamps or not
+        # The exchanges that the function under construction uses, and whether with timestamps.
+        self._used: list[tuple[str, bool]] = []
 
     @contextmanager
     def function_body(self, code: CodeBuilder) -> Iterator[None]:

@@ -66,7 +66,7 @@ class RecordErrors:
         self._skipped = 0
 
     def handles(self, error: Exception, time_ms: int | None) -> bool:
-        """Return whether an exception is dealt with; otherwise it is to be raised again.
+        """Return whether an exception is handled; otherwise the caller raises it again.
 
         Raises:
             RecordErrorLimitExceeded: More records failed than the limit allows.

@@ -35,11 +35,11 @@ class _Point(NamedTuple):
 
 
 class _Skip(NamedTuple):
-    """The place in one column that an edge from an earlier column to a later one passes through."""
+    """The position in one column that an edge from an earlier column to a later one passes through."""
 
     source: int
     target: int
-    number: int  # which of the target's inputs
+    number: int  # the number of the target's input
     column: int
 
 
@@ -67,7 +67,7 @@ def draw(nodes: Iterable[Node]) -> str:
 
 # ----------------------------------------------------------------------------------------------------- the layout
 
-_Entry = int | _Skip  # an operator's id, or an edge on its way
+_Entry = int | _Skip  # an operator's id, or an edge that passes through the column
 
 
 def _columns(nodes: list[Node]) -> list[list[_Entry]]:
@@ -174,6 +174,6 @@ def _label(edge: Edge, several_inputs: bool) -> str:
 
 
 def _text(x: float, y: float, text: str, chars: int, style: str) -> str:
-    """Return a text element; longer texts are cut, and the tooltip of the group has them whole."""
+    """Return a text element. Longer text is cut, and the tooltip of the group shows the whole text."""
     cut = text if len(text) <= chars else f"{text[: chars - 1]}…"
     return f'<text x="{x:g}" y="{y:g}" {style}>{escape(cut)}</text>'

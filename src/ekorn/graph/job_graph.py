@@ -95,7 +95,8 @@ class Vertex:
     max_parallelism: int
     slot_group: str = "default"
     level: int = 0
-    max_parallelism_set: bool = False  # whether the user set it: then checkpoints with another one are refused
+    # Whether the user set it; then a checkpoint with another max parallelism is refused.
+    max_parallelism_set: bool = False
 
     @property
     def is_source(self) -> bool:

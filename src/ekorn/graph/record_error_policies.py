@@ -13,7 +13,7 @@ _NO_USER_CODE = (specs.PrintSpec, specs.CollectSpec, specs.FeedbackHeadSpec, spe
 
 
 def may_skip(node: Node) -> bool:
-    """Return whether an operator can skip records. A source can: a key selector may stand behind it."""
+    """Return whether an operator can skip records. A source can, because a key selector may follow it."""
     return not isinstance(node.spec, _NO_USER_CODE)
 
 

@@ -22,7 +22,7 @@ class Drawing:
 
     @staticmethod
     def of(graph: StreamGraph, settings: GraphSettings) -> Drawing:
-        """Copy what the program has drawn by now."""
+        """Copy the operators that the program has drawn so far."""
         copies: dict[int, Node] = {}
         for node in graph.nodes():  # inputs first
             copied = copies[node.id] = copy.copy(node)
@@ -46,9 +46,9 @@ def _reading(edge: Edge, copies: dict[int, Node]) -> Edge:
 
 
 def carried_over(drawn: JobGraph, running: JobGraph) -> JobGraph:
-    """Return a graph that was drawn at another parallelism, with everything that is settled once a job runs.
+    """Return a graph that was drawn at another parallelism, with everything that is fixed once a job runs.
 
-    That is the number of key groups of every operator, the sources that were made when the job was submitted, and the
+    Fixed are the number of key groups of every operator, the sources that were made when the job was submitted, and the
     settings of the whole job.
 
     Raises:

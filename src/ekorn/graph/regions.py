@@ -5,8 +5,8 @@ subtask. A region that fails is restored from the last checkpoint alone: no reco
 
 A job that restarts as a whole has one region (`jobmanager.execution.failover-strategy`: full).
 
-The subtasks of a source that reads in steps are in one region: a checkpoint lies at the same step in all of them, and
-would not if one of them alone were restored.
+The subtasks of a source that reads in steps are in one region: a checkpoint lies at the same step in all of them, which
+would no longer hold if only one of them were restored.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ class AsyncSpec:
     """Requests to other systems by an `AsyncFunction`, or with a batch size by an `AsyncBatchFunction`.
 
     Args:
-        timeout_ms: Of a request with all its attempts; 0: no timeout.
+        timeout_ms: How long a request may take with all its attempts; 0: no timeout.
         capacity: The maximum number of requests whose results have not left.
         batch_timeout_ms: How long a batch may wait to be full; None: until it is full, or the input ends.
     """

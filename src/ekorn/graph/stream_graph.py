@@ -31,7 +31,7 @@ class Chaining(enum.Enum):
     """The neighbours that an operator may share a vertex with."""
 
     ALWAYS = "always"
-    HEAD = "head"  # not with its input
+    HEAD = "head"  # may not share a vertex with its input
     NEVER = "never"
 
 
@@ -93,7 +93,7 @@ class Node:
     input_types: tuple[TypeInformation | None, ...] = field(default=())
     side_types: dict[str, TypeInformation | None] = field(default_factory=dict)  # the side outputs in use, by tag
     on_record_error: OnRecordError | None = None  # None: as the job's settings say
-    beside: Node | None = None  # another node: subtask i of this one runs in the slot of its subtask i
+    beside: Node | None = None  # subtask i of this node runs in the slot of subtask i of that node
 
     @property
     def full_name(self) -> str:

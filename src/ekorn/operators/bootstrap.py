@@ -1,8 +1,8 @@
-"""The operator that fills the state of another operator from its input, and writes it to a savepoint at the end.
+"""Fills the state of an operator from its input, and writes it to a savepoint when the input ends.
 
-It runs the operator that fills the state as the job that restores the savepoint will run it, so the state has the same
-tables. Event time and processing time stand still for that operator: timers are registered and windows are opened, but
-nothing fires before the savepoint is restored.
+The bootstrap operator runs the operator that fills the state exactly as the job that restores the savepoint will run
+it, so the state has the same tables. Event time and processing time stand still for that operator: timers are
+registered and windows are opened, but nothing fires before the savepoint is restored.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def _drop(value: Any, time_ms: int | None) -> None:
 
 
 def _generate_nothing(value: str, time: str) -> None:
-    """Drop the result of a window in the loop."""
+    """Generate no code for the result of a window, so that the result is dropped inside the loop."""
 
 
 def _refuse_in(code: CodeBuilder) -> Callable[[str, str], None]:

@@ -138,7 +138,7 @@ class TimerContext(DataContext, OnTimerContext, KeyedBroadcastProcessFunction.On
 
 
 class BroadcastContext(ElementContext, BroadcastProcessFunction.Context, KeyedBroadcastProcessFunction.Context):
-    """The context of `process_broadcast_element`: without a key there are no timers."""
+    """The context of `process_broadcast_element`. It has no current key, and therefore no timers."""
 
     def __init__(self, clocks: TimerService, stores: dict[str, BroadcastStore], apply: Apply) -> None:
         super().__init__(clocks, None)

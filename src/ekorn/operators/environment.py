@@ -44,12 +44,15 @@ class SubtaskEnvironment:
     rocksdb: RocksDBSettings | None = None
     incremental: bool = True
     reuses_restored: bool = False  # checkpoints go to the restored checkpoint's directory and may refer to its files
-    feedback_queues: FeedbackQueues = field(default_factory=dict)  # of the slot, which hosts head and tail
-    most_blob_bytes: int | None = None  # blobs leave at this size, or at that of the job if it is smaller
+    # The slot's queues: the slot hosts both head and tail of a loop.
+    feedback_queues: FeedbackQueues = field(default_factory=dict)
+    # A blob leaves at this size, or at the size that the job sets if that is smaller.
+    most_blob_bytes: int | None = None
     continuous: bool = False  # the subtask runs without a pause between epochs
-    give_way: Callable[[], bool] = lambda: False  # lets readers of state in between two runs; whether others may come
+    # Lets readers access state between two runs; returns whether more readers may come.
+    give_way: Callable[[], bool] = lambda: False
     read_tables: ReadTables = read_tables  # reads restored state into heap tables
-    scratch: Callable[[], str] | None = None  # makes a folder on local disk; removed with the job
+    scratch: Callable[[], str] | None = None  # makes a folder on local disk, which is removed with the job
 
     def scratch_root(self) -> str:
         """Return the folder in which `scratch` makes folders: the slot's own, or one shared by the machine's slots."""
@@ -60,7 +63,10 @@ class SubtaskEnvironment:
 
     @property
     def on_rocksdb(self) -> bool:
-        """Whether keyed state is in RocksDB. In BATCH mode never: the state of one key at a time fits into memory."""
+        """Whether keyed state is in RocksDB.
+
+        BATCH mode never uses it: the state of one key at a time fits into memory.
+        """
         return self.state_backend == "rocksdb" and not self.graph.settings.batch
 
     @property

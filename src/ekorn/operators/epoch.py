@@ -1,7 +1,7 @@
 """The order that a subtask receives for an epoch, and its acknowledgement. Plain values, sent between processes.
 
-`SubtaskOrder` and `Ack` are what both modes have in common. A job that runs in epochs uses `EpochOrder` and `EpochAck`;
-a job that runs continuously uses those of `mark.py`.
+`SubtaskOrder` and `Ack` hold what both modes have in common. A job that runs in epochs uses `EpochOrder` and
+`EpochAck`; a job that runs continuously uses those of `mark.py`.
 """
 
 from __future__ import annotations
@@ -149,7 +149,10 @@ class Ack:
     metrics: dict[tuple[str, str], Report] = field(default_factory=dict)
 
     def delays(self) -> Delays:
-        """Return the time in which the subtask could not process its input; none unless the mode has such a time."""
+        """Return the time in which the subtask could not process its input.
+
+        The result is empty in a mode that has no such time.
+        """
         return _NO_DELAYS
 
 

@@ -24,7 +24,7 @@ from ekorn.types.by_value import own
 _log = logging.getLogger(__name__)
 _UNDER_WAY = ListStateDescriptor("_under_way")
 _SPIN_MS = 100  # a loop inside one subtask runs many rounds per epoch, for this long at most
-_SPIN_ROUNDS = 10_000  # and for this many rounds at most
+_SPIN_ROUNDS = 10_000  # a loop inside one subtask runs at most this many rounds per epoch
 
 
 class FeedbackHead(RuntimeOperator):
@@ -42,7 +42,8 @@ class FeedbackHead(RuntimeOperator):
         self._max_wait_ms = spec.max_wait_ms
         self._tag = spec.tag
         self._queue = environment.feedback_queues.setdefault(LoopSubtask(spec.loop, environment.index), deque())
-        self._waiting_since: float | None = None  # on the monotonic clock: the input ended, nothing is fed back
+        # The monotonic time since which the input has ended and nothing has been fed back.
+        self._waiting_since: float | None = None
         self._over = False
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:

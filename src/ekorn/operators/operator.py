@@ -43,7 +43,7 @@ def _list_checkpointed(number: int) -> ListStateDescriptor:
 
 
 def _parts(function: ListCheckpointed[Any], given: Any) -> list[Any]:
-    """Return the list that a `ListCheckpointed` returned. A str is iterable too, but not a list of its letters."""
+    """Return the list that a `ListCheckpointed` function returned. A str is refused: it is iterable, but not a list."""
     if given is not None and (isinstance(given, (str, bytes, dict)) or not isinstance(given, Iterable)):
         raise TypeError(
             f"{type(function).__name__}.snapshot_state returned {preview(given)}; return None or a list of parts, each "
@@ -93,7 +93,7 @@ class RuntimeOperator(ABC):
         """
 
     def inputs(self) -> tuple[GenerateRecord, ...]:
-        """Return what generates the loop of each input. Only the head of a chain can have two inputs."""
+        """Return the function that generates the loop of each input. Only the head of a chain can have two inputs."""
         return (self.generate,)
 
     def functions(self) -> Iterable[Any]:
@@ -183,7 +183,10 @@ class RuntimeOperator(ABC):
         self.forward_idle = forward_idle
 
     def on_watermark(self, watermark_ms: int) -> None:  # noqa: B027
-        """Advance event time and emit what is due. Afterwards the subtask forwards the watermark, unless held here."""
+        """Advance event time and emit what is due.
+
+        The subtask then forwards the watermark, unless this operator holds it.
+        """
 
     def on_idle(self, idle: bool) -> None:  # noqa: B027
         """Take note that the input is idle, or active again."""
@@ -246,7 +249,7 @@ class RuntimeOperator(ABC):
         return key_group(key, self.environment.vertex.max_parallelism)
 
     def after_snapshot(self) -> None:  # noqa: B027
-        """Continue after the state of all operators of the subtask was captured, or could not be."""
+        """Continue after the state of all operators of the subtask was captured, or after the capture failed."""
 
     def checkpoint_completed(self, checkpoint_id: int) -> None:
         """Take note that a checkpoint is complete on all subtasks."""

@@ -85,7 +85,7 @@ class KeyedProcessOperator(RuntimeOperator):
         return self.timers.next_timer_ms()
 
     def end_key(self) -> None:
-        # Flink: in BATCH mode the records that a timer emits have no time to be late or early for.
+        # Flink: in BATCH mode a record that a timer emits has no timestamp, so it can be neither late nor early.
         self.timers.end_key(self._on_event_time, self._on_processing_time, self.relief)
 
     def _on_event_time(self, key: Any, time_ms: int) -> None:  # hot

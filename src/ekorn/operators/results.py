@@ -23,7 +23,8 @@ from ekorn.functions.output_tag import OutputTag
 from ekorn.operators.operator import NO_RELIEF, RuntimeOperator
 from ekorn.types.row import Row
 
-_SHORT = 16  # results in a list that leave together: what follows the function may make more of each of them
+# The most results of a list that leave together: the operators that follow may emit several records for each of them.
+_SHORT = 16
 SINGLE_VALUES = frozenset({str, bytes, bytearray, dict, Row, int, float, bool})
 
 
@@ -79,7 +80,10 @@ def refuse_single(result: Any) -> NoReturn:
 
 
 class LateRecords:
-    """Sends late records, whose windows are all over, to the side output that the program asked for, or counts them."""
+    """Sends late records to the side output that the program asked for, or counts them.
+
+    All windows of a late record are over.
+    """
 
     def __init__(self, operator: RuntimeOperator, tag: str | None, metric: str = "numLateRecordsDropped") -> None:
         self._operator = operator

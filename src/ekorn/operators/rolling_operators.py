@@ -24,7 +24,7 @@ from ekorn.types.time_bounds import MAX_TIMESTAMP
 
 
 class _SoFar(ValueStateDescriptor):
-    """A state whose values are also emitted: they are checked against the declared type where they leave the chain."""
+    """A state whose values are also emitted. The chain checks them against the declared type when they leave it."""
 
     checks_values = False
 

@@ -1,4 +1,4 @@
-"""The last answers about the jobs of a driver, which the service gives once the driver has ended."""
+"""The last answers about the jobs of a driver. The service returns them after the driver has ended."""
 
 from __future__ import annotations
 
@@ -41,12 +41,14 @@ def last_answers(routes: Routes, known: KnownJobs, operations: Operations) -> di
                 path = "/".join(given[part[1:]] if part.startswith(":") else part for part in route.path.split("/"))
                 try:
                     answer = route.handler(Request("GET", path, given))
-                    if path.endswith(_METRICS) and isinstance(answer, list):  # their names: keep the values too
+                    # The answer lists metric names: keep the values too.
+                    if path.endswith(_METRICS) and isinstance(answer, list):
                         wanted = {"get": [each["id"] for each in answer]}
                         answer = route.handler(Request("GET", path, given, wanted))
                 except HttpError:
-                    continue  # there is nothing to keep
-                except Exception:  # a defect of ekorn: the outcome of the job is among the other answers
+                    continue  # the route has no answer to keep
+                except Exception:
+                    # A defect of ekorn; the other answers must be kept, because they hold the outcome of the job.
                     _log.exception("the last answer to %s could not be made", path)
                     continue
                 if isinstance(answer, dict | list):

@@ -114,7 +114,7 @@ def add_disposal_routes(routes: Routes, operations: Operations, key_file: Callab
     Args:
         routes: The routes.
         operations: Where deletions are remembered.
-        key_file: Returns the file with the key that savepoints are signed with; None accepts what is not signed.
+        key_file: Returns the file with the key that signs savepoints; None accepts unsigned savepoints.
     """
 
     def disposal(request: Request) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def wanted_parallelism(present: Mapping[str, Any], requirements: Mapping[str, An
 
     Args:
         present: The requirements that hold now.
-        requirements: Those of some or all vertices, in the same form.
+        requirements: The requested requirements of some or all vertices, in the same form.
 
     Raises:
         HttpError: The requirements are malformed, or ask for different parallelisms.

@@ -110,7 +110,8 @@ class DriverWeb:
             if self._at_socket is not None:
                 return
             try:
-                os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)  # the last job there may have removed it
+                # The last job whose socket was there may have removed the folder.
+                os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
                 sock = unix_socket(path)
             except OSError as error:
                 raise ConfigurationError(f"ekorn.web.socket: {path!r} cannot be used: {error}") from error

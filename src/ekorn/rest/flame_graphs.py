@@ -1,4 +1,7 @@
-"""Flame graphs of vertices, in Flink's form: made of samples that the slots take in the background of requests."""
+"""Flame graphs of vertices, in Flink's form.
+
+The slots take samples in the background, while requests are answered from the latest ones.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,7 @@ class FlameGraphs:
         self._jobs: dict[str, _OfJob] = {}
 
     def answer(self, job: KnownJob, vertex: Vertex, request: Request) -> dict[str, Any]:
-        """Answer `/jobs/:jobid/vertices/:vertexid/flamegraph`: the latest graph; without one, why there is none.
+        """Answer `/jobs/:jobid/vertices/:vertexid/flamegraph`: the latest graph, or the reason why there is none.
 
         Raises:
             HttpError: The type or the subtask is wrong.
@@ -110,7 +113,7 @@ def _kind(request: Request) -> Kind:
 
 
 def _none(why: int) -> dict[str, Any]:
-    return {"endTimestamp": why}  # Flink: without the field, not with null in it
+    return {"endTimestamp": why}  # Flink: the field is absent, not null
 
 
 def _sampled(job: KnownJob) -> _Sampled:
@@ -131,7 +134,10 @@ def _sampled(job: KnownJob) -> _Sampled:
 
 
 def _stacks(job: KnownJob, vertex: Vertex, indices: Iterable[int], found: _Sampled, kind: Kind) -> Iterator[_Stack]:
-    """Return what subtasks of a vertex did. One thread runs all subtasks of a slot, so most samples are of others."""
+    """Return the stacks of a vertex's subtasks.
+
+    One thread runs all subtasks of a slot, so most samples are of other vertices.
+    """
     for index in indices:
         subtask = SubtaskId(vertex.id, index)
         for sample in found.by_slot.get(job.statistics.graph.slot_of(vertex, index), ()):

@@ -43,7 +43,7 @@ def overview(jobs: KnownJobs) -> dict[str, Any]:
 
 
 def web_config(*, read_only: bool, can_submit: bool) -> dict[str, Any]:
-    """Answer `/config`: what pages need to know of the server."""
+    """Answer `/config`: the properties of the server that web pages need."""
     zone = time.localtime()
     return {
         "refresh-interval": 3000,
@@ -267,7 +267,7 @@ def execution_result(job: KnownJob) -> dict[str, Any]:
     return {"status": {"id": "COMPLETED"}, "job-execution-result": result}
 
 
-# Flink: the status of an application is named otherwise than that of its job.
+# Flink: the status of an application has other names than the status of its job.
 _APPLICATION_STATUS = {
     JobStatus.FINISHED: "SUCCEEDED",
     JobStatus.FAILED: "FAILED",

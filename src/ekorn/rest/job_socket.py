@@ -1,8 +1,9 @@
-"""The socket of a running job, by which other processes of the same user reach it: `ekorn list`, `stop`, `cancel`.
+"""The socket of a running job, for other processes of the same user: `ekorn list`, `stop` and `cancel` use it.
 
-The socket is a Unix socket in a folder that only the user may enter, and the kernel tells the user id of every peer. It
-answers the REST API over its one job. It is closed before the end of the job is published, and a request that was
-accepted before is answered nevertheless: a request with `wait=true` is answered when what it asks for is done.
+The socket is a Unix socket in a folder that only the user may enter, and the kernel reports the user id of every peer.
+The server behind it answers the REST API for this one job. The socket is closed before the end of the job is published.
+Requests that were accepted earlier are still answered; a request with `wait=true` is answered when its operation is
+done.
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ _LONGEST_PATH = 107  # bytes: the kernel's limit for the address of a socket
 
 
 def open_job_socket(handle: JobHandle) -> None:
-    """Let other processes of the user reach a job until it ends, if the job is to be reached."""
+    """Open the socket through which other processes of the user reach a job, if the settings allow that."""
     if not handle.takes_requests_from_outside:
         return
     try:
         opened = JobSocket(handle)
-    except (EkornError, OSError) as error:  # the job runs all the same; only other processes cannot reach it
+    except (EkornError, OSError) as error:  # the job still runs; only other processes cannot reach it
         _log.warning("job %s cannot be reached by `ekorn list` and the like: %s", handle.job_name, error)
     else:
         handle.at_end(lambda status, has_savepoint: opened.close())
@@ -97,7 +98,7 @@ class JobSocket:
     def close(self) -> None:
         """Accept no more requests. Requests that were accepted are still answered."""
         self._server.stop_accepting()
-        with contextlib.suppress(OSError):  # a client removes a socket that stays behind
+        with contextlib.suppress(OSError):  # a client removes a socket that is left behind
             self.path.unlink()
             self.path.parent.rmdir()  # fails if other jobs have their sockets there
 
@@ -108,7 +109,7 @@ _servers: weakref.WeakSet[WebServer] = weakref.WeakSet()
 @atexit.register
 def _finish_conversations() -> None:
     """Send the answers to requests that arrived before the driver ended."""
-    deadline = time.monotonic() + _LAST_ANSWERS_S  # for all: silent peers must not hold up the end
+    deadline = time.monotonic() + _LAST_ANSWERS_S  # shared by all peers: silent ones must not delay the end
     for server in list(_servers):
         server.stop_accepting()
         server.wait_until_idle(deadline - time.monotonic())

@@ -1,7 +1,7 @@
 """Keys of state as clients of the REST API write them: text in an address, or values of JSON in a body.
 
-The declared type of the keys says what a text means. Without one, a text that is a literal of Python is that value, and
-any other text is itself, as on the command line (`ekorn state get`).
+The declared type of the keys decides what a text means. Without a declared type, a text that is a Python literal stands
+for the literal's value, and any other text stands for itself, as on the command line (`ekorn state get`).
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ def key_of_json(value: Any, key_type: TypeInformation | None) -> Any:
 def _literal(text: str) -> Any:
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):  # the last two: text that is nested too deeply
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        # The last two are raised for text that is nested too deeply.
         return text
 
 

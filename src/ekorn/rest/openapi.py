@@ -1,4 +1,4 @@
-"""Describes the routes of a server in the form of OpenAPI, for tools that make clients of it.
+"""Describes the routes of a server in the form of OpenAPI, for tools that generate clients.
 
 `answers.json` has the schema of every answer, and the tests compare real answers with it. The schemas are abbreviated:
 

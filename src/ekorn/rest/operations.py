@@ -1,4 +1,7 @@
-"""Operations that take longer than a request: they are triggered, get an id, and are asked for until they are done."""
+"""Operations that take longer than a request.
+
+A client triggers one, gets an id, and polls until the operation is done.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,10 @@ class _Operation:
 
 
 def checkpoint_scope(job_id: str) -> str:
-    """Return the scope of a job's requested checkpoints, whose trigger ids are apart from those of its savepoints."""
+    """Return the scope of a job's requested checkpoints.
+
+    Their trigger ids are separate from those of its savepoints.
+    """
     return f"checkpoints of {job_id}"
 
 

@@ -18,7 +18,7 @@ from ekorn.slot_protocol.diagnostics import SlotLogs
 from ekorn.web.http_messages import FileAnswer, Request, Response, not_found
 
 _SLOT = b"ekorn.slot.slot_main"
-_ELSEWHERE = 0  # no process has this number
+_ELSEWHERE = 0  # stands for a process on another machine; no process has this number
 _TEXT = "text/plain; charset=UTF-8"
 _NO_MEMORY = dict.fromkeys(
     (
@@ -135,9 +135,9 @@ def _pid(job: KnownJob, slot: int) -> int:
 
 
 def _process_here(job: KnownJob, slot: int) -> int:
-    """Return the process of a slot on this machine; `_ELSEWHERE` if the slot has ended, or is on another one.
+    """Return the process of a slot on this machine; `_ELSEWHERE` if the slot has ended, or runs on another machine.
 
-    The number of a process of another machine may be that of any process of this one.
+    A process id of another machine may belong to an unrelated process of this one.
     """
     pid = _pid(job, slot)
     try:
@@ -291,7 +291,7 @@ def _is_file(number: int) -> bool:
     try:
         return stat.S_ISREG(os.fstat(number).st_mode)
     except OSError:
-        return False  # it is closed
+        return False  # the stream is closed
 
 
 # ------------------------------------------------------------------------------------------- what the system knows

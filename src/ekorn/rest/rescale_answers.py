@@ -76,7 +76,7 @@ def summaries(job: KnownJob) -> dict[str, Any]:
 
 
 def configuration(job: KnownJob) -> dict[str, Any]:
-    """Answer `/jobs/:jobid/rescales/config`. A duration of -1 is one that nothing here waits for."""
+    """Answer `/jobs/:jobid/rescales/config`. A duration of -1 means that ekorn has no such waiting time."""
     reactive = job.statistics.settings.elasticity.reactive
     return {
         "rescaleHistoryMax": MOST_RESCALES,

@@ -42,7 +42,7 @@ def states(job: KnownJob) -> dict[str, Any]:
 def _key_type(reader: StateReader, name: str) -> str:
     try:
         key_type = reader.key_type(name)
-    except QueryError:  # the job restarts just now
+    except QueryError:  # the job is restarting
         return "not declared"
     return "not declared" if key_type is None else str(key_type)
 
@@ -119,12 +119,12 @@ def _status(error: QueryError) -> int:
 
 
 def _entry(key: Any, kind: str, pickled: bytes | None) -> dict[str, Any]:
-    """Return a key and its value: as JSON, and as the text of Python, which loses no digit."""
+    """Return a key and its value, as JSON and as Python text. The Python text loses no digit."""
     if pickled is None:
         return {"key": preview(key), "found": False, "value": None, "text": None}
     try:
         value = pickle.loads(pickled)
-    except Exception as error:  # whatever a class of the user raises
+    except Exception as error:  # a class of the user may raise anything
         raise HttpError(409, f"the value of key {preview(key)} cannot be read in the driver: {error}") from None
     value = KINDS[kind].shape.from_answer(value)
     return {"key": preview(key), "found": True, "value": as_json(value), "text": preview(value, _LONGEST_TEXT)}
@@ -135,7 +135,7 @@ _LONGEST_INT_BITS = 10_000  # Python refuses to write integers of more than 4,30
 
 
 def as_json(value: Any, depth: int = _DEEPEST) -> Any:
-    """Return a value of which JSON can be written. What JSON has no form for becomes its repr.
+    """Return a value that can be written as JSON. A value that JSON cannot express becomes its repr.
 
     Very long integers become their hexadecimal form.
 

@@ -29,7 +29,7 @@ def counts(lives: Iterable[SubtaskLife]) -> dict[str, int]:
 
 
 def state_of(lives: Sequence[SubtaskLife]) -> str:
-    """Return the state of a vertex: the one of its subtasks that needs most attention; FINISHED if all are."""
+    """Return the state of a vertex: that of the subtask that needs most attention, or FINISHED if all subtasks are."""
     found = {life.state for life in lives}
     return next((state for state in _FROM_WORST if state in found), "CREATED")
 
@@ -37,7 +37,7 @@ def state_of(lives: Sequence[SubtaskLife]) -> str:
 def io_metrics(subtasks: Iterable[tuple[Totals, SubtaskLife]], now_ms: int) -> dict[str, Any]:
     """Return the input, the output and the times of some subtasks together, in Flink's form.
 
-    The bytes that a subtask reads are not counted, which `read-bytes-complete` says.
+    The bytes that a subtask reads are not counted; `read-bytes-complete` is false for that reason.
     """
     parts = list(subtasks)
     lived = sum(

@@ -11,7 +11,7 @@ PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
 
 def summary(values: Iterable[float]) -> dict[str, Any]:
-    """Return the summary of some numbers; of none it is 0 everywhere, and the percentiles are text, as in Flink.
+    """Return the summary of some numbers. Without numbers all values are 0 and the percentiles are text, as in Flink.
 
     >>> summary([1, 2, 6])["avg"], summary([1, 2, 6])["p50"], summary([])["p50"]
     (3, 2.0, 'NaN')

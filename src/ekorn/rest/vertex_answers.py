@@ -131,7 +131,7 @@ def _level(ratio: float) -> str:
 
 
 def vertex_accumulators(job: KnownJob, vertex: Vertex) -> dict[str, Any]:
-    """Answer `.../accumulators`: those of every subtask, one after the other."""
+    """Answer `.../accumulators`: the accumulators of every subtask, one subtask after the other."""
     rows = [row for index in range(vertex.parallelism) for row in _accumulators(job, SubtaskId(vertex.id, index))]
     return {"id": flink_id(vertex), "user-accumulators": rows}
 
@@ -154,7 +154,7 @@ def subtask_accumulators(job: KnownJob, vertex: Vertex) -> dict[str, Any]:
 
 
 def attempt_accumulators(job: KnownJob, vertex: Vertex, subtask: SubtaskId, attempt: str) -> dict[str, Any]:
-    """Answer `.../attempts/:attempt/accumulators`: only those of the present attempt are known."""
+    """Answer `.../attempts/:attempt/accumulators`: only the accumulators of the current attempt are known."""
     number = whole_number(attempt, "the attempt")
     is_present = job.statistics.lives.present(subtask).attempt == number
     return {

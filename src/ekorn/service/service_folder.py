@@ -1,4 +1,4 @@
-"""The folder of a service: one service at a time, and where it is found."""
+"""The folder of a service: it allows one service at a time, and tells clients where the service is."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ServiceFolder:
         write_private(self.path / RUNNING_FILE, json.dumps(running).encode())
 
     def close(self) -> None:
-        """Let the next service have the folder."""
+        """Release the folder for the next service."""
         (self.path / RUNNING_FILE).unlink(missing_ok=True)
         self._lock.close()
 

@@ -54,7 +54,7 @@ class StandingService:
         return serving
 
     def close(self) -> None:
-        """End the service. The drivers of its jobs live on."""
+        """End the service. The drivers of its jobs keep running."""
         self.serving.server.close()
         self.service.close()
         self._folder.close()
@@ -70,7 +70,7 @@ def open_service(settings: ServiceSettings) -> StandingService | ClusteredServic
 
 
 def main() -> int:
-    """Run the service that standard input describes, until SIGTERM or SIGINT; say on a pipe that it answers."""
+    """Run the service that standard input describes until SIGTERM or SIGINT; report on a pipe that it answers."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -22,7 +22,7 @@ from ekorn.types.by_value import dumps, dumps_up_to
 _MAGIC = b"EKOK"
 _VERSION = 1
 _HEADER = struct.Struct(">4sB")  # magic, version
-_CHUNK = struct.Struct(">IBQ")  # bytes of the state's name, of its kind, of the pickled entries
+_CHUNK = struct.Struct(">IBQ")  # the sizes of the state's name, of its kind and of the pickled entries
 _CHUNK_ENTRIES = 50_000
 CHUNK_BYTES = 4 << 20
 PAYLOAD_BYTES = 16 << 20
@@ -83,7 +83,7 @@ def encode_payloads(
     for chunk in _encode_chunks(tables, min(chunk_bytes, payload_bytes)):
         parts.extend(chunk)
         size += len(chunk.head) + len(chunk.entries)
-        del chunk  # `parts` alone refers to the bytes, and is emptied before the payload is written
+        del chunk  # only `parts` refers to the bytes now, and it is emptied before the payload is written
         if size >= payload_bytes:
             payload = b"".join(parts)
             del parts[1:]
@@ -103,7 +103,7 @@ def _encode_chunks(tables: Iterable[TableEntries], chunk_bytes: int) -> Iterator
 def _encode_runs(
     table: TableEntries, count: int, run_of: Callable[[slice], Any], chunk_bytes: int
 ) -> Iterator[EncodedChunk]:
-    """Encode `count` entries in runs of at most `chunk_bytes`. The length of a run is learned from the one before."""
+    """Encode `count` entries in runs of at most `chunk_bytes`. Each run's length is estimated from the run before."""
     name, kind = table.info.name.encode("utf-8", "surrogatepass"), table.info.kind.encode("utf-8")
     start, length = 0, _CHUNK_ENTRIES
     while start < count:
@@ -115,12 +115,13 @@ def _encode_runs(
             continue
         start += length
         if data is None:
-            data = dumps(run)  # one entry that is larger than a chunk
+            data = dumps(run)  # a single entry that is larger than a chunk
         elif len(data) < chunk_bytes // 4:
             length = min(2 * length, _CHUNK_ENTRIES)
         head, entries = _CHUNK.pack(len(name), len(kind), len(data)) + name + kind, [data]
         del run, data
-        yield EncodedChunk(head, entries.pop())  # this frame keeps no reference to what may be gigabytes
+        # Popped, so that this frame keeps no reference to the bytes, which may be gigabytes.
+        yield EncodedChunk(head, entries.pop())
 
 
 # ------------------------------------------------------------------------------------------------------------- reading

@@ -142,8 +142,8 @@ class TypedCodec(PickledCodec):
 class ExactCodec(TypedCodec):
     """Keep values of a declared type, and refuse one that the type would change, such as 0.5 in a state of LONG.
 
-    A running job keeps such a value as it was given. In a savepoint that is made from data it is a mistake, which would
-    be found only when a table is made of the state, or when another program reads it.
+    A running job keeps such a value as it was given. In a savepoint that is made from data such a value is a mistake.
+    It would be found only when the state is read as a table, or by another program.
     """
 
     def _checked(self, value: Any) -> Any:
@@ -259,7 +259,8 @@ class SerializerCodec(Codec):
         return None if kept is None else self.serializer.deserialize(BytesIO(kept))
 
     def schema(self) -> Schema:
-        # Of the serializer in use. After a restore it may differ from the declared one: `_between_serializers`.
+        # The snapshot is that of the serializer in use. After a restore it may differ from the declared one:
+        # `_between_serializers`.
         return {"serializer": describe_serializer(self.serializer)}
 
 

@@ -31,8 +31,8 @@ class Described:
     value: Schema = PICKLED
     classes: ClassFields = field(default_factory=dict)
     map_key: Schema = PICKLED
-    key: Schema = PICKLED  # of the stream
-    key_classes: ClassFields = field(default_factory=dict)  # of the stream's keys and the map's
+    key: Schema = PICKLED  # the type of the stream's keys
+    key_classes: ClassFields = field(default_factory=dict)  # the classes of the stream's keys and of the map's keys
 
     def encode(self) -> str:
         """Return the JSON for `StateInfo.schema`."""
@@ -114,7 +114,10 @@ class Declaration:
 
 
 def says_the_same(one: StateDescriptor | None, other: StateDescriptor) -> bool:
-    """Return whether two descriptors of one name declare the same. This is far cheaper than to `declare` both."""
+    """Return whether two descriptors of one name declare the same.
+
+    This is far cheaper than calling `declare` for both.
+    """
     if one is other:
         return True
     if (
@@ -128,7 +131,8 @@ def says_the_same(one: StateDescriptor | None, other: StateDescriptor) -> bool:
 
 
 def _is_same(one: TypeInformation | None, other: TypeInformation | None) -> bool:
-    # Flink: row types with different field names are equal. As state they are not, and their texts differ.
+    # Flink: row types with different field names are equal. As types of state they are not equal, and their texts
+    # differ.
     return one is other or (one == other and str(one) == str(other))
 
 

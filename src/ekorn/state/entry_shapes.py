@@ -33,7 +33,7 @@ class EntryShape(ABC):
 
     @abstractmethod
     def converter(self, value: Convert, map_key: Convert = itself) -> Convert:
-        """Return what converts an entry: `value` converts each value in it, `map_key` each key of a map."""
+        """Return a function that converts an entry: `value` converts each value in it, `map_key` each key of a map."""
 
 
 class DeclaredShape(EntryShape):
@@ -56,7 +56,7 @@ class DeclaredShape(EntryShape):
 
     @abstractmethod
     def answer(self, value: Convert, map_key: Convert, finish: Convert) -> Convert:
-        """Return what makes the answer to a query from an entry without stamps; `finish` is called with its result."""
+        """Return a function that makes the answer to a query from an entry without stamps and passes it to `finish`."""
 
     @staticmethod
     def from_answer(answer: Any) -> Any:
@@ -136,7 +136,7 @@ class _Map(DeclaredShape):
         return {key: each for key, (_, each) in entry.items()}
 
     def answer(self, value: Convert, map_key: Convert, finish: Convert) -> Convert:
-        # Pairs: the serializer of the program may return keys that have no hash.
+        # A list of pairs: the serializer of the program may return keys that cannot be hashed.
         return lambda entry: finish([(map_key(key), value(each)) for key, each in entry.items()])
 
     @staticmethod
@@ -163,5 +163,5 @@ def _contents(kept: Any, value: Convert) -> Any:
     return [value(record) for record in kept] if isinstance(kept, list) else value(kept)
 
 
-ONE_VALUE, LIST, MAP = _OneValue(), _List(), _Map()  # of the kinds of state that programs declare
-PANE, SESSIONS = _Pane(), _Sessions()  # of tables that window operators bring along
+ONE_VALUE, LIST, MAP = _OneValue(), _List(), _Map()  # the shapes of the kinds of state that programs declare
+PANE, SESSIONS = _Pane(), _Sessions()  # the shapes of tables that window operators bring along

@@ -72,14 +72,14 @@ def write_tables(
     files: list[StateFile] = []
     for payload in encode_payloads(tables, payload_bytes=target.payload_bytes):
         files.append(target.write(new_name("keyed"), payload))
-        del payload  # before the next one is put together
+        del payload  # released before the next payload is built
     return tuple(files)
 
 
 class CapturedState(Protocol):
     """The result of the synchronous part of a snapshot. `write` may run on another thread."""
 
-    key_groups: KeyGroupRange  # of the subtask, which sets it before `write`
+    key_groups: KeyGroupRange  # the key groups of the subtask, which sets them before `write`
 
     def write(self, target: SnapshotTarget) -> KeyedFiles:
         """Write the captured entries and return all files that the state now consists of."""
@@ -109,11 +109,11 @@ class KeyedStateBackend(KeyedStates):
         self.cell: list[Any] = [NO_KEY]
         self.window_cell: list[Any] = [NO_KEY]
         self.every_record: list[Callable[[], object]] = []  # the cleanup of expiring states, called with every record
-        self.key_type: TypeInformation | None = None  # declared for the stream; set before `restore`
+        self.key_type: TypeInformation | None = None  # the declared key type of the stream; set before `restore`
         self.queryable: dict[str, StateDescriptor] = {}  # by the name under which clients read the state
 
     def native_metrics(self) -> dict[str, Callable[[], int]]:
-        """Return the metrics of the store behind the state that the job asks for, by name, and what reads them."""
+        """Return the readers of the store's own metrics that the job asks for, by metric name."""
         return {}
 
     @abstractmethod
@@ -126,7 +126,10 @@ class KeyedStateBackend(KeyedStates):
 
     @abstractmethod
     def keys_of(self, state_names: Collection[str]) -> Iterator[Any]:
-        """Yield once each key, in the form of `cell`, that has an entry in one of some states per key."""
+        """Yield each key that has an entry in one of some states per key.
+
+        Each key comes once, in the form of `cell`.
+        """
 
     @abstractmethod
     def entries(self, state_name: str) -> Iterator[tuple[Any, Any]]:
@@ -150,7 +153,7 @@ class KeyedStateBackend(KeyedStates):
     @property
     @abstractmethod
     def tracked(self) -> bool:
-        """Whether changes are tracked, which they are if there are checkpoints."""
+        """Whether changes are tracked. They are tracked if there are checkpoints."""
 
     @abstractmethod
     def adopt(self, table: Table) -> None:

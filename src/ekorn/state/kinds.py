@@ -59,12 +59,12 @@ __all__ = ["KINDS", "Handles", "StateKind", "bare_kind", "kind_of", "shape_of"]
 class Handles(NamedTuple):
     """The classes of the handles on one kind of state in one backend.
 
-    A handle is made of the cell of the current key, the table and the descriptor, and one that expires also of an
-    `Expiry`.
+    A handle is constructed with the cell of the current key, the table and the descriptor. A handle on a state that
+    expires also takes an `Expiry`.
     """
 
     lasting: type[Any]
-    expiring: type[Any]  # of a state with a time to live
+    expiring: type[Any]  # the handle on a state with a time to live
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class StateKind:
         timed: The methods of a handle that are timed if the job asks for it, each with the word for the access in
             Flink's name of the metric.
         content: Returns the content of a handle as a plain value.
-        result: Returns what makes the result of a kept value, for a descriptor; None if the value is the result.
+        result: Given a descriptor, returns the function from a kept value to its result; None if they are the same.
     """
 
     descriptor: type[StateDescriptor]

@@ -29,7 +29,7 @@ class OperatorStates(OperatorStateStore):
     """All operator state of one operator in one subtask.
 
     A restored state that the program does not ask for is kept, and written again with the next checkpoint. Raw state is
-    not: each checkpoint has what the functions wrote for it.
+    not kept: each checkpoint contains only what the functions wrote for it.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class OperatorStates(OperatorStateStore):
         return (*waiting, *(state.declared.saved_as() for state in self._states.values()), *self._raw_infos)
 
     def snapshot(self) -> OperatorState:
-        """Return the elements of every state, each as bytes. Raw state is handed over, and not kept."""
+        """Return the elements of every state, each as bytes. Raw state is handed over and no longer kept."""
         raw, self._raw = self._raw, {}
         return self._restored | {name: (state.mode, state.elements()) for name, state in self._states.items()} | raw
 

@@ -98,7 +98,7 @@ def redistribute(old: Sequence[OperatorState | None], new_parallelism: int, inde
     assert 0 <= index < new_parallelism, f"subtask {index} of {new_parallelism}"
     unchanged = len(old) == new_parallelism
     result: OperatorState = {}
-    first_with_more = 0  # the subtask that gets the next remainder; it continues from state to state
+    first_with_more = 0  # the subtask that gets the next remainder; the index continues from state to state
     for name, mode in sorted(_modes(old).items()):
         lists = [states[name][1] for states in old if states is not None and name in states]
         if mode == "union":

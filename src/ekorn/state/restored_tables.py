@@ -60,9 +60,9 @@ class PreloadedTables:
                 _read_part(part, restored, store, key_groups, self._tables, pause=pause)
 
     def read_on(self, restored: OperatorRestore, store: FileStore) -> Iterable[RestoredTable] | None:
-        """Return the states as of another checkpoint, or None if that one does not build on what was read.
+        """Return the states as of another checkpoint, or None if that one does not build on the files that were read.
 
-        This object is used up then.
+        This object cannot be used afterwards.
         """
         left = self._left_of(restored)
         if left is None:
@@ -75,7 +75,7 @@ class PreloadedTables:
         return tables.values()
 
     def _left_of(self, restored: OperatorRestore) -> list[KeyedFiles] | None:
-        """Return the parts of a checkpoint with the files that were not read; None if others were read as well."""
+        """Return the parts of a checkpoint with only the files not read yet; None if it lacks a file that was read."""
         if restored.max_parallelism != self._restored.max_parallelism:
             return None
         read = {part.key_groups: part for part in self._restored.keyed}
@@ -123,7 +123,7 @@ def _read_part(
 def _of_key_groups(
     addresses: list[Any], values: list[Any], info: StateInfo, key_groups: KeyGroupRange, max_parallelism: int
 ) -> Iterable[tuple[Any, Any]]:
-    """Return the entries of a range of key groups, of a chunk that also holds others. hot: a rescale waits for it."""
+    """Return the entries of a chunk that belong to a range of key groups. hot: a rescale waits for it."""
     first, last = key_groups
     keys = list(map(itemgetter(0), addresses)) if info.namespaced else addresses
     chosen = [first <= group <= last for group in key_groups_of(keys, max_parallelism)]

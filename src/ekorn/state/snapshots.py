@@ -31,7 +31,7 @@ class StateFile:
     path: str | None = None
     inline: bytes | None = None
     raw_size: int | None = None  # the size before compression; None if the bytes are not compressed
-    sha256: str | None = None  # of the bytes as stored, in hex digits; only where checkpoints are signed
+    sha256: str | None = None  # the hash of the bytes as stored, in hex digits; set only where checkpoints are signed
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +82,12 @@ class StateInfo:
 
 @dataclass(frozen=True, slots=True)
 class StoredInput:
-    """An input of a vertex, by what stays the same when the job is drawn again: who sends, and to which input."""
+    """An input of a vertex, by what stays the same when the job is drawn again: its sender and its input index."""
 
     source: str  # the id of the operator that emits
     input_index: int = 0
-    tag: str | None = None  # of a side output
-    number: int = 0  # among the inputs that are alike in all this
+    tag: str | None = None  # the tag of a side output
+    number: int = 0  # tells apart inputs that are otherwise alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class InFlightFiles:
 
     inputs: tuple[StoredInput, ...]  # the blobs refer to them by number
     files: tuple[StateFile, ...]  # docs/formats/in-flight.md; in the order in which the blobs are processed
-    size_bytes: int = 0  # of all blobs
+    size_bytes: int = 0  # the size of all blobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class OperatorSnapshot:
     keyed: KeyedFiles | None = None
     operator_state: StateFile | None = None
     states: tuple[StateInfo, ...] = ()
-    in_flight: InFlightFiles | None = None  # of the head of a chain
+    in_flight: InFlightFiles | None = None  # only at the head of a chain
 
     def files(self) -> Iterator[StateFile]:
         """Yield every file of the snapshot."""
@@ -179,8 +179,8 @@ class OperatorRestore:
     """The state that one operator of one new subtask starts from."""
 
     operator_id: str
-    keyed: tuple[KeyedFiles, ...] = ()  # of the old subtasks whose key groups overlap the new subtask's
-    operator_state: tuple[StateFile | None, ...] = ()  # of every old subtask, by index
+    keyed: tuple[KeyedFiles, ...] = ()  # from the old subtasks whose key groups overlap the new subtask's
+    operator_state: tuple[StateFile | None, ...] = ()  # from every old subtask, by index
     states: tuple[StateInfo, ...] = ()
     restored_checkpoint_id: int | None = None
     max_parallelism: int = 128

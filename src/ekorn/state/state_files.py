@@ -17,7 +17,7 @@ from ekorn.storage.file_store import FileStore
 STATE_MAGIC = b"EKOSTATE"
 STATE_VERSION = 1
 COMPRESSED = 1  # the only flag
-MOST_INFLATED = 1040  # deflate packs at most about 1032 bytes into one
+MOST_INFLATED = 1040  # deflate compresses at most about 1032 bytes into one
 _STATE_HEADER = struct.Struct(">8sHHIQ")
 STATE_HEADER_BYTES = _STATE_HEADER.size
 
@@ -125,7 +125,7 @@ def hashed_state(store: FileStore, state_file: StateFile) -> StateFile:
         return state_file  # the signature covers the bytes themselves
     where = f"{store.url}/{state_file.path}"
     data = _read_file(store, state_file, where)
-    state_in(data, state_file, where)  # on the same bytes: a second read could return others
+    state_in(data, state_file, where)  # checks the same bytes: a second read could return others
     return replace(state_file, sha256=hashlib.sha256(memoryview(data)[STATE_HEADER_BYTES:]).hexdigest())
 
 

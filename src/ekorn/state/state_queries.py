@@ -52,9 +52,9 @@ def look_up(
 
 
 def _unexpired(descriptor: StateDescriptor, now_ms: int) -> Convert | None:
-    """Return what removes stamps and expired values from an entry; None if the state does not expire.
+    """Return a function that removes stamps and expired values from an entry; None if the state does not expire.
 
-    It returns None for an entry of which nothing is left.
+    The function returns None if nothing of an entry is left.
     """
     config = descriptor.ttl_config
     if config is None:
@@ -71,7 +71,7 @@ def _unexpired(descriptor: StateDescriptor, now_ms: int) -> Convert | None:
 
 
 def _pickled(descriptor: StateDescriptor, declared: Declaration) -> Callable[[Any], bytes]:
-    """Return what pickles the value of an entry without stamps."""
+    """Return a function that pickles the value of an entry without stamps."""
     kind, loaded = KINDS[descriptor.kind], declared.value.loaded
     if kind.shape is not ONE_VALUE:
         map_key = itself if declared.map_key is None else declared.map_key.loaded
@@ -85,5 +85,8 @@ def _pickled(descriptor: StateDescriptor, declared: Declaration) -> Callable[[An
 
 
 def _dumps_plain(value: Any) -> bytes:
-    """Pickle a value. A plain one needs no buffer of its own, which costs more than its pickle."""
+    """Pickle a value.
+
+    A plain value needs no buffer of its own; creating one would cost more than pickling the value.
+    """
     return pickle.dumps(value, pickle.HIGHEST_PROTOCOL) if type(value) in _PLAIN else dumps(value)

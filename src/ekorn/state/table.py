@@ -82,4 +82,4 @@ class Table:
 
 
 def ignore_change(key: Any) -> None:
-    """Take the place of `changed.add` if there are no checkpoints, which alone need the changes."""
+    """Stand in for `changed.add` if there are no checkpoints. Only checkpoints need the changes."""

@@ -131,7 +131,7 @@ class TableListState(TableHandle, ListState[Any]):
     def add(self, value: Any) -> None:
         if value is None:
             raise none_in_list()
-        element = self._stored(value)  # first: a refused value leaves nothing behind
+        element = self._stored(value)  # converted before the entry is touched: a refused value leaves nothing behind
         key = self._cell[0]
         kept = self._data.get(key)
         if kept is None:
@@ -195,7 +195,8 @@ class TableMapState(TableHandle, MapState[Any, Any]):
         return self._loaded(entries.get(self._find(key)))
 
     def put(self, key: Any, value: Any) -> None:
-        kept_key, kept = self._kept_key(key), self._stored(value)  # first: a refused entry leaves nothing behind
+        # Converted before the entry is touched: a refused entry leaves nothing behind.
+        kept_key, kept = self._kept_key(key), self._stored(value)
         current = self._cell[0]
         entries = self._data.get(current)
         if entries is None:

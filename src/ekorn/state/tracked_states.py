@@ -20,7 +20,7 @@ __all__ = ["TrackedStates"]
 
 
 def _timed(access: Callable[..., Any], histogram: ValueHistogram, every: int) -> Callable[..., Any]:
-    """Return a function that makes an access, and times each one of a number, in nanoseconds."""
+    """Return a function that makes an access, and times one of every `every` accesses, in nanoseconds."""
     left = 1  # Flink: the first access is timed
 
     def call(*arguments: Any, **named: Any) -> Any:
@@ -51,10 +51,14 @@ class TrackedStates(KeyedStates):
         self._states = states
         self._metrics = metrics
         self._settings = settings
-        self._handles: dict[str, tuple[Any, Any]] = {}  # by the name of the state: the backend's handle, and ours
+        # By the name of the state: the backend's handle, and the timing one.
+        self._handles: dict[str, tuple[Any, Any]] = {}
 
     def state(self, descriptor: StateDescriptor) -> Any:
-        """Return a handle of a class of its own: its methods are functions, which spares a call on every access."""
+        """Return a handle of a class made for this state.
+
+        Its methods are plain functions, which saves a call per access.
+        """
         state = self._states.state(descriptor)
         settings, metrics, name = self._settings, self._metrics, descriptor.name
         behind, known = self._handles.get(name, (None, None))

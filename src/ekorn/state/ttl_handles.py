@@ -316,7 +316,7 @@ class TtlMapState(ExpiringHandle, TableMapState):
         return iter([self._loaded(kept[1]) for _, kept in self._read_all()])
 
     def is_empty(self) -> bool:
-        # Flink: expired entries count.
+        # Flink: expired entries count as entries.
         self._access()
         return super().is_empty()
 

@@ -30,8 +30,8 @@ class AsyncRequest:
 
     def __init__(self) -> None:
         self.records: list[PendingRecord] = []
-        self.argument: Any = None  # of the user's function
-        self.results: list[list[Any]] = []  # by record
+        self.argument: Any = None  # the argument of the user's function
+        self.results: list[list[Any]] = []  # the results of each record
         self.error: BaseException | None = None
         self.settled = False  # the outcome is known; what the coroutine does from now on has no effect
         self.left = 0  # records whose results have not left the operator
@@ -67,7 +67,7 @@ class Requests:
         self._retry_result = predicate.result_predicate()
         self._retry_exception = predicate.exception_predicate()
         self._outgoing: deque[AsyncRequest] = deque()
-        self._called = False  # the loop was told that a request is outgoing
+        self._called = False  # whether the loop has been told that a request is outgoing
         self._news = threading.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._pauses: set[asyncio.Future[None]] = set()

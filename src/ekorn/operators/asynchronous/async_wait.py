@@ -32,7 +32,8 @@ from ekorn.operators.operator import RuntimeOperator
 from ekorn.types.by_value import loaded, stored
 
 _IN_FLIGHT = ListStateDescriptor("_in_flight")
-_MOST_WAITING = 10_000  # records without a place; a step brings fewer, unless operators before this one multiply them
+# The most records that may wait beyond the capacity; a step brings fewer unless earlier operators multiply them.
+_MOST_WAITING = 10_000
 
 
 class AsyncWaitOperator(RuntimeOperator):
@@ -48,11 +49,11 @@ class AsyncWaitOperator(RuntimeOperator):
         self._function = spec.function
         self._queue: Queue = OrderedQueue() if spec.ordered else UnorderedQueue()
         self._filling: AsyncRequest | None = None  # the batch that is being filled
-        self._due: float | None = None  # on the monotonic clock: when the batch is sent even if it is not full
+        self._due: float | None = None  # the monotonic time at which the batch is sent even if it is not full
         self._sent = 0  # requests whose results have not all left
         self._waiting: deque[PendingRecord] = deque()  # records beyond the capacity
         self._most_waiting = _MOST_WAITING if environment.continuous else 0
-        self._to_repeat: list[tuple[Any, int | None]] = []  # in flight in the restored checkpoint
+        self._to_repeat: list[tuple[Any, int | None]] = []  # the records that were in flight in the restored checkpoint
         self.requests: Requests | None = None
         # An epoch waits this long for its answers. Most come in time and need not wait for the next epoch. A continuous
         # job emits answers at any time.
@@ -88,7 +89,7 @@ class AsyncWaitOperator(RuntimeOperator):
 
     @property
     def _has_place(self) -> bool:
-        """Whether a record becomes part of a request at once."""
+        """Whether a new record can join a request at once, without waiting for capacity."""
         return self._filling is not None or self._sent < self._spec.capacity
 
     @property

@@ -23,7 +23,7 @@ from ekorn.types.time_bounds import MIN_TIMESTAMP
 
 
 class Clocks(TimerService):
-    """The timer service of an operator without timers: it gives the watermark and the processing time."""
+    """The timer service of an operator without timers: it only reports the watermark and the processing time."""
 
     def __init__(self, environment: SubtaskEnvironment) -> None:
         self._clock = environment.clock

@@ -94,7 +94,7 @@ class SubtaskContext(StateStore, AccumulatingContext):
 def _timed(
     environment: SubtaskEnvironment, backend: KeyedStateBackend | None, metrics: MetricGroup
 ) -> KeyedStates | None:
-    """Return what hands out states to functions: the backend itself, unless the job asks for latencies of accesses."""
+    """Return the store that gives states to functions: the backend, or one that times accesses if asked to."""
     settings = environment.graph.settings.state_latency
     return backend if backend is None or settings is None else TrackedStates(backend, metrics, settings)
 

@@ -43,13 +43,13 @@ class DriverOutput:
         self._subtask = subtask
         self._part_bytes = part_bytes
         self._max_record_bytes = max_record_bytes
-        self._parts = 0  # since the epoch began
+        self._parts = 0  # parts that have left since the epoch began
         self._bytes_taken = 0
-        self._held_bytes = 0.0  # of the lines and records up to the last look, as estimated
-        self._seen_lines = self._seen_records = 0  # those that `_held_bytes` covers
+        self._held_bytes = 0.0  # the estimated size of the lines and records that the last look covered
+        self._seen_lines = self._seen_records = 0  # the numbers of lines and records that `_held_bytes` covers
 
     def sample(self) -> int:
-        """Look at the size of the last line and of the last record; return how many of the larger fill a part."""
+        """Measure the last line and the last record; return how many items of the larger size fill a part."""
         line_bytes = len(self.lines[-1]) if self.lines else 0
         record_bytes = size_of(self.records[-1]) if self.records else 0
         self._held_bytes += line_bytes * (len(self.lines) - self._seen_lines)
@@ -107,7 +107,7 @@ class DriverOutput:
 
 
 def _collected_from(vertex: Vertex) -> int:
-    """Return the operator whose output is collected; the head if none is."""
+    """Return the operator whose output is collected, or the head if no output is collected."""
     collecting = {n for n, operator in enumerate(vertex.operators) if isinstance(operator.spec, CollectSpec)}
     return next((link.source for link in vertex.links if link.target in collecting), 0)
 
@@ -117,7 +117,7 @@ def _size_of_run(run: CollectedRun) -> int:
 
 
 def _cut(items: Iterable[_T], size: Callable[[_T], int], most_bytes: int) -> Iterator[list[_T]]:
-    """Cut items into lists of at most so many bytes, unless one item is larger."""
+    """Cut items into lists of at most `most_bytes` bytes. An item that is larger forms a list of its own."""
     some: list[_T] = []
     some_bytes = 0
     for item in items:

@@ -1,8 +1,8 @@
 """Sinks with one commit per checkpoint for all subtasks: writers, and one committer behind them.
 
-A writer prepares its output at the end of the epoch that carries a checkpoint, and sends what names it to the
-committer, which gets it in the same epoch. The committer's part of the checkpoint therefore holds the output of all
-writers. When the checkpoint is complete, the committer makes all of it visible at once.
+A writer prepares its output at the end of the epoch that carries a checkpoint, and sends a description of it to the
+committer, which receives the description in the same epoch. The committer's part of the checkpoint therefore holds the
+output of all writers. When the checkpoint is complete, the committer makes all of it visible at once.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _GLOBAL_COMMITS = ListStateDescriptor("_global_commits")
 
 
 class PreparingWriterOperator(RuntimeOperator):
-    """The writer of a `GloballyCommittedSink`: emits what it has prepared."""
+    """The writer of a `GloballyCommittedSink`: it emits descriptions of the output it has prepared."""
 
     needs_out = True
 
     def __init__(self, operator: Operator, spec: PreparingWriterSpec, environment: SubtaskEnvironment) -> None:
         super().__init__(operator, environment)
         self._sink = spec.sink.with_input_type(operator.input_type)
-        self._prepares = False  # at the end of this epoch
+        self._prepares = False  # whether output is prepared at the end of this epoch
 
     def initialize(self) -> None:
         super().initialize()
@@ -90,7 +90,7 @@ class GlobalCommitterOperator(RuntimeOperator):
         # otherwise use numbers again, for other output.
         self._lineage = self._committer.new_lineage()
         self._number = 0
-        self._received: list[Any] = []  # since the last snapshot
+        self._received: list[Any] = []  # committables received since the last snapshot
         self._waiting: list[_Pending] = []  # oldest first
         settings = environment.graph.settings
         self._checkpointing = settings.checkpointing

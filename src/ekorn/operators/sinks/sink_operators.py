@@ -121,7 +121,8 @@ class WriterOperator(RuntimeOperator):
             if writer is not None:
                 writer.close()
         finally:
-            if self._committer is not None and self._committer is not writer:  # one object may be both
+            # One object may be both writer and committer.
+            if self._committer is not None and self._committer is not writer:
                 self._committer.close()
             super().close()
 

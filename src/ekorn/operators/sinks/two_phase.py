@@ -42,8 +42,8 @@ class TwoPhaseOperator(SinkFunctionOperator):
         self._open: Any = None
         self._begun_ms = 0
         self._is_open = False
-        self._wrote = False  # to the open transaction, in this epoch
-        self._ended = False  # the input
+        self._wrote = False  # whether records were written to the open transaction in this epoch
+        self._ended = False  # whether the input has ended
         settings = environment.graph.settings
         self._checkpointing = settings.checkpointing
         self._at_once = settings.checkpointing and settings.releases_at_once
@@ -117,7 +117,8 @@ class TwoPhaseOperator(SinkFunctionOperator):
         super().finish()
         self._function.finish_processing(self._open)
         self._ended = True
-        if not self._checkpointing:  # waiting ones were prepared for a savepoint, and savepoints commit nothing
+        # The waiting transactions were prepared for a savepoint, and savepoints commit nothing.
+        if not self._checkpointing:
             self._commit_up_to(None)
         if not self._checkpointing or self._at_once:
             self._release()

@@ -17,11 +17,11 @@ from ekorn.operators.time.watermarks import SourceEvent
 from ekorn.types.by_value import size_of
 
 BUFFER_RECORDS = 50_000  # records that a function may be ahead of the job
-BUFFER_BYTES = 16 << 20  # and about as many bytes
-_FIRST_LOOK = 8  # records before the first look at their size
+BUFFER_BYTES = 16 << 20  # the estimated bytes that a function may be ahead of the job
+_FIRST_LOOK = 8  # the number of records before their size is estimated for the first time
 _GROWTH = 4
 _MOST_BETWEEN_LOOKS = 256
-_SAMPLED = 64  # items looked at, at most, to estimate the bytes of what was collected
+_SAMPLED = 64  # the most items that are measured to estimate the bytes of the collected items
 
 
 class SourceFunctionOperator(SourceHead):
@@ -38,7 +38,7 @@ class SourceFunctionOperator(SourceHead):
         self._read_size = ReadSize(BUFFER_RECORDS)
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
-        self._hold: _LockHolder | None = None  # between `cut` and `after_snapshot`
+        self._hold: _LockHolder | None = None  # holds the lock from `cut` to `after_snapshot`
 
     def functions(self) -> Iterable[Any]:
         return (self._function,)
@@ -46,7 +46,7 @@ class SourceFunctionOperator(SourceHead):
     def _run(self) -> None:
         try:
             self._function.run(self._context)
-        except BaseException as error:  # `read` raises it on the job's thread
+        except BaseException as error:  # `read` raises the error on the job's thread
             if not self._context.cancelled:
                 self._error = error
         finally:
@@ -59,7 +59,7 @@ class SourceFunctionOperator(SourceHead):
         clock = self.environment.clock
         deadline = clock.monotonic() + budget.max_ms / 1000
         while True:
-            ended = self._context.finished  # read first: the records collected last are then seen below
+            ended = self._context.finished  # read before the buffer, so that the records collected last are taken below
             items = self._context.take(wait_s=0.0 if progress.records else budget.wait_s)
             if self._error is not None:
                 raise self._error
@@ -89,7 +89,7 @@ class SourceFunctionOperator(SourceHead):
 
     def close(self) -> None:
         self._context.cancel()
-        self.after_snapshot()  # of an epoch that failed after its cut
+        self.after_snapshot()  # releases the lock if an epoch failed after its cut
         if self._thread is not None and self._thread.is_alive():
             self._function.cancel()
             self._thread.join(timeout=10.0)
@@ -121,8 +121,8 @@ class _LockHolder:
 class SourceBuffer(SourceContext[Any]):
     """The buffer between a source function's thread and the job. A function that collects into a full buffer waits.
 
-    The buffer is full at `most_records`, or at about `most_bytes`: the size of a record is looked at now and then, and
-    more often the larger records are.
+    The buffer is full at `most_records`, or at about `most_bytes`: the size of a record is measured from time to time,
+    and more often if records are large.
     """
 
     def __init__(self, most_records: int = BUFFER_RECORDS, most_bytes: int = BUFFER_BYTES) -> None:
@@ -131,12 +131,12 @@ class SourceBuffer(SourceContext[Any]):
         self._most_bytes = most_bytes
         self._changed = threading.Condition(threading.Lock())
         self._items: deque[Any] = deque()
-        self._bytes = 0.0  # of the items up to the last look, as estimated
+        self._bytes = 0.0  # the estimated bytes of the items that were counted so far
         self._counted = 0  # items that `_bytes` covers
         self._between_looks = _FIRST_LOOK
-        self._look_at = _FIRST_LOOK  # items in the buffer at the next look
+        self._look_at = _FIRST_LOOK  # the number of items in the buffer at which the size is estimated next
         self._idle = False
-        self.is_full = False  # the function waits for room
+        self.is_full = False  # whether the function waits for room
         self.cancelled = False
         self.finished = False
 
@@ -180,10 +180,10 @@ class SourceBuffer(SourceContext[Any]):
                 self._changed.notify_all()
 
     def _look(self, item: Any) -> None:
-        """Estimate the bytes in the buffer from an item that comes next, and wait while the buffer is full."""
+        """Estimate the bytes in the buffer from the next item, and wait while the buffer is full."""
         is_event = isinstance(item, SourceEvent)
         if is_event and len(self._items) < self._most_records:
-            return  # the next record is looked at: watermarks say nothing about the size of records
+            return  # a watermark says nothing about the size of records, so the next record is measured instead
         size_bytes = 1 if is_event else max(1, size_of(item[0]))
         self._bytes += size_bytes * (len(self._items) - self._counted)
         self._counted = len(self._items)

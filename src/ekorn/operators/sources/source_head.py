@@ -20,7 +20,7 @@ from ekorn.types.by_value import size_of
 
 _FIRST_BATCH = 256
 _GROWTH = 4
-_SAMPLE = 4  # records of a batch whose size is taken
+_SAMPLE = 4  # the number of records of a batch that are measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class Budget:
     max_records: int
     max_ms: int
     max_bytes: int = 1 << 62
-    group_watermarks: Mapping[str, int] = field(default_factory=dict)  # lowest, by alignment group
-    wait_s: float = 0.002  # for the first record
+    group_watermarks: Mapping[str, int] = field(default_factory=dict)  # the lowest watermark of each alignment group
+    wait_s: float = 0.002  # how long to wait for the first record
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class SourceProgress:
     """The input that a source subtask read in one epoch."""
 
     records: int = 0
-    bytes_read: int = 0  # as estimated from samples
+    bytes_read: int = 0  # estimated from samples
     backlog: bool = False  # the budget was spent before all available records were read
     finished: bool = False
 
@@ -54,7 +54,7 @@ class ReadSize:
     def __init__(self, most_records: int) -> None:
         self._most_records = most_records
         self._length = min(_FIRST_BATCH, most_records)
-        self._record_bytes = 0.0  # of the last sample
+        self._record_bytes = 0.0  # the average record size of the last sample
 
     def next_batch(self, left_records: int, left_bytes: int) -> int:
         """Return how many records the next batch may have, at least 1."""
@@ -82,11 +82,14 @@ class SourceHead(RuntimeOperator):
         return iter(())
 
     def cut(self, progress: SourceProgress) -> Iterator[Batch | SourceEvent]:
-        """Stop the source, and yield what it had handed over until then. It continues after `after_snapshot`."""
+        """Stop the source, and yield the records it has handed over. The source continues after `after_snapshot`."""
         return iter(())
 
     def group_watermarks(self) -> dict[str, int]:
-        """Return the watermark of the source's alignment group; empty without a group, or while idle."""
+        """Return the watermark of the source's alignment group.
+
+        The result is empty without a group, or while the source is idle.
+        """
         return {}
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:

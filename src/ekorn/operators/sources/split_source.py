@@ -1,4 +1,7 @@
-"""Sources that consist of splits, each read by a reader; among them sources whose subtasks read in common steps."""
+"""Sources that consist of splits, each read by a reader.
+
+Some of these sources read in steps that all subtasks share.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +35,13 @@ class SplitSourceOperator(SourceHead):
         super().__init__(operator, environment)
         self._source = spec.source
         self._readers: dict[str, tuple[Split, SplitReader]] = {}
-        self._known: set[str] = set()  # splits that were discovered, so that none is read twice
+        self._known: set[str] = set()  # the splits that were discovered; none is read twice
         self._done: dict[str, Split] = {}
         self._connection: SourceConnection | None = None
         self._ended_at: dict[str, Any] = {}  # the positions of splits that were read to their end in this attempt
         self._captured: dict[int, dict[str, Any]] = {}  # positions by checkpoint in progress, oldest first
-        self._next_discovery: float | None = None  # on the monotonic clock
-        self._cut_short: str | None = None  # the split whose turn it was when the last budget was spent
+        self._next_discovery: float | None = None  # the monotonic time of the next discovery
+        self._cut_short: str | None = None  # the split that was being read when the last budget was spent
         # Subtasks learn each other's stage as they learn the watermarks of an alignment group: through the driver.
         self._stage_group = f"stages of {operator.id}" if spec.source.stage_count > 1 else None
         self._read_size = ReadSize(BATCH_RECORDS)
@@ -100,7 +103,7 @@ class SplitSourceOperator(SourceHead):
         assert self._connection is not None, "initialize() comes first"
         found = self._connection.discover_splits(parallelism, first=first)
         if self._source.forgets_vanished_splits:
-            # Otherwise the state of a source that runs for years holds every file that ever was.
+            # Without this, the state of a source that runs for years would hold every file that ever existed.
             self._known &= {split.id for split in found} | self._readers.keys()
             self._done = {split_id: split for split_id, split in self._done.items() if split_id in self._known}
             self._ended_at = {split_id: at for split_id, at in self._ended_at.items() if split_id in self._known}
@@ -124,7 +127,8 @@ class SplitSourceOperator(SourceHead):
         if self._next_discovery is not None and clock.monotonic() >= self._next_discovery:
             self._discover(first=False)
             self._plan_discovery()
-        # From here: a discovery that takes as long as an epoch, in every epoch, would leave no time for any record.
+        # The deadline is counted from here, after the discovery. Otherwise discoveries that take as long as an epoch
+        # would leave no time for records.
         deadline = clock.monotonic() + budget.max_ms / 1000
         readers = self._readers_of_stage(budget)
         first, self._cut_short = self._cut_short, None
@@ -161,7 +165,7 @@ class SplitSourceOperator(SourceHead):
                     self._done[split_id] = split
                     if self.watermarks is not None:
                         yield from self.watermarks.remove(split_id)
-        # A pause of a fast source is no end of its backlog. Without records in this epoch it may be an outage.
+        # A short pause of a fast source does not end its backlog. An epoch without any record may be an outage.
         progress.backlog = progress.records > 0 and any(reader.behind for _, reader in readers.values())
         progress.finished = self._source.ends and not self._readers
 
@@ -184,7 +188,7 @@ class SplitSourceOperator(SourceHead):
             yield batch
             return
         yield from self.watermarks.stamp(split_id, batch)
-        if self.alignment is not None:  # to notice in time that this source is too far ahead
+        if self.alignment is not None:  # shows in time that this source is too far ahead
             yield from self.watermarks.emit_periodic()
 
     def group_watermarks(self) -> dict[str, int]:
@@ -232,7 +236,10 @@ class SplitSourceOperator(SourceHead):
 def _in_turn(
     readers: Mapping[str, tuple[Split, SplitReader]], first: str | None
 ) -> list[tuple[str, tuple[Split, SplitReader]]]:
-    """Return the readers from one of them on: a first split with a backlog must not take every budget for itself."""
+    """Return the readers, beginning with the one whose turn it is.
+
+    Otherwise a first split with a backlog would use up every budget.
+    """
     in_order = list(readers.items())
     if first is None or first not in readers:
         return in_order

@@ -41,9 +41,9 @@ class WatermarkHold(Generic[Input]):
 
 
 class HeldWatermark(Generic[Input]):
-    """Watches the watermarks of several inputs; asked once an epoch.
+    """Watches the watermarks of several inputs. The subtask calls `check` once per epoch.
 
-    Each warning about one standstill comes after twice the time of the warning before.
+    The time before each further warning about the same standstill doubles.
 
     Args:
         after_ms: How long the least watermark may stand still while others advance; 0 for no warnings.
@@ -52,7 +52,7 @@ class HeldWatermark(Generic[Input]):
     def __init__(self, after_ms: int) -> None:
         self._after_s = after_ms / 1000
         self._least_ms: int | None = None
-        self._furthest_ms = MIN_TIMESTAMP  # when the least watermark stopped advancing
+        self._furthest_ms = MIN_TIMESTAMP  # the highest watermark when the least one stopped advancing
         self._since = 0.0
         self._due_s = 0.0
 
@@ -72,7 +72,8 @@ class HeldWatermark(Generic[Input]):
             self._since, self._due_s = now, self._after_s
             return None
         seconds = now - self._since
-        if seconds < self._due_s or furthest_ms <= self._furthest_ms:  # all stand still: the input has a pause
+        # If all watermarks stand still, the input merely pauses.
+        if seconds < self._due_s or furthest_ms <= self._furthest_ms:
             return None
         self._due_s = 2 * seconds
         holder = next(each for each, watermark_ms in watermarks.items() if watermark_ms == least_ms)

@@ -25,7 +25,7 @@ from ekorn.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 OnTimer = Callable[[Any, int], None]
 """Called with the entry of a timer (a key, or a pair of key and window) and its time."""
 
-_MAX_STALE = 1024  # fewer emptied buckets are not worth a clean-up
+_MAX_STALE = 1024  # clean up only if more buckets than this are empty
 
 
 class TimerTable(Table):
@@ -56,7 +56,8 @@ class TimerTable(Table):
         self._heap: list[int] = []
         self._stale = 0  # the number of buckets that deletions have emptied
         # Net changes since the last snapshot: a timer that was registered and removed in between is in neither.
-        self._added: dict[tuple[Any, int], None] = {}  # in order of registration, in which restored timers fire
+        # in order of registration, which is the order in which restored timers fire
+        self._added: dict[tuple[Any, int], None] = {}
         self._removed: set[tuple[Any, int]] = set()
         self._firing: dict[Any, None] = {}
         self._firing_ms: int | None = None
@@ -109,7 +110,7 @@ class TimerTable(Table):
                 continue
             self._firing, self._firing_ms = bucket, time_ms
             for entry in compress(list(bucket), relief):
-                if entry in bucket:  # no timer that fired before has deleted it
+                if entry in bucket:  # false if a timer that fired before has deleted this one
                     del bucket[entry]
                     if self._tracked:
                         self._note_removed(entry, time_ms)
@@ -250,7 +251,7 @@ class Timers(TimerService):
         self.processing.fire(now_ms - 1, call, relief)
 
     def fired_count(self) -> int:
-        """Return how many timers have fired since the subtask was opened. In BATCH mode none is counted."""
+        """Return how many timers have fired since the subtask was opened. BATCH mode counts none."""
         return self.event.fired_count + self.processing.fired_count
 
     def next_timer_ms(self) -> int | None:

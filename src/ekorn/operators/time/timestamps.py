@@ -19,7 +19,7 @@ OnIdle = Callable[[bool], None]
 
 
 class WatermarkEmitter(WatermarkOutput):
-    """Takes what a generator emits, and forwards watermarks that advance and changes of idleness."""
+    """Takes the output of a generator, and forwards watermarks that advance and changes of idleness."""
 
     def __init__(self) -> None:
         self.on_watermark: OnWatermark = _unset
@@ -87,7 +87,7 @@ class TimestampsOperator(RuntimeOperator):
     def on_watermark(self, watermark_ms: int) -> None:
         """Forward the last watermark, which ends the input. All others from upstream are replaced by the generator's.
 
-        Flink: the generator is asked once more, but after the last watermark, where it has no effect.
+        Flink: the generator is called once more, but only after the last watermark, so the call has no effect.
         """
         if watermark_ms == MAX_TIMESTAMP:
             self.emitter.mark_active()  # the last watermark also counts for a stream that was idle

@@ -48,7 +48,7 @@ class _WithIdleness(WatermarkGenerator):
         self._generator = generator
         self._timeout_s = timeout_ms / 1000
         self._clock = clock
-        self._active = True  # a record arrived since the last periodic emit
+        self._active = True  # whether a record arrived since the last periodic emit
         self._quiet_since: float | None = None
         self._idle = False
 
@@ -101,7 +101,7 @@ class _SplitOutput(WatermarkOutput):
 class SplitWatermarks:
     """The watermark of a source subtask: the minimum over its splits that are not idle, with a generator per split."""
 
-    # These generators use the highest timestamp only and emit when asked only, so a run of records is one event.
+    # These generators use only the highest timestamp and emit only when called, so a run of records is one event.
     _BY_MAXIMUM = (BoundedOutOfOrdernessWatermarks, AscendingTimestampsWatermarks, NoWatermarksGenerator)
 
     def __init__(self, strategy: WatermarkStrategy, clock: Clock, *, batch: bool, periodic: bool) -> None:
@@ -155,7 +155,7 @@ class SplitWatermarks:
             yield Batch(values[first:], None if times is None else times[first:])
 
     def emit_periodic(self) -> Iterator[SourceEvent]:
-        """Ask the generators for watermarks: when they are due, and after each run of aligned sources."""
+        """Call the generators for periodic watermarks: when these are due, and after each run of aligned sources."""
         if not self._periodic:
             return
         for generator, output in self._splits.values():

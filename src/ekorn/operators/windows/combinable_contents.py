@@ -40,7 +40,8 @@ def _combiner_for(
         case ReduceContents(function) if type(function) in (MinByFunction, MaxByFunction):
             return ChoiceCombiner(function)
         case ReduceContents(function) if type(function) is SumFunction:
-            # The declared type decides, not the records: the first that is no integer would end the use of slices.
+            # The declared type decides, not the records: otherwise the first record that is not an integer would end
+            # the use of slices.
             is_integer = isinstance(_declared_type(input_type, function.field), IntegerTypeInfo)
             return SumCombiner(function) if is_integer else None
         case ReduceContents(ReduceFunction(combines_exactly=True)) | AggregateContents(

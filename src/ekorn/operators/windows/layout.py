@@ -95,7 +95,7 @@ class LayoutParts:
     time: WindowTime
     output: WindowOutput
     backend: HeapStateBackend
-    key_groups: KeyGroupRange  # of the subtask
+    key_groups: KeyGroupRange  # the key groups of the subtask
     max_parallelism: int
 
 

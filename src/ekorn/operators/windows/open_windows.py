@@ -48,7 +48,7 @@ class OpenWindows(ABC):
 
 
 class PlainWindows(OpenWindows):
-    """Windows that do not merge: contents and timers say all there is to know of them."""
+    """Windows that do not merge. Their contents and timers are their whole state."""
 
     def add(self, window: Any) -> Any:
         return window

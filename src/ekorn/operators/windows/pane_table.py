@@ -56,7 +56,7 @@ class PaneTable(Table):
         return pane
 
     def has_fired_before_restore(self) -> bool:
-        """Return whether restored windows had fired, as with allowed lateness some have."""
+        """Return whether some restored windows had fired before the checkpoint. That happens with allowed lateness."""
         return any(pane.fired_before_restore for pane in self.panes.values())
 
     def mark_changed(self, pane: Pane, key: Any) -> None:
@@ -147,7 +147,10 @@ class WindowEnds:
         self._to_close: list[int] = []  # a heap of the ends of windows that are open; empty without allowed lateness
 
     def enter(self, end_ms: int, *, fired: bool = False) -> None:
-        """Add an open window. A window that has fired does not come up as firing. Adding it twice does nothing."""
+        """Add an open window. A window that has fired already is not reported as firing.
+
+        Adding a window twice has no effect.
+        """
         if end_ms in self._known:
             return
         self._known.add(end_ms)

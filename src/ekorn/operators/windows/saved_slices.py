@@ -33,9 +33,10 @@ class FiringMark:
 
     key_group_first: int
     key_group_last: int
-    size_ms: int  # of the windows: windows of another size may have the same slices
+    size_ms: int  # the size of the windows: windows of another size may have the same slices
     dropped_ms: int = MIN_TIMESTAMP  # windows that end up to here have been dropped from the slices
-    fired_ms: int = MIN_TIMESTAMP  # windows that end up to here have fired; later than `dropped_ms` they are in slices
+    # Windows that end up to here have fired; those that end after `dropped_ms` are still in slices.
+    fired_ms: int = MIN_TIMESTAMP
 
 
 class FiringMarks:
@@ -91,7 +92,10 @@ class SavedSlices(SavedLayout):
         self._max_parallelism = max_parallelism
 
     def to_canonical(self, tables: RestoredTables) -> Iterator[SavedWindow] | None:
-        """Combine the slices of each window. Slices of other windows, or that cannot be combined any more, are left."""
+        """Combine the slices of each window.
+
+        Leave slices of other windows, and slices that can no longer be combined.
+        """
         if self._contents is None:
             return None
         entries, marks = tables[SLICES].entries, FiringMarks(self._states)

@@ -68,7 +68,7 @@ class SessionTable(Table):
         keys[key] = None
 
     def has_fired_sessions(self) -> bool:
-        """Return whether restored sessions had fired, as with allowed lateness some have."""
+        """Return whether some restored sessions had fired before the checkpoint. That happens with allowed lateness."""
         return any(session[FIRED] for sessions in self.data.values() for session in sessions)
 
     def next_ms(self) -> int | None:

@@ -1,12 +1,12 @@
-"""The contract of slice contents: what slices keep of a key's records, and how a window's contents are made of it.
+"""The contract of slice contents: what slices keep of a key's records, and how a window's contents are made from them.
 
 A window must accumulate exactly what it would accumulate if its records had been added to it one by one in order of
 arrival. `sliced_records.py` does that for lists of records, `sliced_values.py` for values that can be combined.
 `combinable_contents.py` says which contents can be kept in slices at all.
 
-All that a key has in its slices is one flat list, a strip. Nothing else is as small, and a key with a record in each of
-sixty slices has many items. A strip holds the starts of slices and arrival numbers. Arrival numbers are comparable
-between keys, a later arrival has a higher one, and no two slices of a key share one.
+All slices of a key are stored in one flat list, a strip. A flat list needs the least memory, which matters because a
+key with a record in each of sixty slices has many items. A strip holds the starts of slices and arrival numbers.
+Arrival numbers are comparable between keys, a later arrival has a higher one, and no two slices of a key share one.
 """
 
 from __future__ import annotations

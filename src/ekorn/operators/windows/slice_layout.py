@@ -50,7 +50,8 @@ class SliceLayout(WindowLayout):
         self.table = SliceTable(grid, contents, tracked=parts.backend.tracked)
         self._unfired: dict[int, Slice] = {}  # by start: slices without a fired window, to which a record is just added
         self._pane_limit_ms = MIN_TIMESTAMP  # windows that end up to here are in panes
-        self._dropped_ms = MIN_TIMESTAMP  # later ones of those are in slices until they get a record
+        # Windows that end later than this, up to the pane limit, stay in slices until they get a record.
+        self._dropped_ms = MIN_TIMESTAMP
 
     def translate(self, tables: RestoredTables, states: OperatorStates) -> None:
         translate(tables, SavedPanes(), [SavedDefaultInRocksDB(self._parts.spec)])
@@ -165,7 +166,8 @@ class SliceLayout(WindowLayout):
             self._leave_slices()
         for end in ends:
             if self._dropped_ms < end <= self._pane_limit_ms:
-                self._move_to_pane(end, key, fired_before_restore=False)  # fired before the restore; a pane has it now
+                # The window fired before the restore, and a pane holds it from now on.
+                self._move_to_pane(end, key, fired_before_restore=False)
         if ends[0] > self._pane_limit_ms:
             self.table.add(self._slice(start, ends), key, value)
         if ends[-1] > self._pane_limit_ms and not self._time.lateness_ms:

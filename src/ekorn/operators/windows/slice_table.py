@@ -1,8 +1,8 @@
 """The table of the slice layout: a record is kept once, however many windows hold it.
 
 The records of a key are in its strip (`slice_contents.py`), and a slice knows its keys. When a window fires, the
-contents of each of its keys are made from the key's strip. A slice is dropped with its last window. Which windows have
-fired is not kept here: it holds for all keys, so the layout keeps it (`firing_marks.py`).
+contents of each of its keys are made from the key's strip. A slice is dropped with its last window. The layout, not
+this table, knows which windows have fired, because that is the same for all keys (`saved_slices.py`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Slice:
     def __init__(self, start_ms: int, end_ms: int) -> None:
         self.start = start_ms
         self.end = end_ms
-        self.keys: list[Any] = []  # in order of arrival; a key that has arrived again after others may be there twice
+        self.keys: list[Any] = []  # in order of arrival; a key that arrives again after other keys may be listed twice
         self.has_fired_window = False  # a window of the slice has fired
         self.has_mutable_records = False  # a window function could change records of the slice
         self.changed: set[Any] = set()  # keys written since the last snapshot
@@ -162,7 +162,7 @@ class SliceTable(Table):
         for key in part.keys:  # hot
             strip = data.get(key)
             if strip is None:
-                continue  # the key is there twice
+                continue  # the key is listed twice
             in_order = key not in disordered
             if in_order and strip[-step] == start_ms:
                 strip.clear()
@@ -174,7 +174,7 @@ class SliceTable(Table):
                 del data[key]
                 contents.drop_cache(key)
             if not strip or (strip[0] >= self._last_fired_ms and key not in disordered):
-                self._firing_keys.pop(key, None)  # until a window with its remaining slices fires
+                self._firing_keys.pop(key, None)  # the key returns when a window with its remaining slices fires
 
     # ------------------------------------------------------------------------------------------- checkpoints
 

@@ -14,7 +14,7 @@ from ekorn.operators.windows.slice_contents import SavedSlice, SliceContents, St
 from ekorn.operators.windows.value_combiners import ValueCombiner
 from ekorn.types.by_value import own
 
-_UNCACHED_ITEMS = 12  # up to three slices are combined faster than what consecutive windows share is looked up
+_UNCACHED_ITEMS = 12  # combining up to three slices is faster than looking up what consecutive windows share
 
 
 class SlicedValues(SliceContents):

@@ -132,6 +132,6 @@ def _field_check(field: Field, accepts: Callable[[Any], bool]) -> Callable[[Any]
         try:
             return accepts(record[field] if type(record) is tuple and type(field) is int else read_field(record, field))
         except (TypeError, IndexError):
-            return False  # the record has no such field: the user's function raises the error when it gets the record
+            return False  # the record has no such field; the user's function raises the error when it gets the record
 
     return check

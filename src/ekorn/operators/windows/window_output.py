@@ -49,7 +49,7 @@ class WindowOutput:
 
     @property
     def relief(self) -> Iterator[bool]:
-        """What the loops over firing windows are compressed by (`operators/results.py`)."""
+        """The endless run of True that loops over firing windows are compressed by (`operators/results.py`)."""
         return self._operator.relief
 
     def clear(self, keys: Iterable[Any], window: TimeWindow) -> None:

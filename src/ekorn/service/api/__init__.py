@@ -1,1 +1,1 @@
-"""The REST API of the service: its own answers, and what it passes on to drivers."""
+"""The REST API of the service: its own answers, and requests that it forwards to drivers."""

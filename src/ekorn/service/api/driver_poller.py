@@ -17,7 +17,8 @@ __all__ = ["DriverPoller", "driver_client"]
 
 _ANSWER_S = 30.0
 _POLL_S = 3.0  # long enough for an answer that needs no work in the driver
-_MOST_ASKED = 128  # the most drivers asked in parallel: on a busy machine, one after another would take too long
+# The most drivers that are polled in parallel; polling one after another would take too long on a busy machine.
+_MOST_ASKED = 128
 
 
 def driver_client(record: JobRecord, timeout_s: float = _ANSWER_S) -> WebClient:
@@ -44,7 +45,7 @@ class DriverPoller:
         self._answers: dict[str, Any] = {}
 
     def answers(self, records: Sequence[JobRecord]) -> dict[str, Any]:
-        """Return what the drivers of jobs answer, by the ids of the jobs; None for those that give no answer."""
+        """Return the answers of the drivers of jobs, by job id; None for a driver that gives no answer."""
         if len(records) < 2:
             return {record.job_id: self._ask(record) for record in records}
         asked_s = time.monotonic()

@@ -1,4 +1,7 @@
-"""Requests about one job of the service: most are passed on to its driver, or answered as the driver did last."""
+"""Requests about one job of the service.
+
+Most are forwarded to its driver, or answered from the driver's last answers.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +71,7 @@ class JobApi:
     def _from_driver(self, record: JobRecord, request: Request) -> Response | None:
         """Return the answer of a job's driver; None if no driver answers."""
         answer = self.ask_driver(record, request) if record.phase == "STARTED" else None
-        # A driver whose program has not started its job yet knows no job. Its log says why.
+        # A driver whose program has not started its job yet knows no job. The log of the driver says why.
         return None if answer is None or answer.status in (404, 410) else answer
 
     def _kept_logs(self, record: JobRecord) -> list[Path]:
@@ -80,7 +83,7 @@ class JobApi:
         path = f"/jobs/{job_id}/exceptions"
         try:
             answer = self.pass_on(Request("GET", path, {"jobid": job_id}))
-        except HttpError:  # the job waits, or its driver ended without answers
+        except HttpError:  # the job waits for slots, or its driver ended without writing answers
             return {"exceptionHistory": {"entries": [], "truncated": False}}
         found: dict[str, Any] = json.loads(answer.body())
         return found
@@ -95,7 +98,7 @@ class JobApi:
     def cancel(self, request: Request) -> Response:
         record = self.find(request)
         if record.job_id != request.parameters["jobid"]:
-            return self.ask_driver(record, request)  # one of several jobs of a program, whose driver goes on
+            return self.ask_driver(record, request)  # one of several jobs of a program, whose driver keeps running
         if self._service.withdraw(record.job_id):
             return Response({}, 202)
         if record.phase == "ENDED":

@@ -1,4 +1,4 @@
-"""What the drivers of jobs say in the overview of the service, while they run and after they have ended."""
+"""What drivers report about their jobs for the overview of the service, also after they have ended."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["DriverWords", "JobOverviews"]
 
 
 class DriverWords(NamedTuple):
-    """What the driver of a job says in the overview: its jobs; and whether it should answer and does not."""
+    """What the driver of a job reports for the overview: its jobs, and whether it is silent where it should answer."""
 
     jobs: tuple[dict[str, Any], ...]
     is_silent: bool
 
 
 class _LastWords(NamedTuple):
-    """What a driver had said last of its jobs, and when the service learned of its end."""
+    """What a driver reported last about its jobs, and when the service learned that the driver had ended."""
 
     ended_ms: int
     jobs: tuple[dict[str, Any], ...]
@@ -43,7 +43,7 @@ class JobOverviews:
         self._last_words: dict[str, _LastWords] = {}
 
     def of(self, record: JobRecord, job_id: str | None = None) -> dict[str, Any] | None:
-        """Return what a started or ended job's driver says of it in the overview; None if it has said nothing.
+        """Return the overview of a started or ended job that its driver reports; None if there is no report.
 
         Args:
             record: The job.
@@ -53,7 +53,7 @@ class JobOverviews:
         return next((job for job in said.jobs if job.get("jid") == (job_id or record.job_id)), None)
 
     def said_by_drivers(self, records: Sequence[JobRecord]) -> dict[str, DriverWords]:
-        """Return what the drivers of jobs say of them, by the id of the record. A silent one holds up no other."""
+        """Return the reports of the drivers of jobs, by the id of the record. A silent driver delays no other."""
         started = [record for record in records if record.phase == "STARTED"]
         answers = self._polled.answers(started)
         found = {}
@@ -77,7 +77,7 @@ class JobOverviews:
         return jobs
 
     def forget(self, job_id: str) -> None:
-        """Forget what the driver of a job had said: the service does not know the job any more."""
+        """Forget the reports of a job's driver, because the service no longer remembers the job."""
         self._last_words.pop(job_id, None)
 
     def described(self, record: JobRecord, said: DriverWords) -> dict[str, Any]:

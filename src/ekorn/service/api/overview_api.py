@@ -92,7 +92,7 @@ class OverviewApi:
 
 
 def without_driver(service: JobService, record: JobRecord) -> dict[str, Any]:
-    """Return a job of which no driver has said anything, in the form of the overview."""
+    """Return a job without any report of a driver, in the form of the overview."""
     ended_ms = record.ended_ms or -1
     until_ms = record.ended_ms or service.clock.now_ms()
     return {
@@ -115,7 +115,7 @@ _MOST_ASKED = 128
 
 
 class AskedMetrics(NamedTuple):
-    """The metrics of a job or of a slot: the record of its driver, and the path."""
+    """The metrics of a job or of a slot: the record of the driver to ask, and the path of the request."""
 
     record: JobRecord
     path: str
@@ -129,7 +129,7 @@ def combined(all_asked: Sequence[AskedMetrics], request: Request) -> list[dict[s
     """
     wanted = request.many("get")
     query = "" if wanted is None else f"?get={quote(','.join(wanted), safe=',')}"
-    aggregated([], request)  # a wrong aggregation is refused before any driver is asked
+    aggregated([], request)  # refuses an unknown aggregation before any driver is asked
     if not all_asked:
         return []
 
@@ -147,4 +147,4 @@ def _number(text: str | None) -> float | None:
     try:
         return None if text is None else float(text)
     except ValueError:
-        return None  # a path, or "n/a"
+        return None  # the value is a path, or "n/a"

@@ -1,4 +1,4 @@
-"""Requests about programs: they are uploaded, listed, run, drawn and deleted. Flink calls them jars."""
+"""Requests that upload, list, run, draw and delete programs. Flink calls programs jars."""
 
 from __future__ import annotations
 
@@ -89,7 +89,8 @@ def _submission(request: Request) -> Submission:
         settings[options.RESTORE_PATH.key] = savepoint
     if field(fields, "allowNonRestoredState", bool):
         settings[options.RESTORE_IGNORE_UNCLAIMED.key] = "true"
-    claim = field(fields, "claimMode", str) or field(fields, "restoreMode", str)  # Flink: the name before 2.0
+    # Flink: the name of the field before 2.0.
+    claim = field(fields, "claimMode", str) or field(fields, "restoreMode", str)
     if claim is not None:
         settings[options.RESTORE_CLAIM_MODE.key] = claim
     arguments = fields.get("programArgsList") or []

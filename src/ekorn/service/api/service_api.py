@@ -1,4 +1,4 @@
-"""The routes of the service: its own answers, and those that it passes on to the drivers of its jobs."""
+"""The routes of the service: its own answers, and requests that it forwards to the drivers of its jobs."""
 
 from __future__ import annotations
 

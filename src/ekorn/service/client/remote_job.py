@@ -29,7 +29,7 @@ class RemoteJob:
         client: The client of the server.
         job_id: The id of the job.
         pause: Waits between two questions.
-        one_answer: Whether a request is answered when it is done, instead of being asked for again and again: the
+        one_answer: Whether a request is answered only when it is done, so that the client need not poll. Then the
             server is the job's own driver, and may end with the job.
     """
 
@@ -111,7 +111,7 @@ class RemoteJob:
     def request_rescale(
         self, parallelism: int, directory: str | None = None, *, most_slots: int | None = None
     ) -> Future[str]:
-        """Request another parallelism. The future has the checkpoint that the job went on from.
+        """Request another parallelism. The future has the checkpoint that the job continued from.
 
         Raises:
             RefusedRequest: The job has ended.
@@ -121,7 +121,7 @@ class RemoteJob:
         return self._begun("PATCH", f"rescaling?{query}", None, asked_at="rescaling", error=RescaleError)
 
     def _begun(self, method: str, path: str, body: Any, *, asked_at: str, error: type[EkornError]) -> Future[str]:
-        """Begin an operation; return a future of the path that it has when it is done.
+        """Begin an operation; return a future of the path that the operation results in.
 
         Raises:
             RefusedRequest: The operation is not begun.
@@ -134,12 +134,12 @@ class RemoteJob:
         return in_background(lambda: self._outcome(asked_at, trigger_id, error))
 
     def _outcome(self, what: str, trigger_id: str, error: type[EkornError]) -> str:
-        """Wait for the end of an operation; return the path that it has."""
+        """Wait for the end of an operation; return the path that it results in."""
         while True:
             try:
                 found = self._client.get(f"{self._at}/{what}/{trigger_id}")
             except RefusedRequest as refused:
-                if refused.status == 410:  # the driver is about to end, and its last answers are about to appear
+                if refused.status == 410:  # the driver is about to end, and will soon have written its last answers
                     self._pause(_POLL_S)
                     continue
                 raise error(f"what became of the request is not known ({what}): {refused}") from refused
@@ -210,7 +210,7 @@ class RemoteJob:
         return self._shown_or_nothing("")
 
     def _shown_or_nothing(self, path: str) -> dict[str, Any]:
-        """Return an answer about the job; nothing while it has not started, or if the answer is not kept."""
+        """Return an answer about the job; an empty one before the job has started, or if the answer was not kept."""
         try:
             found: dict[str, Any] = self._client.get(f"{self._at}{path}")
             return found
@@ -219,7 +219,7 @@ class RemoteJob:
 
 
 def _location(operation: dict[str, Any], error: type[EkornError]) -> str:
-    """Return the path that an operation has; raise the reason if it failed."""
+    """Return the path that an operation resulted in; raise the reason if the operation failed."""
     if "location" not in operation:
         raise error(operation["failure-cause"]["stack-trace"])
     return str(operation["location"])

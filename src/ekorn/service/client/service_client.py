@@ -104,7 +104,8 @@ class ServiceClient:
             "parallelism": parallelism,
             "savepointPath": savepoint,
             "slotMemory": slot_memory_bytes,
-            "submissionId": secrets.token_hex(16),  # the leader may change after it has read the request
+            # Identifies the request if it is sent again to a new leader after the old one has read it.
+            "submissionId": secrets.token_hex(16),
         }
         answer = self.web.ask("POST", f"/jars/{quote(uploaded)}/run", body).json()
         return self.job(answer["jobid"])

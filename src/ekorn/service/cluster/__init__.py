@@ -1,1 +1,1 @@
-"""Services that stand by for each other: the lease, shared jobs, takeover."""
+"""Services that stand by for each other: the lease, the shared jobs, and the takeover."""

@@ -1,6 +1,6 @@
-"""What services that stand by for each other keep on their shared storage, apart from their jobs.
+"""The files that services which stand by for each other keep on their shared storage, apart from their jobs.
 
-- `cluster`: the id of the cluster, made once. A storage without it is not the cluster's.
+- `cluster`: the id of the cluster, made once. A storage without this file does not belong to the cluster.
 - `owner/`: claims and signs of life of leaders (`leadership.py`).
 - `members/`: a file for each service: where it listens, and a number that grows while it lives.
 - `token`: the token of the REST API, which all of them accept.
@@ -55,8 +55,8 @@ class ClusterFiles:
         self.web_token = self._made(_TOKEN, secrets.token_urlsafe(32))
 
     def _made(self, path: str, wish: str) -> str:
-        """Return the text in a file that is made once."""
-        with contextlib.suppress(FileExistsError):  # the cluster exists
+        """Return the text of a file that is created only once."""
+        with contextlib.suppress(FileExistsError):  # the cluster exists already
             self.store.publish(path, wish.encode())
         return self.store.read(path).decode()
 
@@ -64,7 +64,7 @@ class ClusterFiles:
         """Check that the storage is the one that this service knows.
 
         Raises:
-            OSError: It is not: it is not mounted, or was removed. Who leads on it would lead a cluster without jobs.
+            OSError: It is not: it is not mounted, or was removed. A leader on it would lead a cluster without jobs.
         """
         if not self.store.exists(_CLUSTER) or self.store.read(_CLUSTER).decode() != self.cluster:
             raise OSError(errno.ENODEV, "the storage of the cluster is gone or replaced by another", self.store.url)
@@ -88,6 +88,6 @@ class ClusterFiles:
             return None
 
     def members(self) -> list[Member]:
-        """Return all members, those that were killed too."""
+        """Return all members, including those that were killed."""
         found = (self.member(name) for name in self.store.list(_MEMBERS) if ".draft-" not in name)
         return [each for each in found if each is not None]

@@ -1,7 +1,8 @@
-"""One service among those that stand by for each other: it looks at the lease, leads, and stops leading.
+"""One service among those that stand by for each other: it watches the lease, leads, and stops leading.
 
-Two threads. One waits for the lease to lapse, and notices by the clock alone when this service must stop leading. The
-other one, while this service leads, renews the lease: a storage that hangs stops the renewal, and not the notice.
+There are two threads. The first waits for the lease to lapse, and uses only the clock to notice when this service must
+stop leading. The second renews the lease while this service leads. A storage that hangs therefore blocks the renewal,
+but the first thread still notices that the lease has ended.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ __all__ = ["ClusterNode", "Office"]
 _log = logging.getLogger(__name__)
 
 _LOOKS_PER_LEASE = 12
-_FORGOTTEN_AFTER = 20  # the leases of silence after which a standby is forgotten
+_FORGOTTEN_AFTER = 20  # the number of leases without a sign of life after which a standby is forgotten
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Office:
 
     Attributes:
         enter: Called with the leadership when this service leads; raises if it cannot.
-        leave: Called once for every time that `enter` was called, when this service leads no more.
+        leave: Called once for every call of `enter`, when this service no longer leads.
     """
 
     enter: Callable[[Leadership], None]
@@ -74,7 +75,7 @@ class ClusterNode:
         self._thread.start()
 
     def close(self) -> None:
-        """Lead no more, and stand by no more. The next service may lead at once."""
+        """Stop leading and standing by. The next service may lead at once."""
         self._closed.set()
         self._thread.join()
         self._step_down("it was asked to end", give_up=True)
@@ -91,7 +92,7 @@ class ClusterNode:
 
     @property
     def token(self) -> str:
-        """What tells this service apart from all others."""
+        """The token that tells this service apart from all others."""
         return self._me.token
 
     @property
@@ -171,7 +172,7 @@ class ClusterNode:
         self._led, self._leader = led, self._member
 
     def _renew(self, led: Leadership) -> None:
-        """Renew the lease until this service leads no more."""
+        """Renew the lease until this service no longer leads."""
         while led.is_valid and not self._closed.wait(led.renewal_s):
             try:
                 led.renew()
@@ -183,7 +184,7 @@ class ClusterNode:
                 _log.warning("the lease could not be renewed: %s", error)
 
     def _meet(self) -> None:
-        """Show that this service lives, and see which others do."""
+        """Show that this service lives, and find out which others do."""
         self._member = self._files.show(self._member)
         now_s, living = elapsed_s(), []
         for each in self._files.members():

@@ -67,7 +67,8 @@ class ClusteredService:
             self._me = Driver.this_process()
             self.serving = self._serve(settings)
             self._settings = replace(settings, web=replace(settings.web, address=self.serving.address))
-            # Their leader, an earlier life of this service, is gone: whoever leads next starts their jobs again.
+            # The leader of these drivers was an earlier process of this service and is gone. The next leader starts
+            # their jobs again.
             self._end_drivers("left behind")
             self.node = ClusterNode(
                 self._files,
@@ -103,7 +104,8 @@ class ClusteredService:
         store = SharedJobStore(str(self._folder.path), self._store, self._me.token, led, self._clock)
         service = JobService(self._settings, self._clock, store)
         routes = service_routes(service)
-        add_cluster_route(routes, lambda: self.node)  # so that the description of the leader names it
+        # Added here too, so that the OpenAPI description of the leader names the route.
+        add_cluster_route(routes, lambda: self.node)
         self._led_routes = routes
         self.service = service
         service.start()
@@ -135,7 +137,7 @@ class ClusteredService:
 def _opened(cluster: ClusterSettings) -> FileStore:
     address = join(cluster.directory, cluster.cluster_id)
     store = open_files(address)
-    if not scheme_of(store.address):  # settings of jobs, and the token, are for this user alone
+    if not scheme_of(store.address):  # the settings of jobs and the token must be readable by this user only
         os.makedirs(os.path.dirname(store.url), exist_ok=True)
         with PrivateFolder.opened(store.url):
             pass
@@ -153,10 +155,10 @@ def add_cluster_route(routes: Routes, node: Callable[[], ClusterNode]) -> None:
 
 
 class ClusterRoutes(Routes):
-    """Routes that depend on who leads.
+    """Routes that depend on which service leads.
 
-    A request that changes something is answered when the storage has confirmed that this service still led. A service
-    that was stopped for a while and wakes up in the middle of a request says that it does not lead.
+    A request that changes something is answered only after the storage has confirmed that this service still leads. A
+    service that was stopped for a while and wakes up in the middle of a request says that it does not lead.
 
     Args:
         node: This service; set before the first request.
@@ -187,7 +189,7 @@ class ClusterRoutes(Routes):
         return iter(self._led_routes() or super().__iter__())
 
     def _led(self, led: Leadership, route: Route) -> Handler:
-        """Return a handler that answers only if this service led when the answer was ready."""
+        """Return a handler that answers only if this service still leads when the answer is ready."""
 
         def handler(request: Request) -> Response | dict[str, Any] | list[Any]:
             try:
@@ -201,7 +203,7 @@ class ClusterRoutes(Routes):
         return handler
 
     def _elsewhere(self, request: Request) -> Response:
-        """Name the leader. A client asks it the same."""
+        """Answer with the address of the leader, to which the client sends the same request."""
         node = self._node()
         leader = node.leader
         if leader is None or leader.token == node.token:

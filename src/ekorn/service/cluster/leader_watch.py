@@ -3,8 +3,8 @@
 A leader that is replaced ends its drivers. If it cannot, because it was killed or is stopped, its drivers see on the
 storage of the cluster that another service leads, and end themselves. A driver that cannot ask for as long as the lease
 ends too: another service may lead by then, and have started the job again. What a driver does before it notices is
-harmless: the checkpoints of its job belong to the driver of the next leader (`checkpoint/ownership.py`). Until that
-driver has claimed them, the end of the job is the only step that could harm it, and `note` guards that.
+harmless once the driver of the next leader has claimed the checkpoints of the job (`checkpoint/ownership.py`). Until
+then, only the end of the job could do harm, and `note` guards against that.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LeaderWatch:
     """Watches the leader that started this driver, and ends the driver when another service leads.
 
     Args:
-        found: What the leader has told the driver.
+        found: The description of the leader, which the leader gave to the driver.
         end: Ends this process.
         store: The store of the cluster; None opens it.
     """
@@ -60,12 +60,12 @@ class LeaderWatch:
         threading.Thread(target=self._watch, name="ekorn-leader-watch", daemon=True).start()
 
     def close(self) -> None:
-        """Watch no more: the driver is about to end."""
+        """Stop watching: the driver is about to end."""
         self._closed.set()
 
     def _watch(self) -> None:
         asked_s = elapsed_s()
-        # On a thread of its own: a storage that hangs must not keep the driver from ending.
+        # The question runs on a thread of its own: a storage that hangs must not keep the driver from ending.
         while not self._closed.wait(self._lease_s / RENEWALS_PER_LEASE):
             answer = _Answer(self._owned)
             if not answer.done.wait(self._lease_s):
@@ -81,10 +81,11 @@ class LeaderWatch:
                 return
 
     def note(self, outcome: JobOutcome) -> None:
-        """Note how the job ended where the leaders look, *then* check that this driver's leader still leads.
+        """Write the outcome of the job to the shared storage, *then* check that this driver's leader still leads.
 
-        The next leader claims its term, *then* looks for outcomes. So either it sees this one, or this driver sees its
-        claim, and keeps the checkpoints from which the next leader has the job continued.
+        The next leader claims its term, *then* looks for outcomes. So either the next leader sees this outcome, or this
+        driver sees the claim. In the second case the driver keeps the checkpoints, and the next leader continues the
+        job from them.
 
         Raises:
             Fenced: Another service leads. It may not have seen the outcome.

@@ -1,11 +1,12 @@
 """The lease of the leader among services that share a storage, by the rules that drivers of a job follow.
 
 Claims are numbered files on the shared storage (`checkpoint/ownership.py`). The leader is the service whose claim has
-the highest term. It renews a sign of life. A standby that has seen no new sign for a while, by its own clock, claims
-the next term. No two clocks are compared, so a clock that jumps or is wrong changes nothing.
+the highest term. The leader renews a sign of life. A standby claims the next term if, by its own clock, it has seen no
+new sign for a while. No two clocks are compared, so a clock that jumps or is wrong changes nothing.
 
-A leader acts, *then* looks for a newer claim, and only then tells anybody. A new leader claims, *then* reads what the
-one before has written. So either the old leader learns that it is replaced, or the new one knows what the old one did.
+A leader acts, *then* looks for a newer claim, and only then answers its client. A new leader claims, *then* reads what
+the previous leader has written. So either the old leader learns that it is replaced, or the new one knows what the old
+one did.
 
     renewal      every 1/6 of the lease
     the leader   stops leading when it has not renewed its sign for 1/2 of the lease
@@ -35,12 +36,12 @@ class NotLeader(EkornError):
 
 
 def elapsed_s() -> float:
-    """Return seconds that count on while the process is stopped or the machine sleeps."""
+    """Return monotonic seconds, which also advance while the process is stopped or the machine sleeps."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class Sighting(NamedTuple):
-    """What is seen of the leader on the storage."""
+    """What the storage shows of the leader."""
 
     claim: Claim | None
     sign: dict[str, Any]
@@ -52,7 +53,7 @@ class Sighting(NamedTuple):
 
     @property
     def is_released(self) -> bool:
-        """Whether the leader has given up its term, or nobody has ever led."""
+        """Whether the leader has given up its term, or no service has ever led."""
         return self.claim is None or self.sign.get("released") is True
 
 
@@ -68,7 +69,7 @@ def look(store: FileStore) -> Sighting:
 
 
 class LeaseWatch:
-    """Decides when a leader has been silent for too long. Knows no storage and no clock.
+    """Decides when a leader has been silent for too long. Uses no storage and no clock.
 
     Args:
         lease_s: The lease.
@@ -83,8 +84,8 @@ class LeaseWatch:
         """Return whether the term of a leader may be followed by another one.
 
         Args:
-            seen: What is seen now.
-            now_s: When, in seconds of this process.
+            seen: What the storage shows now.
+            now_s: The time now, from `elapsed_s`.
         """
         if seen != self._last:
             self._last, self._since_s = seen, now_s
@@ -157,11 +158,11 @@ class Leadership:
             raise NotLeader(self.why_lost)
 
     def renew(self) -> None:
-        """Show a sign of life, and lead on if the storage has it in time.
+        """Show a sign of life, and extend the lease if the storage accepts it in time.
 
         Raises:
-            NotLeader: This service leads no more.
-            OSError: The storage does not answer; the lease goes on until its end.
+            NotLeader: This service no longer leads.
+            OSError: The storage does not answer; the lease stays valid until its end.
         """
         began_s = elapsed_s()
         if not self.is_valid:
@@ -174,15 +175,15 @@ class Leadership:
             self._lost = "another service leads, or the storage of the cluster was removed"
             raise NotLeader(self._lost) from None
         with self._lock:
-            if self.is_valid:  # a lease that has lapsed meanwhile is not brought back
+            if self.is_valid:  # a lease that has lapsed meanwhile is not renewed
                 self._leads_until_s = began_s + self.lease_s * _LEADS_FOR
 
     def abandon(self, why: str) -> None:
-        """Lead no more."""
+        """Stop leading."""
         self._lost = self._lost or why
 
     def release(self) -> None:
-        """Lead no more, and let the next service lead at once.
+        """Stop leading, and let the next service lead at once.
 
         Raises:
             OSError: The storage does not answer. The next service waits for the end of the lease.

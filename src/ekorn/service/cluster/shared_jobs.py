@@ -6,9 +6,9 @@
     outcomes/<job id>-<run>          how a job ended, noted by its driver before it deletes its checkpoints
     answers/<job id>                 the last answers of a driver that has ended
 
-Every leader writes records below its own term. A replaced leader that wakes up writes them where nobody reads, and
-looks for a newer claim before it tells anybody. A new leader reads the newest term that is ready, and leads when
-its own is.
+Every leader writes records below its own term. A replaced leader that wakes up writes records below its old term, where
+no service reads them, and looks for a newer claim before it answers a client. A new leader reads the newest term that
+is ready, and leads once its own term is ready.
 """
 
 from __future__ import annotations
@@ -70,10 +70,12 @@ class SharedJobStore(JobStore):
         program = super().add_program(file, digest, script)
         try:
             self._confirm()
-            with contextlib.suppress(FileExistsError):  # the name holds the digest: it is the same program
+            # The name holds the digest, so the existing file is the same program.
+            with contextlib.suppress(FileExistsError):
                 self._store.publish(f"programs/{program}", file.read_bytes())
         except BaseException:
-            super().delete_program(program)  # other services could not start a job with it
+            # The program is not on the storage, so other services could not start a job with it.
+            super().delete_program(program)
             raise
         return program
 
@@ -125,7 +127,7 @@ class SharedJobStore(JobStore):
         try:
             data = self.archive(job_id).read_bytes()
         except FileNotFoundError:
-            return  # the driver was killed
+            return  # the driver was killed before it wrote any answers
         self._confirm()
         self._store.replace(f"answers/{job_id}", data)
 
@@ -164,7 +166,7 @@ class SharedJobStore(JobStore):
         """Write the record of a job.
 
         Raises:
-            NotLeader: Another service leads: what was written does not count.
+            NotLeader: Another service leads; the written record has no effect.
         """
         self._write(record)
         self._led.confirm()
@@ -175,7 +177,7 @@ class SharedJobStore(JobStore):
         self._store.replace(f"{self._records}/{record.job_id}", encode_record(record))
 
     def load(self) -> list[JobRecord]:
-        """Bring the jobs of the leader before into the term of this one.
+        """Copy the jobs of the previous leader into the term of this one.
 
         Raises:
             NotLeader: Another service leads.
@@ -199,11 +201,12 @@ class SharedJobStore(JobStore):
         """Delete what earlier terms left on this disk: other leaders have forgotten jobs and deleted programs since."""
         programs, jobs = set(self._store.list("programs")), set(self._store.list(self._records))
         for program in super().programs():
-            if program.id not in programs:  # other services could not start a job with it
+            # The program is not on the storage, so other services could not start a job with it.
+            if program.id not in programs:
                 super().delete_program(program.id)
         for folder in self._jobs.iterdir():
             if (folder / RECORD).exists():
-                continue  # the job of a service without standbys
+                continue  # the job belongs to a service without standbys
             if folder.name not in jobs:
                 shutil.rmtree(folder, ignore_errors=True)
                 continue
@@ -217,19 +220,19 @@ class SharedJobStore(JobStore):
         return self._store.exists(f"{_term_folder(term)}/ready")
 
     def _bring(self, folder: str) -> list[JobRecord]:
-        """Return the records of an earlier term. One that cannot be read is brought into this term as it is."""
+        """Return the records of an earlier term. A record that cannot be read is copied into this term unchanged."""
         found = []
         for name in self._store.list(folder):
             if _DRAFT in name:
-                continue  # a record that a leader was killed while writing
+                continue  # a leader was killed while it wrote this record
             try:
                 data = self._store.read(f"{folder}/{name}")
             except FileNotFoundError:
-                continue  # the leader before has just forgotten it
+                continue  # the previous leader has just deleted it
             try:
                 found.append(decode_record(data, f"{folder}/{name}"))
             except EkornError as error:
-                # A service of a later version may have written it, and may lead again.
+                # A service of a later version may have written the record, and may lead again.
                 _log.error("a job of the cluster does not run under this leader: %s", error)
                 self._confirm()
                 self._store.replace(f"{self._records}/{name}", data)
@@ -245,7 +248,7 @@ class SharedJobStore(JobStore):
         super().forget(job_id)
 
     def _confirm(self) -> None:
-        """Refuse to write once this service may have been replaced."""
+        """Refuse to write if this service may have been replaced."""
         if not self._led.is_valid:
             raise NotLeader(self._led.why_lost)
 
@@ -255,7 +258,7 @@ class SharedJobStore(JobStore):
 
 
 def outcome_path(job_id: str, run: str) -> str:
-    """Return where the driver of a job notes its end.
+    """Return the path to which the driver of a job writes the outcome.
 
     >>> outcome_path("00ff", "3-1")
     'outcomes/00ff-3-1'

@@ -1,4 +1,4 @@
-"""What becomes of the jobs of a leader that is gone, when the next service leads: rules without files or processes."""
+"""Decides how the next leader continues the jobs of a leader that is gone. Rules only, without files or processes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ MOST_LOST = 5
 
 
 def taken_over(record: JobRecord, outcome: NotedOutcome | None, now_ms: int) -> JobRecord:
-    """Return a job of the leader before as the next leader goes on with it.
+    """Return a job of the previous leader as the next leader continues it.
 
     Args:
-        record: The job as the leader before wrote it down.
-        outcome: How the job ended, if its driver has noted it.
+        record: The job as the previous leader recorded it.
+        outcome: How the job ended, if its driver recorded that.
         now_ms: The wall clock.
     """
     if record.phase != "STARTED":
@@ -30,7 +30,7 @@ def taken_over(record: JobRecord, outcome: NotedOutcome | None, now_ms: int) -> 
     if outcome is None and record.cancelled:
         outcome = NotedOutcome(JobStatus.CANCELED.name, None)
     if outcome is None:
-        # A change that was only planned is dropped. One that has begun keeps the plan to fall back to.
+        # A change that was only planned is dropped. A change that has begun keeps the plan to fall back to.
         return replace(_waiting(record), then=None, why="it continues from its last checkpoint under another leader")
     if record.then is not None and outcome.savepoint is not None and outcome.status == JobStatus.FINISHED.name:
         start = {options.RESTORE_PATH.key: outcome.savepoint}
@@ -43,7 +43,7 @@ def taken_over(record: JobRecord, outcome: NotedOutcome | None, now_ms: int) -> 
 
 
 def after_lost_driver(record: JobRecord, why: str, now_ms: int, *, may_begin: bool) -> JobRecord | None:
-    """Return a job whose driver was lost under a service that lives; None if too many were lost in a row.
+    """Return the next record of a job whose driver was lost under a live service; None if too many were lost in a row.
 
     Args:
         record: The job.

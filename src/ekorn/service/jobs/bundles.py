@@ -1,7 +1,7 @@
 """Programs on their way to the service: a script with the modules beside it that it imports, in one archive.
 
-The archive of the same files is the same bytes, so its digest names the program. The service checks the digest, and
-unpacks nothing outside of the folder that it chose, no links and no more bytes than it allows.
+The archive of the same files is the same bytes, so its digest names the program. The service checks the digest, unpacks
+nothing outside of the folder that it chose, and refuses links and archives that are too large.
 """
 
 from __future__ import annotations
@@ -94,11 +94,11 @@ def _imported(script: Path, folder: Path) -> Iterator[Path]:
 
 
 def _names_in(file: Path) -> set[str]:
-    """Return the first parts of the modules that a file imports."""
+    """Return the top-level names of the modules that a file imports."""
     try:
         tree = ast.parse(file.read_bytes())
     except (SyntaxError, ValueError):
-        return set()  # the program says so when it runs
+        return set()  # a file with a syntax error; Python reports it when the program runs
     names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -160,6 +160,6 @@ def _unpack_one(opened: zipfile.ZipFile, entry: zipfile.ZipInfo, folder: Path) -
     with opened.open(entry) as source, target.open("xb") as written:
         while piece := source.read(1 << 16):
             left -= len(piece)
-            if left < 0:  # the header of the entry announced less
+            if left < 0:  # the header of the entry announced fewer bytes
                 raise ConfigurationError(f"the program holds {entry.filename[:80]!r}, which is larger than it says")
             written.write(piece)

@@ -1,4 +1,4 @@
-"""Changes of a running job: another parallelism, another program; and the check that the program fits the state."""
+"""Changes of a running job to another parallelism or program, and the check that the program fits the state."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def check_program(service: JobService, record: JobRecord, plan: JobPlan) -> None
     """Check that the state of a running job fits another program, while the job goes on.
 
     A savepoint is taken, the program is run up to the start of its job, in a process of its own, and the savepoint is
-    deleted. Sinks do not commit with it, so the job can go back to an older checkpoint.
+    deleted. Sinks commit nothing with this savepoint, so the job can still go back to an older checkpoint.
 
     Raises:
         RestoreError: The state does not fit, or the program does not come to the start of its job.
     """
-    # A folder for each check: two clients may want to upgrade the job at once.
+    # Each check has a folder of its own: two clients may upgrade the job at the same time.
     folder = Path(tempfile.mkdtemp(prefix="check-", dir=service.store.job_folder(record.job_id)))
     saved = None
     try:
@@ -84,7 +84,7 @@ def check_program(service: JobService, record: JobRecord, plan: JobPlan) -> None
 
 
 def _savepoint(service: JobService, record: JobRecord, own: str) -> str:
-    """Take a savepoint where the job takes them, else in a folder of the service."""
+    """Take a savepoint in the job's savepoint directory or, without one, in a folder of the service."""
     remote = RemoteJob(service.driver(record), record.job_id)
     try:
         return remote.request_savepoint(None).result()
@@ -93,7 +93,7 @@ def _savepoint(service: JobService, record: JobRecord, own: str) -> str:
 
 
 def _dispose(remote: RemoteJob, saved: str) -> None:
-    """Let the driver delete the savepoint of a check: it has the key and the access to the storage."""
+    """Let the driver delete the savepoint of a check, because the driver has the key and access to the storage."""
     try:
         remote.dispose_savepoint(saved)
     except (CheckpointError, RefusedRequest, ServerGone) as error:

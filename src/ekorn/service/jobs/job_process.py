@@ -1,4 +1,7 @@
-"""The process of a job's driver: started apart from the service, so that it lives on when the service ends."""
+"""The process of a job's driver.
+
+It is started apart from the service, so that it keeps running when the service ends.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +32,14 @@ __all__ = [
 
 
 class Started(NamedTuple):
-    """A process that was started. It is told apart from a later one with the same id by its start."""
+    """A process that was started. Its start time tells it apart from a later process with the same id."""
 
     pid: int
     pid_started: int
 
 
 def start_driver(store: JobStore, record: JobRecord, script: Path) -> Started:
-    """Start the driver of a job. What it runs stands in a file: a command line can be read by every user.
+    """Start the driver of a job. A file describes what it runs, because every user can read a command line.
 
     Raises:
         OSError: The process cannot be started.
@@ -78,7 +81,7 @@ def found_driver(store: JobStore, job_id: str) -> Started | None:
 
 
 class FoundDriver(NamedTuple):
-    """A driver that an earlier life of a service has left behind: its process, and the file with what it runs."""
+    """A driver that an earlier process of a service left behind: its process, and the file that describes its job."""
 
     pid: int
     submission: Path
@@ -100,10 +103,10 @@ def drivers_below(folder: Path) -> list[FoundDriver]:
 
 
 def end_drivers_below(folder: Path) -> int:
-    """Kill the drivers of a service that its earlier lives left behind; return how many there were."""
+    """Kill the drivers that earlier processes of a service left behind; return how many there were."""
     ended = 0
     for driver in drivers_below(folder):
-        with contextlib.suppress(OSError):  # it has just ended
+        with contextlib.suppress(OSError):  # the process has just ended
             os.killpg(driver.pid, signal.SIGKILL)
             ended += 1
     return ended
@@ -114,7 +117,7 @@ def _command(submission: Path) -> list[str]:
 
 
 def check_command(script: Path, arguments: Sequence[str], settings: Mapping[str, str], folder: Path) -> list[str]:
-    """Return the command that runs a program with settings; what it runs stands in a file of the folder."""
+    """Return the command that runs a program with settings. A file in the folder describes what it runs."""
     _write_submission(folder / "submission.json", script, arguments, settings, answers=folder / "answers.json")
     return _command(folder / "submission.json")
 
@@ -150,14 +153,14 @@ def is_alive(pid: int, pid_started: int) -> bool:
     """Return whether a process that was started by this service, or an earlier one, still runs."""
     start = _start_of(pid)
     if start is None and (child := _children.pop(pid, None)) is not None:
-        child.wait()  # it has ended: this returns at once
+        child.wait()  # returns at once, because the child has ended
     return start == pid_started
 
 
 def end_process(pid: int, pid_started: int, *, at_once: bool = False) -> None:
-    """Ask a process and its children to end: in order, or at once."""
+    """Ask a process and its children to end, either in an orderly way or at once."""
     if is_alive(pid, pid_started):
-        with contextlib.suppress(ProcessLookupError):  # it has just ended
+        with contextlib.suppress(ProcessLookupError):  # the process has just ended
             if at_once:
                 os.killpg(pid, signal.SIGKILL)
                 child = _children.pop(pid, None)  # the thread that watches the drivers may have reaped it

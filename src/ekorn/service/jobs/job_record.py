@@ -1,4 +1,4 @@
-"""What the service keeps of a job on disk, so that a service that starts again finds its jobs."""
+"""The record of a job that the service keeps on disk, so that a service that starts again finds its jobs."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ class JobRecord:
         why: Why the job waits, or how it ended.
         status: The status that it ended with; empty before.
         pid: The process of the driver.
-        pid_started: When the process started, as the system counts: a process id is used again one day.
+        pid_started: When the process started, as the system counts. Process ids are reused.
         socket: Where the driver answers.
         started_ms: When the driver was started.
         ended_ms: When the service learned of the end.
         cancelled: Whether its driver was ended on request before the job started.
         then: What the job continues with once it has stopped with a savepoint.
-        fallback: What it continues with if it does not come to run.
-        run: The name of the driver's life, by which its end is noted on a storage that services share; else empty.
+        fallback: What the job continues with if it does not start to run with `then`.
+        run: Names this start of the driver in its outcome on a storage that services share; otherwise empty.
         host: The machine of the driver; empty for a service without standbys.
-        submission_id: What the client called its request, which it may have sent again; empty for nothing.
-        lost_drivers: How many drivers of the job were lost in a row, each after a short life.
+        submission_id: The client's id of its request, which it may have sent twice; empty if it gave none.
+        lost_drivers: How many drivers of the job were lost in a row, each after a short time.
     """
 
     job_id: str
@@ -85,7 +85,7 @@ class JobRecord:
 
     @property
     def plan(self) -> JobPlan:
-        """What its driver runs."""
+        """The plan that the job's driver runs."""
         return JobPlan(self.program, self.script, self.arguments, self.settings, self.slots)
 
     @property

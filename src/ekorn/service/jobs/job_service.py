@@ -1,8 +1,8 @@
 """The jobs of the service: submitted, waiting for slots, started in drivers of their own, watched until they end.
 
-One thread starts drivers and notices their ends. Any thread submits and reads. What is known of a job is on disk before
-it is acted on, so a service that was killed goes on where it was: drivers that live are found again by their process
-and their socket.
+One thread starts drivers and notices their ends. Any thread submits and reads. Every change of a job is recorded on
+disk before the service acts on it, so a service that was killed continues where it was. Drivers that still run are
+found again by their process and their socket.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class JobService:
         self._thread.start()
 
     def close(self) -> None:
-        """Start no more jobs. Drivers live on."""
+        """Start no more jobs. Running drivers keep running."""
         self._closed.set()
         self._wake.set()
         self._thread.join()
@@ -73,7 +73,7 @@ class JobService:
         """Start no more jobs, and kill the drivers: another service starts the jobs again.
 
         Args:
-            wait_s: How long to wait for what is under way; it may hang in a storage that does not answer.
+            wait_s: How long to wait for the step under way, which may hang in a storage that does not answer.
         """
         self._closed.set()
         self._wake.set()
@@ -120,7 +120,7 @@ class JobService:
             if sum(each.phase == "WAITING" for each in self._jobs.all()) >= _MOST_WAITING:
                 raise ConfigurationError(f"the job is refused: {_MOST_WAITING} jobs wait already")
             self._jobs.save(record)
-            self._jobs.put_last(record.job_id)  # a job that is submitted again is the latest
+            self._jobs.put_last(record.job_id)  # a job that is submitted again becomes the latest one
         self._wake.set()
         return record
 
@@ -135,7 +135,7 @@ class JobService:
         script = script_of(wanted.program)
         same = [each for each in self.jobs() if (each.script, each.arguments) == (script, tuple(wanted.arguments))]
         if not same or same[-1].status in (JobStatus.FINISHED.name, JobStatus.CANCELED.name):
-            return wanted  # its driver looks for a checkpoint of a job of the same name
+            return wanted  # the driver looks for a checkpoint of a job of the same name
         if same[-1].phase != "ENDED":
             if same[-1].submission_id and same[-1].submission_id == wanted.submission_id:
                 return wanted
@@ -164,14 +164,14 @@ class JobService:
             return True
 
     def note_cancelled(self, job_id: str) -> None:
-        """Note that a job is to be cancelled: it is not started again, whatever becomes of its driver."""
+        """Record that a job is to be cancelled: it is not started again, whatever happens to its driver."""
         with self._jobs.lock:
             record = self._jobs.find(job_id)
             if record is not None and record.phase == "STARTED" and not record.cancelled:
                 self._jobs.save(replace(record, cancelled=True))
 
     def end_driver(self, job_id: str) -> None:
-        """End the driver of a cancelled job that has not come to the start of the job."""
+        """End the driver of a cancelled job that has not started to run yet."""
         self.note_cancelled(job_id)
         record = self.find(job_id)
         if record is not None and record.phase == "STARTED":
@@ -197,7 +197,7 @@ class JobService:
                 self._note_ends()
                 self._start_waiting()
                 self._forget_old()
-            except Exception:  # the service must outlive a disk that is full for a while
+            except Exception:  # the service must survive a disk that is full for a while
                 _log.exception("the service could not look after its jobs")
             self._wake.wait(_LOOK_S)
             self._wake.clear()
@@ -238,7 +238,7 @@ class JobService:
                 with self._jobs.lock:
                     if self._jobs[record.job_id] == record and record.why != f"it waits: {obstacle}":
                         self._jobs.save(replace(record, why=f"it waits: {obstacle}"))
-                return  # Flink: first come, first served. A small job does not overtake a large one for ever.
+                return  # Flink: first come, first served. Otherwise small jobs could overtake a large one for ever.
 
     def _start(self, record: JobRecord) -> None:
         run = self.store.new_run()
@@ -247,14 +247,14 @@ class JobService:
         record = replace(record, socket=socket, run=run, host=self.store.host, settings=settings)
         with self._jobs.lock:
             if self._jobs[record.job_id].phase != "WAITING":
-                return  # it was cancelled meanwhile
+                return  # the job was cancelled meanwhile
             try:
                 # A service that was killed, or whose disk was full, may have started a driver without recording it.
                 process = found_driver(self.store, record.job_id) or self._started(record)
             except (OSError, EkornError) as error:
                 why = f"its driver could not be started: {error}"
                 if self.store.is_shared and isinstance(error, OSError):
-                    self._try_again(record.job_id, why)  # the storage may be away for a moment
+                    self._try_again(record.job_id, why)  # the storage may be unreachable for a moment
                 else:
                     self._not_started(record, why)
                 return
@@ -266,7 +266,8 @@ class JobService:
                 started_ms=self.clock.now_ms(),
                 why=record.why if record.why.startswith(WENT_BACK) else "its driver runs",
             )
-            self._jobs.show(started)  # before it is on disk: a service that leads no more ends this driver
+            # Shown before it is on disk, so that a service that no longer leads ends this driver.
+            self._jobs.show(started)
             self._jobs.save(started)
         _log.info("job %s (%s) was started in process %d", record.job_id, record.name, process.pid)
 
@@ -315,7 +316,7 @@ class DriverEnds:
 
     Args:
         store: The files of the service.
-        overviews: What drivers say of their jobs.
+        overviews: What drivers report about their jobs.
         jobs: The records.
     """
 
@@ -325,7 +326,7 @@ class DriverEnds:
         self._overviews = overviews
 
     def outcome(self, record: JobRecord) -> tuple[str, str]:
-        """Return how a job ended whose driver has ended: its status, and why."""
+        """Return the status of a job whose driver has ended, and the reason."""
         shown = self._overviews.of(replace(record, phase="ENDED"))
         answers = self._store.answers(record.job_id)
         if answers and options.ONLY_CONTINUE.key in record.settings and not self._ran_ms(record):
@@ -346,7 +347,7 @@ class DriverEnds:
         return JobStatus.FAILED.name, "its driver ended without a word, as a killed process does; its log says more"
 
     def follower(self, record: JobRecord, why: str) -> JobRecord | None:
-        """Return the job that starts now that a driver has ended: with another plan, or again with the one before."""
+        """Return the job that starts now that a driver has ended: with another plan, or again with the previous one."""
         waiting = replace(record, phase="WAITING", pid=0, pid_started=0, then=None, fallback=None)
         path = self._stopped_at(record)
         if record.then is not None and path is not None:
@@ -366,7 +367,7 @@ class DriverEnds:
         return self._store.is_shared and was_replaced(answers.get(f"/jobs/{record.job_id}/exceptions") or {})
 
     def _ran_ms(self, record: JobRecord) -> int:
-        """Return when the job of a driver that has ended came to run; 0 if it did not."""
+        """Return when the job of an ended driver started to run; 0 if it never did."""
         details = self._store.answers(record.job_id).get(f"/jobs/{record.job_id}") or {}
         return int(details.get("timestamps", {}).get("RUNNING", 0))
 

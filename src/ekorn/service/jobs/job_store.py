@@ -66,7 +66,8 @@ class JobStore:
         if found != digest.lower():
             raise ConfigurationError(f"the program was damaged on its way: its digest is {found}, not {digest[:64]!r}")
         program = f"{found}_{script}.zip"
-        fresh = self._programs / f"{secrets.token_hex(8)}.new"  # two clients may bring the same program at once
+        # A name of its own: two clients may upload the same program at once.
+        fresh = self._programs / f"{secrets.token_hex(8)}.new"
         try:
             shutil.copyfile(file, fresh)
             os.replace(fresh, self._programs / program)
@@ -78,13 +79,13 @@ class JobStore:
         """Return the programs that are kept, the newest first."""
         found = []
         for path in self._programs.iterdir():
-            with contextlib.suppress(FileNotFoundError):  # it was deleted just now
+            with contextlib.suppress(FileNotFoundError):  # the program was just deleted
                 if PROGRAM.fullmatch(path.name):
                     found.append(StoredProgram(path.name, path.stat().st_mtime_ns // 1_000_000))
         return sorted(found, key=lambda each: each.uploaded_ms, reverse=True)
 
     def delete_program(self, program: str) -> None:
-        """Delete a program; one that is gone is no error."""
+        """Delete a program. A program that does not exist is no error."""
         (self._programs / program).unlink(missing_ok=True)
 
     def drop_programs(self, needed: Collection[str], most: int) -> None:
@@ -145,7 +146,7 @@ class JobStore:
         return self.job_folder(job_id) / "answers.json"
 
     def answers(self, job_id: str) -> dict[str, Any]:
-        """Return the last answers of a driver that has ended, by path; nothing if it could not write them."""
+        """Return the last answers of a driver that has ended, by path; empty if the driver could not write them."""
         try:
             found = json.loads(self.archive(job_id).read_bytes())
         except (OSError, ValueError):
@@ -153,12 +154,12 @@ class JobStore:
         return found if isinstance(found, dict) else {}
 
     def drop_answers(self, job_id: str) -> None:
-        """Delete the last answers of the driver before: those of the next one are told apart from them."""
+        """Delete the last answers of the previous driver, so that they are not mistaken for those of the next one."""
         self.archive(job_id).unlink(missing_ok=True)
 
-    # ------------------------------------------------------------------------- of services that share a storage
+    # ------------------------------------------------------------------------- for services that share a storage
 
-    is_shared = False  # whether another service reads what is kept here, and goes on with the jobs
+    is_shared = False  # whether another service reads these files and may continue the jobs
 
     host = ""  # this machine, if services on other machines read the records
 
@@ -168,15 +169,15 @@ class JobStore:
         return {options.EXECUTIONS.key: "many"}
 
     def new_run(self) -> str:
-        """Return a name for the life of a driver that starts now; empty if its end is not noted on a storage."""
+        """Return a name for this start of a driver; empty if outcomes are not written to a shared storage."""
         return ""
 
     def watched_leader(self, run: str) -> dict[str, Any] | None:
-        """Return what a driver has to know to end with the leader that started it; None without a leader."""
+        """Return what a driver needs to know to end together with the leader that started it; None without a leader."""
         return None
 
     def outcome(self, record: JobRecord) -> NotedOutcome | None:
-        """Return how a job ended, as its driver noted it on the storage that services share; None if it did not."""
+        """Return how a job ended, as its driver recorded it on the shared storage; None if it recorded nothing."""
         return None
 
     def keep_answers(self, job_id: str) -> None:
@@ -207,7 +208,8 @@ class JobStore:
 
 def write_private(path: Path, data: bytes) -> None:
     """Create or replace a file that only this user can read, whole or not at all."""
-    fresh = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")  # two threads may write the file at once
+    # A name of its own: two threads may write the file at once.
+    fresh = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")
     try:
         with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
             file.write(data)

@@ -1,4 +1,4 @@
-"""What a client wants to run, and the record that becomes of it."""
+"""The submission of a client, and the record that the service makes from it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Submission:
             of the settings.
         slot_memory_bytes: How much memory each slot claims.
         job_id: The id of the job; None for that of the settings, or a new one.
-        submission_id: What the client calls this request. A request of the same name is the same one, sent again by a
-            client that did not hear the answer: it starts nothing.
+        submission_id: The client's id of this request. A second request with the same id starts nothing: the client
+            sent it again because it did not get the answer.
     """
 
     program: str
@@ -72,12 +72,12 @@ def submitted_record(wanted: Submission, now_ms: int) -> JobRecord:
 
 
 def script_of(program: str) -> str:
-    """Return the name of the script in a program, which stands behind its digest."""
+    """Return the name of the script in a program. The id of the program ends with it, after the digest."""
     return program[65:].removesuffix(".zip")
 
 
 def resumes(wanted: Submission) -> bool:
-    """Return whether a client wants to go on with an earlier job, and does not say which.
+    """Return whether a client wants to continue an earlier job without naming it.
 
     Raises:
         ConfigurationError: The setting is neither true nor false.
@@ -105,7 +105,7 @@ def _checked_id(given: str | None) -> str:
         raise ConfigurationError(str(error)) from None
 
 
-# What belongs to one start of a program: the new job gets its own.
+# These settings belong to one start of a program; the new job gets its own.
 _OF_ONE_START = frozenset(
     option.key
     for option in (
@@ -137,7 +137,7 @@ def started_again(
         savepoint: The savepoint or retained checkpoint to start from.
         parallelism: Another default parallelism; None for that of the job.
         ignore_unclaimed: Whether state that no operator of the program claims is left out.
-        submission_id: What the client calls its request.
+        submission_id: The client's id of its request.
     """
     settings = {key: value for key, value in record.settings.items() if key not in _OF_ONE_START}
     settings[options.RESTORE_PATH.key] = savepoint

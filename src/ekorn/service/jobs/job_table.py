@@ -1,4 +1,4 @@
-"""The records of the jobs that a service remembers: on disk, and the same in memory."""
+"""The records of the jobs that a service remembers, both on disk and in memory."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ __all__ = ["JobTable"]
 
 
 class JobTable:
-    """The records, in the order of submission. Thread-safe; a thread that decides by a record holds the lock meanwhile.
+    """The records, in the order of submission. Thread-safe.
+
+    A thread holds the lock while it decides something by a record.
 
     Args:
-        store: The files of the service, which say what was known before.
+        store: The files of the service, from which the records are loaded.
     """
 
     def __init__(self, store: JobStore) -> None:

@@ -1,4 +1,4 @@
-"""Changes of the plan of a running job: a switch over a savepoint to another one, or a rescale in its driver."""
+"""Changes of the plan of a running job: a switch to another plan over a savepoint, or a rescale inside its driver."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _LOOK_S = 0.2  # the interval of checking the progress of a change
 
 
 class PlanChanges:
-    """Changes plans. The thread of the service carries a switch out: it notes the end, and starts the next driver.
+    """Changes plans. The thread of the service carries out a switch: it records the end, and starts the next driver.
 
     Args:
         jobs: The records.
         store: The files of the service.
-        budget: The slots that jobs have together.
+        budget: The slots that all jobs share.
         wake: Wakes the thread of the service.
         closed: Set when the service ends.
     """
@@ -39,16 +39,16 @@ class PlanChanges:
         self._budget = budget
         self._wake = wake
         self._closed = closed
-        self._rescaling: set[str] = set()  # jobs whose drivers change their parallelism now
+        self._rescaling: set[str] = set()  # jobs whose drivers are changing their parallelism
 
     def switch(self, job_id: str, plan: JobPlan, directory: str | None) -> str:
         """Stop a job with a savepoint and continue it with another plan, under the same id; return the savepoint.
 
-        If the job does not come to run with the new plan, it goes on with the one before. What is to follow is on disk
+        If the job does not start to run with the new plan, it continues with the previous one. The next plan is on disk
         before the job stops, so a service that is killed meanwhile continues the change.
 
         Raises:
-            ConfigurationError: The job does not run, it would not fit, or it goes on as before.
+            ConfigurationError: The job does not run, it would not fit, or it continues as before.
         """
         with self._jobs.lock:
             record = self._running(job_id)
@@ -66,14 +66,14 @@ class PlanChanges:
         return path
 
     def rescale(self, job_id: str, plan: JobPlan, directory: str | None) -> str:
-        """Let a job go on at another parallelism, in its driver; return the checkpoint that it went on from.
+        """Rescale a job inside its driver; return the checkpoint that the job continued from.
 
-        The plan is on disk before the driver is asked: a driver that is started later starts with it. Until the driver
-        has answered, the job claims the slots of both plans.
+        The new plan is on disk before the driver is asked, so a driver that is started later starts with that plan.
+        Until the driver has answered, the job claims the slots of both plans.
 
         Raises:
             ConfigurationError: The job does not run, or would not fit.
-            RescaleError: The driver refuses, and the job goes on as it was.
+            RescaleError: The driver refuses, and the job continues unchanged.
         """
         with self._jobs.lock:
             record = self._running(job_id)
@@ -126,7 +126,7 @@ class PlanChanges:
             return path
 
     def _continued_from(self, job_id: str) -> str | None:
-        """Wait until the end of a driver is noted; return what the job continues from, or None if it has ended."""
+        """Wait until the end of a driver is recorded; return what the job continues from, or None if it has ended."""
         while (record := self._jobs.find(job_id)) is not None and record.phase != "ENDED":
             if record.then is None:
                 return record.settings.get(options.RESTORE_PATH.key)
@@ -138,7 +138,7 @@ class PlanChanges:
         """Return when a job runs with a new plan.
 
         Raises:
-            ConfigurationError: It has ended, or goes on with the plan before.
+            ConfigurationError: The job has ended, or continues with the previous plan.
         """
         while not self._closed.wait(_LOOK_S):
             record = self._jobs.find(job_id)

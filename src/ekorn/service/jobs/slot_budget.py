@@ -1,4 +1,4 @@
-"""Decides which jobs may start: how many slots and how much memory they claim, and what is free."""
+"""Decides which jobs may start, from the slots and memory that they claim and what is free."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["SlotBudget"]
 
 @dataclass(frozen=True)
 class SlotBudget:
-    """What the jobs of a service have together.
+    """The resources that the jobs of a service share.
 
     Attributes:
         slots: The slots.

@@ -205,7 +205,7 @@ def _enum_or_fixed(old: Node, new: Node) -> Convert:
 
 
 def _is_same_name(old: Node, new: Node) -> bool:
-    # By the specification names match without their namespace, or by an alias of the reader.
+    # The specification matches names without their namespace, or by an alias of the reader.
     return _short(old["name"]) == _short(new["name"]) or old["name"] in new["aliases"]
 
 

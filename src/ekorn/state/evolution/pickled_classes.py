@@ -58,7 +58,8 @@ class Noting:
             self._begin()
             return dumps(value)
         except BaseException:
-            self._begin()  # raised by the value's own code: what was written must not become part of the next value
+            # The value's own code has raised: the bytes written so far must not become part of the next value.
+            self._begin()
             raise
         data = self._buffer.getvalue()
         self._buffer.seek(0)
@@ -165,7 +166,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _shim(name: str, cls: type, old_fields: list[list[Any]]) -> Any:
-    """Return a class that takes the place of a changed class in old pickles and creates instances of the class now."""
+    """Return a class that stands for a changed class in old pickles and creates instances of the current class."""
     described = record_class(cls)
     if described is None:
         raise Incompatible(f"{name.replace(':', '.')} was a dataclass or named tuple with fields and no longer is one")
@@ -217,7 +218,7 @@ def _by_name(state: Any, old_names: list[str]) -> dict[str, Any]:
     return dict(state)
 
 
-# What `pickle.loads` raises for bytes that are no pickle. The class of the error depends on the byte that is wrong.
+# The errors that `pickle.loads` raises for bytes that are no pickle. The class of the error depends on the wrong byte.
 _NO_PICKLE = (pickle.UnpicklingError, EOFError, ValueError, OverflowError, LookupError, TypeError, MemoryError)
 
 

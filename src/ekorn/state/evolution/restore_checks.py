@@ -219,7 +219,7 @@ def _read_snapshot(saved: dict[str, Any]) -> TypeSerializerSnapshot[Any]:
         raise Incompatible(
             f"the class {name.replace(':', '.')}, the snapshot of its serializer, is gone: {error}"
         ) from error
-    # A checkpoint must not be able to have any other class called.
+    # Only snapshot classes are called: a checkpoint must not be able to call any other class.
     if not (isinstance(cls, type) and issubclass(cls, TypeSerializerSnapshot)):
         raise Incompatible(f"{name.replace(':', '.')}, the snapshot of its serializer, is no snapshot class")
     snapshot = cls()

@@ -1,6 +1,6 @@
 """Describe types as JSON, for the record of a state's values in a checkpoint (docs/formats/state-types.md).
 
-`Incompatible` is the error for two descriptions of which one cannot become the other.
+`Incompatible` is the error for a type that cannot be converted to another.
 """
 
 from __future__ import annotations

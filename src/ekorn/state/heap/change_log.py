@@ -23,8 +23,9 @@ from ekorn.state.keyed_backend import SnapshotTarget, write_tables
 from ekorn.state.snapshots import KeyedFiles, StateFile
 from ekorn.state.table import Table
 
-_LONGEST_CHAIN = 100  # snapshots with changes; a restore opens the files of each of them
-_MOST_INLINE_BYTES = 256 << 10  # bytes of a chain that are not in files and so are written again with every checkpoint
+_LONGEST_CHAIN = 100  # the most snapshots with changes in a chain; a restore opens the files of each of them
+# The most bytes of a chain that are kept inline, and are therefore written again with every checkpoint.
+_MOST_INLINE_BYTES = 256 << 10
 
 _NO_KEY_GROUPS = KeyGroupRange(0, 0)  # until the subtask sets its own
 
@@ -32,8 +33,8 @@ _NO_KEY_GROUPS = KeyGroupRange(0, 0)  # until the subtask sets its own
 class Chain(NamedTuple):
     """The files of a snapshot."""
 
-    whole: tuple[StateFile, ...] = ()  # every entry
-    changes: tuple[tuple[StateFile, ...], ...] = ()  # of each snapshot since
+    whole: tuple[StateFile, ...] = ()  # files that hold every entry
+    changes: tuple[tuple[StateFile, ...], ...] = ()  # the files of each snapshot with changes since then
 
     @property
     def files(self) -> tuple[StateFile, ...]:
@@ -47,8 +48,8 @@ class ChangeLog:
     def __init__(self, *, incremental: bool) -> None:
         self._incremental = incremental
         self._pending: dict[int, dict[str, Collection[Any]]] = {}  # keys changed before each pending snapshot
-        self._chains: dict[int, Chain] = {}  # of written, pending snapshots
-        self._base: Chain | None = None  # of the last completed checkpoint
+        self._chains: dict[int, Chain] = {}  # the chains of pending snapshots that have been written
+        self._base: Chain | None = None  # the chain of the last completed checkpoint
         self._bytes_per_change: float | None = None  # measured in the last snapshot with changes
         self._lock = threading.Lock()  # `written` is called on the writing thread
 

@@ -56,7 +56,7 @@ class IncrementalCleanup:
         self._ttl_ms = ttl_ms
         self._size = size
         self._now_ms = clock.now_ms
-        self._keys: list[Any] = []  # of the current round
+        self._keys: list[Any] = []  # the keys of the current round
         self._at = 0  # how many of the keys have been checked
 
     def step(self) -> int:  # hot

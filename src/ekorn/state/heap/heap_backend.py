@@ -157,7 +157,7 @@ class HeapStateBackend(TableStates, KeyedStateBackend):
             self.load(info, entries)
 
     def expect(self, restored: OperatorRestore) -> None:
-        """Remember the descriptions in the checkpoint, to compare them with what the job declares."""
+        """Store the descriptions from the checkpoint, to compare them with what the job declares."""
         self.heap.restored = restored.keyed_infos()
         self.heap.operator = restored.label
 
