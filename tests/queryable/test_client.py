@@ -10,7 +10,7 @@ import pytest
 from ekorn.common import Types
 from ekorn.datastream.state import ValueStateDescriptor
 from ekorn.driver.queries.query_wire import Answer, decode_keys, decode_query, encode_answer
-from ekorn.errors import ConfigurationError
+from ekorn.errors import ConfigurationError, QueryRefused
 from ekorn.links.link import connect
 from ekorn.links.listener import Listener
 from ekorn.queryable import QueryableStateClient
@@ -88,6 +88,22 @@ def test_the_keys_of_a_call_travel_together_and_calls_share_a_message_if_they_fi
         (2600, 2000),  # a call with more keys than a message takes
         (4600, 1000),
     ]
+
+
+def test_calls_whose_keys_fill_a_message_or_cannot_be_sent_go_or_fail_without_the_others(driver, client):
+    first = client.get_kv_state("job", "s", 0, None, DESCRIPTOR)
+    assert driver.asked.acquire(timeout=30)
+    long = ["a" * (3 << 20), "b" * (3 << 20), "c" * (3 << 20)]
+    keys = [1, *long, {"a", "set"}, 2, "d" * (9 << 20), 3]
+    futures = [client.get_kv_state("job", "s", key, None, DESCRIPTOR) for key in keys]
+    driver.go.set()
+    assert first.result(30).value() == 0
+    for key, future in zip(keys, futures, strict=True):
+        if key in (1, 2, 3, *long):
+            assert future.result(30).value() == key
+        else:
+            with pytest.raises(QueryRefused, match=r"cannot be sent|fewer keys in one call"):
+                future.result(30)
 
 
 def test_a_query_on_its_way_is_not_cancelled(driver, client):

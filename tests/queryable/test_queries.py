@@ -99,6 +99,23 @@ def test_many_keys_are_asked_in_one_call(backend):
     )
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_values_larger_than_an_answer_are_refused_by_the_slot_with_what_to_do(backend):
+    env = environment()
+    keyed = numbers(env).map(lambda n: (n % 5, "x" * 200_000)).key_by(lambda pair: pair[0], Types.LONG())
+    descriptor = keyed.as_queryable_state("records").get_state_descriptor()
+
+    def ask(client, job):
+        def asked(keys):
+            return client.get_kv_states(job, "records", keys, Types.LONG(), descriptor).result(60)
+
+        with pytest.raises(QueryRefused, match=r"the values of \d+ of the keys take \d+ bytes; .* ask for fewer keys"):
+            asked([1, 2] * 500)
+        return [state.value()[0] for state in asked([1, 2])]
+
+    assert asked_after(6, env, ask, state_backend=backend) == [1, 2]
+
+
 def test_the_records_of_a_keyed_stream_are_queryable():
     def draw(descriptor=None):
         env = environment()

@@ -43,6 +43,10 @@ _READ_BYTES = 1 << 16
 _LARGEST = 1 << 34  # a length above 16 GiB is a corrupted length, not a message
 
 
+class MessageTooLarge(EOFError):
+    """The peer announces a message of more bytes than are accepted. The connection cannot be read any further."""
+
+
 class MessageDigests:
     """Computes the digests of one direction's messages, which reveal that one is changed, repeated or left out."""
 
@@ -75,6 +79,11 @@ class Link:
         self._sent = sent
         self._received = received
         self._arrived = bytearray()  # the beginning of the next message, after `receive_arrived`
+        self._largest = _LARGEST
+
+    def accept_at_most(self, size: int) -> None:
+        """Refuse messages of more bytes from now on, before they are read: the peer is trusted with less than a job."""
+        self._largest = size
 
     def send(self, *parts: bytes | bytearray | memoryview) -> None:
         """Send one message, given in parts."""
@@ -197,8 +206,8 @@ class Link:
         return message
 
     def _check_length(self, length: int) -> None:
-        if length > _LARGEST:
-            raise EOFError(f"a message of {length} bytes was announced")
+        if length > self._largest:
+            raise MessageTooLarge(f"a message of {length} bytes was announced; at most {self._largest} are accepted")
 
     def _check_digest(self, message: bytes, digest: bytes) -> None:
         if self._received is not None and not hmac.compare_digest(digest, self._received.of(len(message), (message,))):

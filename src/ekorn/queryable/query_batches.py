@@ -15,14 +15,13 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple, Protocol
 
 from ekorn.driver.queries.query_routing import Consistency
-from ekorn.driver.queries.query_wire import decode_answer, encode_query
+from ekorn.driver.queries.query_wire import MOST_KEYS, decode_answer, encode_query
 from ekorn.errors import DeploymentError, QueryError, QueryRefused, StateNotServed
 from ekorn.links.link import Link
 from ekorn.links.pipelined_link import PipelinedLink
 
 __all__ = ["MESSAGES_AT_ONCE", "MOST_KEYS", "Asked", "QueryBatches", "Target"]
 
-MOST_KEYS = 2_000  # the most keys of one message; further keys go into the next one
 MESSAGES_AT_ONCE = 4  # the most messages in flight
 _GATHER_S = 0.002  # the time between two messages while keys of several calls share a message
 _KEYS, _ANSWERS = "keys", "answers"  # the events that the sending thread waits for
@@ -162,8 +161,14 @@ class QueryBatches:
             self._give(batch, answer)
 
         target = batch[0].target
+        message, rest = _encoded(batch)
+        if rest:
+            batch = batch[: len(batch) - len(rest)]
+            with self._changed:
+                self._waiting.extendleft(reversed(rest))
         try:
-            message = _encoded(batch)
+            if isinstance(message, QueryRefused):
+                raise message
             link = self._connected(target)
         except Exception as error:  # such as a token that cannot be read: the callers get it, and the thread goes on
             self._answered()
@@ -207,12 +212,21 @@ class QueryBatches:
         return StateNotServed(target.name, f"the driver at {self._where} does not answer: {error}")
 
 
-def _encoded(batch: list[Asked]) -> bytes:
-    target = batch[0].target
-    try:
-        return encode_query(target.job, target.name, [key for asked in batch for key in asked.keys], target.consistency)
-    except Exception as error:  # whatever the pickling of a user's key raises
-        raise QueryRefused(f"a key cannot be sent: {error}") from error
+def _encoded(batch: list[Asked]) -> tuple[bytes | QueryRefused, list[Asked]]:
+    """Return a message with the keys of the first calls, or why they cannot be sent, and the calls left for later.
+
+    A call whose keys cannot be sent, or that fills a message, thus fails or travels without the others.
+    """
+    target, size = batch[0].target, len(batch)
+    while True:
+        keys = [key for asked in batch[:size] for key in asked.keys]
+        try:
+            return encode_query(target.job, target.name, keys, target.consistency), batch[size:]
+        except Exception as error:  # a bound of the message, or whatever the fields of a user's key raise
+            if size == 1:
+                refused = error if isinstance(error, QueryRefused) else QueryRefused(f"a key cannot be sent: {error}")
+                return refused, batch[1:]
+            size //= 2
 
 
 def _fail(batch: list[Asked], error: Exception) -> None:

@@ -11,6 +11,7 @@ import pickle
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ekorn.errors import QueryRefused
 from ekorn.functions.state.state_descriptors import StateDescriptor
 from ekorn.functions.state.state_ttl import StateTtlConfig
 from ekorn.keygroups import state_key
@@ -21,7 +22,9 @@ from ekorn.state.keyed_backend import KeyedStateBackend
 from ekorn.state.kinds import KINDS
 from ekorn.types.by_value import dumps
 
-__all__ = ["look_up"]
+__all__ = ["MOST_ANSWER_BYTES", "look_up", "too_large"]
+
+MOST_ANSWER_BYTES = 64 << 20  # the most bytes that the values of one answer have together
 
 _PLAIN = frozenset({int, float, str, bool, bytes})
 
@@ -38,17 +41,34 @@ def look_up(
         descriptor: The descriptor by which the program asked for the state.
         keys: The keys as the program gives them.
         now_ms: The processing time, by which values expire.
+
+    Raises:
+        QueryRefused: The values are larger than an answer may be.
     """
     entry, name = backend.entry, descriptor.name
     unexpired = _unexpired(descriptor, now_ms)
     pickled = _pickled(descriptor, backend.declaration(name))
     answers: list[bytes | None] = []
+    left = MOST_ANSWER_BYTES
     for key in keys:  # hot
         kept = entry(name, state_key(key))
         if kept is not None and unexpired is not None:
             kept = unexpired(kept)
-        answers.append(None if kept is None else pickled(kept))
+        if kept is None:
+            answers.append(None)
+            continue
+        value = pickled(kept)
+        left -= len(value)
+        if left < 0:
+            raise QueryRefused(too_large(len(answers) + 1, MOST_ANSWER_BYTES - left))
+        answers.append(value)
     return answers
+
+
+def too_large(keys: int, size: int) -> str:
+    """Return why the values of some keys are not an answer."""
+    what = "the value of the key takes" if keys == 1 else f"the values of {keys} of the keys take"
+    return f"{what} {size} bytes; an answer has at most {MOST_ANSWER_BYTES}: ask for fewer keys, or keep smaller values"
 
 
 def _unexpired(descriptor: StateDescriptor, now_ms: int) -> Convert | None:

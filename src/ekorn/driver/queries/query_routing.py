@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple
@@ -15,13 +16,14 @@ from ekorn.driver.checkpoints.retained_checkpoints import RetainedCheckpoints
 from ekorn.driver.loop.job import Job
 from ekorn.driver.queries.state_reader import Consistency, FoundValues
 from ekorn.engine.protocol import Engine
-from ekorn.errors import InvalidKeyError, QueryRefused, StateNotServed, UnknownQueryableState
+from ekorn.errors import InvalidKeyError, QueryRefused, StateNotServed, UnknownQueryableState, preview
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import Vertex
 from ekorn.keygroups import key_group, key_groups_of, subtask_of
 from ekorn.slot_protocol.state_query import RESCALED, CheckpointKeyGroup, QueryableState, StateQuery
 from ekorn.state.snapshots import OperatorRestore
+from ekorn.state.state_queries import MOST_ANSWER_BYTES, too_large
 from ekorn.types.type_information import TypeInformation
 
 __all__ = ["Consistency", "FoundValues", "PendingValues", "StateQueries"]
@@ -39,10 +41,32 @@ class _Target(NamedTuple):
 class PendingValues:
     """The values of a query in flight, which slots are looking up."""
 
-    def __init__(self, kind: str, size: int, parts: list[tuple[list[int], Future[list[bytes | None]]]]) -> None:
+    def __init__(
+        self,
+        kind: str,
+        size: int,
+        parts: list[tuple[list[int], Future[list[bytes | None]]]],
+        most_bytes: int = MOST_ANSWER_BYTES,
+    ) -> None:
         self._kind = kind
         self._size = size
         self._parts = parts  # of each request to a slot: the positions of its keys in the query, and the values
+        self._most_bytes = most_bytes
+        self._lock = threading.Lock()
+        self._bytes = 0  # of the values that have arrived
+        for _, found in parts:
+            found.add_done_callback(self._arrived)
+
+    def _arrived(self, found: Future[list[bytes | None]]) -> None:
+        """Count the bytes of values; let go of them if they are too many, while other slots still answer."""
+        if found.exception() is None:
+            values = found.result()
+            with self._lock:
+                self._bytes += sum(map(len, filter(None, values)))
+                if self._bytes > self._most_bytes:
+                    for _, part in self._parts:
+                        if part.done() and part.exception() is None:
+                            part.result().clear()
 
     @property
     def is_done(self) -> bool:
@@ -61,11 +85,17 @@ class PendingValues:
 
         Raises:
             StateNotServed: The job does not run any more, or a slot does not answer in time.
+            QueryRefused: The values are larger than an answer may be.
         """
         values: list[bytes | None] = [None] * self._size
-        for positions, found in self._parts:
-            for position, value in zip(positions, found.result(), strict=True):
-                values[position] = value
+        for _, found in self._parts:
+            found.result()
+        with self._lock:  # an answer that has arrived but is not counted yet is not larger than its slot lets it be
+            if self._bytes > self._most_bytes:
+                raise QueryRefused(too_large(self._size, self._bytes))
+            for positions, found in self._parts:
+                for position, value in zip(positions, found.result(), strict=True):
+                    values[position] = value
         return FoundValues(self._kind, values)
 
 
@@ -215,5 +245,5 @@ def _key_groups(keys: Sequence[Any], max_parallelism: int) -> list[int]:
         try:
             groups.append(key_group(key, max_parallelism))
         except (InvalidKeyError, TypeError) as error:
-            raise QueryRefused(f"{key!r} cannot be a key: {error}") from None
+            raise QueryRefused(f"{preview(key)} cannot be a key: {error}") from None
     return groups

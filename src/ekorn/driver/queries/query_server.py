@@ -7,7 +7,6 @@ gives access to queryable state and nothing else. The handshake, the digests of 
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import logging
 import secrets
@@ -19,14 +18,14 @@ from ekorn.config.settings.deployment_settings import LinkSettings, QueryableSet
 from ekorn.driver.job_handle import JobHandle
 from ekorn.driver.queries.query_answers import AnswersInOrder, refusal
 from ekorn.driver.queries.query_routing import PendingValues, StateQueries
-from ekorn.driver.queries.query_wire import Answer, decode_keys, decode_query
+from ekorn.driver.queries.query_wire import MOST_QUERY_BYTES, Answer, decode_keys, decode_query
 from ekorn.driver.queries.state_reader import QueryAddress
 from ekorn.driver.runtime_folder import runtime_folder
 from ekorn.engine.slots.link_certificate import certificate_for
-from ekorn.errors import ConfigurationError, EkornError, UnknownJob
+from ekorn.errors import ConfigurationError, EkornError, QueryRefused, UnknownJob
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.links.encryption import Certificate
-from ekorn.links.link import Link
+from ekorn.links.link import Link, MessageTooLarge
 from ekorn.links.listener import Listener
 from ekorn.storage.key_file import read_key_file
 from ekorn.storage.private_folder import PrivateFolder
@@ -69,10 +68,15 @@ class QueryServer:
     def _serve(self, link: Link) -> None:
         """Pass the queries of a client on to slots. `AnswersInOrder` sends the answers."""
         answers = AnswersInOrder(link, f"{threading.current_thread().name}-answers", _MOST_UNANSWERED)
-        with contextlib.suppress(EOFError, OSError):  # the client is gone
+        link.accept_at_most(MOST_QUERY_BYTES)
+        try:
             while True:
                 for message in link.receive_arrived():
                     answers.add(self._begin(message))
+        except MessageTooLarge as error:
+            answers.add(refusal(QueryRefused(f"{error}: ask for fewer keys in one call")))
+        except (EOFError, OSError):  # the client is gone
+            pass
         answers.end()
 
     def _begin(self, message: bytes) -> PendingValues | Answer:

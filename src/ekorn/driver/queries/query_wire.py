@@ -1,41 +1,46 @@
 """Queries of state and their answers as bytes, between a client and the driver.
 
-A client with the token may read state and nothing else: decoding a query calls only the constructors of plain values. A
-client decodes answers with all classes, because the values of the job need them. That is safe, since the driver has
-proved to the client that it knows the token.
+A client with the token may read state and nothing else: a query consists of plain values (`plain_values.py`), and its
+bytes and keys are bounded. A client decodes answers with all classes, because the values of the job need them. That is
+safe, since the driver has proved to the client that it knows the token.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable
-from io import BytesIO
+import struct
 from typing import Any, NamedTuple
 
 from ekorn import errors
+from ekorn.driver.queries.plain_values import decode_list, encode_list
 from ekorn.driver.queries.query_routing import Consistency
 from ekorn.errors import QueryError, QueryRefused
 from ekorn.types.by_value import dumps
 from ekorn.types.composite_types import TupleTypeInfo
 from ekorn.types.pojo import PojoTypeInfo
-from ekorn.types.row import Row
 from ekorn.types.type_information import TypeInformation
 
-__all__ = ["Answer", "Query", "decode_answer", "decode_keys", "decode_query", "encode_answer", "encode_query"]
+__all__ = [
+    "MOST_KEYS",
+    "MOST_QUERY_BYTES",
+    "Answer",
+    "Query",
+    "decode_answer",
+    "decode_keys",
+    "decode_query",
+    "encode_answer",
+    "encode_query",
+]
 
-MOST_KEYS = 100_000  # the most keys of one query
-_VALUES = {
-    "builtins": {"complex", "frozenset"},
-    "datetime": {"date", "datetime", "time", "timedelta", "timezone"},
-    "decimal": {"Decimal"},
-    "fractions": {"Fraction"},
-    "uuid": {"SafeUUID", "UUID"},
-    Row.__module__: {"Row", "_row_of_kind", "make_row"},
-}
+MOST_KEYS = 2_000  # the most keys of one query; a client sends more in several
+MOST_QUERY_BYTES = 8 << 20  # the most bytes of one query
+_HEADER = struct.Struct("<4sBHH")  # the mark, the consistency, and the lengths of the ids of job and state in UTF-8
+_MARK = b"EQ1\n"
+_CONSISTENCIES: tuple[Consistency, ...] = ("live", "checkpoint")
 
 
 class Query(NamedTuple):
-    """A query. The keys are pickled separately, because the key type of the state decides how they are decoded."""
+    """A query. The keys are decoded separately, because the key type of the state decides how they are decoded."""
 
     job: str
     name: str
@@ -61,8 +66,22 @@ class Answer(NamedTuple):
 
 
 def encode_query(job: str, name: str, keys: list[Any], consistency: Consistency = "live") -> bytes:
-    """Encode the keys of a query, and the state that they are looked up in."""
-    return dumps((job, name, consistency, dumps(keys)))
+    """Encode the keys of a query, and the state that they are looked up in.
+
+    Raises:
+        QueryRefused: A key is not a plain value, or the query is larger than the driver accepts.
+    """
+    of_job, of_state = job.encode("utf-8", "surrogatepass"), name.encode("utf-8", "surrogatepass")
+    if max(len(of_job), len(of_state)) > 0xFFFF:
+        raise QueryRefused("the id of the job or the name of the state is longer than 65,535 bytes")
+    header = _HEADER.pack(_MARK, _CONSISTENCIES.index(consistency), len(of_job), len(of_state))
+    message = b"".join((header, of_job, of_state, encode_list(keys)))
+    if len(message) > MOST_QUERY_BYTES:
+        raise QueryRefused(
+            f"{len(keys)} keys of a query take {len(message)} bytes; a query has at most {MOST_QUERY_BYTES}: ask for "
+            "fewer keys in one call"
+        )
+    return message
 
 
 def decode_query(message: bytes) -> Query:
@@ -71,21 +90,28 @@ def decode_query(message: bytes) -> Query:
     Raises:
         QueryRefused: The message is not a query.
     """
-    match _plain(message, ()):
-        case (str() as job, str() as name, "live" | "checkpoint" as consistency, bytes() as keys):
-            return Query(job, name, consistency, keys)
-    raise QueryRefused("the message is not a query")
+    try:
+        mark, consistency, of_job, of_state = _HEADER.unpack_from(message)
+        start, end = _HEADER.size + of_job, _HEADER.size + of_job + of_state
+        job = str(message[_HEADER.size : start], "utf-8", "surrogatepass")
+        name = str(message[start:end], "utf-8", "surrogatepass")
+    except (struct.error, UnicodeDecodeError):
+        mark = b""
+    if mark != _MARK or consistency >= len(_CONSISTENCIES) or end > len(message):
+        raise QueryRefused("the message is not a query of this version of ekorn")
+    return Query(job, name, _CONSISTENCIES[consistency], message[end:])
 
 
 def decode_keys(keys: bytes, key_type: TypeInformation | None) -> list[Any]:
     """Decode the keys of a query.
 
     Raises:
-        QueryRefused: A key is of a class that is neither a plain value nor declared as the type of the keys.
+        QueryRefused: A key is of a class that is neither a plain value nor declared as the type of the keys, or there
+            are too many keys.
     """
-    found = _plain(keys, _classes(key_type))
-    if not isinstance(found, list) or len(found) > MOST_KEYS:
-        raise QueryRefused(f"a query has a list of at most {MOST_KEYS} keys")
+    found = decode_list(keys, _classes(key_type))
+    if len(found) > MOST_KEYS:
+        raise QueryRefused(f"a query has {len(found)} keys; it has at most {MOST_KEYS}: ask in several queries")
     return found
 
 
@@ -97,34 +123,6 @@ def encode_answer(answer: Answer) -> bytes:
 def decode_answer(message: bytes) -> Answer:
     """Decode what `encode_answer` returned."""
     return Answer(*pickle.loads(message))
-
-
-class _PlainValues(pickle.Unpickler):
-    """Decodes plain values, and instances of some classes. Anything else that a pickle could call is refused."""
-
-    def __init__(self, data: bytes, classes: Iterable[type]) -> None:
-        super().__init__(BytesIO(data))
-        self._classes = {(each.__module__, each.__qualname__): each for each in classes}
-
-    def find_class(self, module: str, name: str) -> Any:
-        if name in _VALUES.get(module, ()):
-            return super().find_class(module, name)
-        found = self._classes.get((module, name))
-        if found is None:
-            raise QueryRefused(
-                f"a key of class {module}.{name} cannot be queried: use a plain value, or declare the class as the "
-                "key type in key_by()"
-            )
-        return found
-
-
-def _plain(data: bytes, classes: Iterable[type]) -> Any:
-    try:
-        return _PlainValues(data, classes).load()
-    except QueryRefused:
-        raise
-    except Exception as error:  # whatever the bytes of a client make pickle raise
-        raise QueryRefused(f"the message cannot be decoded ({type(error).__name__}: {error})") from None
 
 
 def _classes(key_type: TypeInformation | None) -> list[type]:
