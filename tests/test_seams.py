@@ -18,6 +18,7 @@ REASONS = {
         "mutation/trial.py": ["os._exit"],
         "program/test_reprs.py": ["shown._repr_html_"],
         "reliability/test_load.py": ["os._exit"],
+        "spark/test_private_files.py": ["os._exit"],
         "state/test_evolution.py": ["found._fields"],
         "types/test_rows.py": ["row._fields", "Row(_id=5)._id", "Row(_id=5)._other"],
     },

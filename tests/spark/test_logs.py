@@ -73,9 +73,9 @@ def test_what_a_killed_driver_left_is_removed_by_the_next_one(tmp_path: Path) ->
             env=os.environ | environment,
         )
         assert run.returncode == (0 if moment == "never" else -9), run.stdout + run.stderr
-        kinds = ("ekorn-spark-", "ekorn-settings-")
+        kinds = ("ekorn-blocks-", "ekorn-spark-", "ekorn-settings-")
         return sorted({kind for kind in kinds for _ in tmp_path.glob(f"{kind}*")})
 
     assert left_by("starting") == ["ekorn-settings-"]
-    assert left_by("running") == ["ekorn-spark-"]
+    assert left_by("running") == ["ekorn-blocks-", "ekorn-spark-"]
     assert left_by("never") == []

@@ -17,6 +17,7 @@ from ekorn.errors import ConfigurationError
 from ekorn.service.client.service_client import ServiceClient, own_service
 from ekorn.service.service_process import READY_FD
 from ekorn.storage.private_folder import PrivateFolder
+from ekorn.storage.result_modes import PRIVATE_UMASK, with_users_umask
 
 __all__ = ["start", "status", "stop"]
 
@@ -44,7 +45,8 @@ def start(given: Configuration) -> int:
             stderr=log,
             start_new_session=True,
             pass_fds=(writes,),
-            env={**os.environ, READY_FD: str(writes)},
+            env=with_users_umask(os.environ) | {READY_FD: str(writes)},
+            umask=PRIVATE_UMASK,
         )
     finally:
         os.close(log)

@@ -6,6 +6,8 @@ import contextlib
 import errno
 import os
 
+from ekorn.storage.result_modes import apply_file_mode, apply_folder_mode
+
 __all__ = ["create_file", "make_directory", "rename_exclusive", "sync_directory", "sync_file"]
 
 _NOT_OFFERED = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # the file system has no fsync for directories
@@ -28,6 +30,7 @@ def create_file(path: str, data: bytes, *, write_bytes: int | None = None) -> No
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
     try:
         with open(descriptor, "wb", buffering=0) as file:
+            apply_file_mode(descriptor)
             view, step = memoryview(data), write_bytes or len(data)
             while view:
                 view = view[file.write(view[:step]) :]
@@ -77,7 +80,13 @@ def make_directory(path: str) -> None:
             break
         path = parent
     for directory in reversed(missing):
-        os.makedirs(directory, exist_ok=True)
+        try:
+            os.mkdir(directory)
+        except FileExistsError:
+            if not os.path.isdir(directory):
+                raise
+        else:
+            apply_folder_mode(directory)
         sync_directory(os.path.dirname(directory))
 
 

@@ -18,6 +18,7 @@ from typing import BinaryIO, TypedDict
 from ekorn.errors import CheckpointError
 from ekorn.faults import point
 from ekorn.storage.durable import make_directory, sync_directory, sync_file
+from ekorn.storage.result_modes import apply_file_mode
 
 _BUFFER_BYTES = 64 * 1024
 _BLOCK_BYTES = 1 << 20  # of a file that is copied or compared
@@ -99,6 +100,8 @@ class PartFile(BufferedPart):
         # O_CREAT is set the first time only: a file that was removed in between must be an error, and must not become
         # a file without its beginning.
         with open(os.open(self.hidden, flags, 0o666), "wb") as file:
+            if not self._exists:
+                apply_file_mode(file.fileno())
             self._exists = True
             hold(file.fileno())
             if not _is_still_at(file.fileno(), self.hidden):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any, BinaryIO, Protocol
 
-from ekorn.storage.durable import sync_directory
+from ekorn.storage.durable import make_directory, sync_directory
 from ekorn.storage.locations import join, masked, secrets_of, shown
 from ekorn.storage.remote_access import RemoteCalls, open_access
+from ekorn.storage.result_modes import apply_file_mode
 
 __all__ = ["DataFolder", "RemoteFolder", "SharedFolder", "TableFolder"]
 
@@ -35,8 +36,10 @@ class SharedFolder:
         self._path = path
 
     def create(self, name: str) -> BinaryIO:
-        os.makedirs(self._path, exist_ok=True)
-        return open(self.path_of(name), "xb")
+        make_directory(self._path)
+        stream = open(self.path_of(name), "xb")  # noqa: SIM115 - `complete` or `abandon` closes it
+        apply_file_mode(stream.fileno())
+        return stream
 
     def complete(self, stream: BinaryIO) -> int:
         stream.flush()

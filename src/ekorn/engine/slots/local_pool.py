@@ -18,6 +18,7 @@ from ekorn.engine.slots.slot_pool import SlotPool
 from ekorn.errors import DeploymentError
 from ekorn.links.link import Address
 from ekorn.slot_protocol.slot_config import SlotConfig
+from ekorn.storage.result_modes import PRIVATE_UMASK, with_users_umask
 from ekorn.storage.scratch_folders import LocalFolder
 
 _PREFIX = "ekorn-job-"
@@ -134,7 +135,8 @@ class ChildSlotProcess:
             cwd=interpreter.working_directory,
             stdin=subprocess.PIPE,
             pass_fds=(theirs,),
-            env=environment | {"EKORN_READY_FD": str(theirs)},
+            env=with_users_umask(environment) | {"EKORN_READY_FD": str(theirs)},
+            umask=PRIVATE_UMASK,
             start_new_session=True,  # ctrl-C is for the driver, which ends its slots in order
         )
         os.close(theirs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import tempfile
@@ -15,6 +16,7 @@ from ekorn.service.api.request_fields import field, texts
 from ekorn.service.jobs.job_process import plan_command
 from ekorn.service.jobs.job_service import JobService
 from ekorn.service.jobs.job_submission import Submission, submitted_record
+from ekorn.storage.result_modes import PRIVATE_UMASK, with_users_umask
 from ekorn.web.http_messages import HttpError, Request, Response, not_found
 
 __all__ = ["ProgramApi"]
@@ -140,6 +142,8 @@ def plan_of_program(service: JobService, wanted: Submission) -> dict[str, Any]:
         done = subprocess.run(
             plan_command(script, record.arguments, record.settings, folder, plan),
             cwd=script.parent,
+            env=with_users_umask(os.environ),
+            umask=PRIVATE_UMASK,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_PLAN_S,

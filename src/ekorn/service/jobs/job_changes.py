@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import subprocess
 import tempfile
@@ -16,6 +17,7 @@ from ekorn.service.client.remote_job import RemoteJob
 from ekorn.service.jobs.job_process import check_command
 from ekorn.service.jobs.job_record import JobPlan, JobRecord
 from ekorn.service.jobs.job_service import JobService
+from ekorn.storage.result_modes import PRIVATE_UMASK, with_users_umask
 from ekorn.web.http_client import RefusedRequest, ServerGone
 
 __all__ = ["check_program", "rescaled", "upgraded"]
@@ -68,7 +70,14 @@ def check_program(service: JobService, record: JobRecord, plan: JobPlan) -> None
         script = service.store.unpack_into(plan.program, plan.script, folder / "program", service.settings.bundle_bytes)
         command = check_command(script, plan.arguments, settings, folder)
         done = subprocess.run(
-            command, cwd=script.parent, stdin=subprocess.DEVNULL, capture_output=True, timeout=_CHECK_S, check=False
+            command,
+            cwd=script.parent,
+            env=with_users_umask(os.environ),
+            umask=PRIVATE_UMASK,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_CHECK_S,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         raise RestoreError(f"the program did not come to the start of its job within {_CHECK_S:.0f} s") from None

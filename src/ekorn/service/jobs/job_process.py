@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from ekorn.service.jobs.job_record import JobRecord
 from ekorn.service.jobs.job_store import JobStore, write_private
+from ekorn.storage.result_modes import PRIVATE_UMASK, with_users_umask
 
 __all__ = [
     "Started",
@@ -56,6 +57,8 @@ def start_driver(store: JobStore, record: JobRecord, script: Path) -> Started:
             stdout=log,
             stderr=log,
             cwd=script.parent,
+            env=with_users_umask(os.environ),
+            umask=PRIVATE_UMASK,
             start_new_session=True,
         )
     finally:

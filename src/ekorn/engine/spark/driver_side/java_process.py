@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ekorn.engine.spark.driver_side.worker_daemon import java_finds_daemon
+from ekorn.storage.result_modes import PRIVATE_UMASK, USERS_UMASK, with_users_umask
 from ekorn.storage.scratch_folders import LocalFolder
 
 _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
@@ -41,12 +42,25 @@ def start_java(context_class: Any, settings: Mapping[str, str]) -> None:
         try:
             threading.Thread(target=_import_converters, name="ekorn-imports", daemon=True).start()
             with errors_without_spark_s_own(), java_finds_daemon():
-                context_class._ensure_initialized()
+                _launch(context_class)
         finally:
             if given is None:
                 del os.environ[_ARGUMENTS]
             else:
                 os.environ[_ARGUMENTS] = given
+
+
+def _launch(context_class: Any) -> None:
+    """Let PySpark start the Java process. What it and its Python workers create is for this user alone."""
+    from pyspark.java_gateway import launch_gateway
+
+    is_set = USERS_UMASK in os.environ
+    os.environ.update(with_users_umask({}))  # PySpark passes its own environment on
+    try:
+        context_class._ensure_initialized(gateway=launch_gateway(popen_kwargs={"umask": PRIVATE_UMASK}))
+    finally:
+        if not is_set:
+            del os.environ[USERS_UMASK]
 
 
 def _import_converters() -> None:

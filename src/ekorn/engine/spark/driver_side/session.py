@@ -23,6 +23,7 @@ from ekorn.storage.scratch_folders import LocalFolder
 
 _lock = threading.Lock()
 _RETRIED = re.compile(r".*most recent failure: (Lost task .*? executor [^)]*\): )?")  # how often Spark tried, and where
+_LOCAL_DIR = "spark.local.dir"
 _started: set[str] = set()  # the applications of the sessions that ekorn started
 
 DEFAULTS = {
@@ -64,6 +65,38 @@ class SparkLog:
     @classmethod
     def remove_unless_kept(cls) -> None:
         """Remove the file when the driver ends, if no message named it."""
+        if cls._folder is not None:
+            cls._folder.close()
+            cls._folder = None
+
+
+class SparkBlocks:
+    """The folder of shuffle files, cached blocks and broadcasts in a session that ekorn started on this machine.
+
+    Spark itself would create folders in the temporary directory that every user can read. The folder of a driver that
+    was killed is removed when the next driver of the user starts Spark.
+    """
+
+    _folder: LocalFolder | None = None
+
+    @classmethod
+    def create(cls, settings: dict[str, str], system: Any) -> None:
+        """Create the folder and name it in the settings, unless the user names one.
+
+        Args:
+            settings: The settings of the session.
+            system: Java's class `System` in the started process, which has read Spark's own files and arguments.
+        """
+        named = settings.get(_LOCAL_DIR) or system.getProperty(_LOCAL_DIR) or system.getenv("SPARK_LOCAL_DIRS")
+        if named or not settings["spark.master"].startswith("local"):
+            return
+        if cls._folder is None:  # the Java process keeps the folder of its first session for the next one
+            cls._folder = LocalFolder(tempfile.gettempdir(), "ekorn-blocks-")
+        settings[_LOCAL_DIR] = cls._folder.path
+
+    @classmethod
+    def remove(cls) -> None:
+        """Remove the folder when the driver ends."""
         if cls._folder is not None:
             cls._folder.close()
             cls._folder = None
@@ -198,6 +231,7 @@ def _create(context_class: Any, conf_class: Any, configuration: dict[str, str]) 
     with _java_errors_explained():
         start_java(context_class, settings)
         set_daemon(settings, context_class._jvm.java.lang.System.getenv("PYTHONPATH"))
+        SparkBlocks.create(settings, context_class._jvm.java.lang.System)
         # A SparkSession takes the JVM two seconds. Code that asks for one later gets it with this context.
         context = context_class(conf=conf_class().setAll(settings.items()))
     _started.add(context.applicationId)
@@ -220,6 +254,7 @@ def _quiet(settings: dict[str, str]) -> None:
     """Send Spark's log to a file, so that the terminal shows the output of the job alone."""
     SparkLog.create()
     atexit.register(SparkLog.remove_unless_kept)
+    atexit.register(SparkBlocks.remove)
     log4j = Path(__file__).with_name("log4j2.properties")
     options = f"-Dlog4j2.configurationFile={log4j.as_uri()} -Dekorn.log={SparkLog.path}"
     given = settings.get("spark.driver.extraJavaOptions", "")

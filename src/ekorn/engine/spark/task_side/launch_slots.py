@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 
 from ekorn.slot_protocol.slot_config import DriverContact, SlotConfig
+from ekorn.storage.result_modes import PRIVATE_UMASK, with_users_umask
 
 
 def launch_slots(driver: DriverContact, numbers: Iterable[int], executor_pid: int | None = None) -> Iterator[int]:
@@ -47,7 +48,8 @@ def _launch(driver: DriverContact, number: int, executor_pid: int | None) -> Non
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+        env=with_users_umask(os.environ) | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+        umask=PRIVATE_UMASK,
         start_new_session=True,
     )
     data = pickle.dumps(config)
