@@ -6,7 +6,7 @@
 | `program` | the driver | the classes of the API: environment, data sets, grouping and join builders |
 | `planner` | the driver | translates a plan to RDDs and runs it; imports PySpark |
 | `iterations` | the driver | runs iterations: one Spark job for each superstep |
-| `inputs`, `outputs` | Spark's Python workers | what programs read and write: files, sources, formats of the user |
+| `inputs`, `outputs` | Spark's Python workers | inputs and outputs of programs: files, sources, formats of the user |
 | `tasks` | Spark's Python workers | the loops over records, blobs, sorting, errors |
 
 `ekorn.dataset` has the public names.

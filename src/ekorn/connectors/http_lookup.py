@@ -41,7 +41,7 @@ class HttpRequest:
     headers: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
 
     def __repr__(self) -> str:
-        return f"HttpRequest({self.method} {_shown(self.url)!r})"  # query and headers may hold keys
+        return f"HttpRequest({self.method} {_shown(self.url)!r})"  # the query and the headers may hold keys
 
 
 class HttpResponse(NamedTuple):
@@ -58,7 +58,7 @@ class HttpResponse(NamedTuple):
 
 class _Cached(NamedTuple):
     response: HttpResponse
-    until: float | None  # on the monotonic clock
+    until: float | None  # a monotonic time
 
 
 class HttpLookup(AsyncFunction[Any, Any]):
@@ -203,7 +203,7 @@ class HttpLookup(AsyncFunction[Any, Any]):
         except (ConnectionError, http.client.RemoteDisconnected, http.client.CannotSendRequest):
             if not is_reused:
                 raise
-            # A server may end a connection that was silent for a while, just as it is used again.
+            # A server may end an idle connection just as it is used again.
             return self._exchange(connections, place, target, request)
 
     def _exchange(

@@ -126,7 +126,7 @@ class _HybridConnection(SourceConnection):
 
     def discover_splits(self, parallelism: int, *, first: bool) -> Sequence[Split]:
         last = len(self._sources) - 1
-        # What a source before the last one gains after the start of the job is not part of it.
+        # Splits that appear in an earlier source after the start of the job are not read.
         return [
             Split(f"{stage}/{split.id}", split.what)
             for stage in (range(last + 1) if first else [last])
@@ -160,7 +160,7 @@ class _HybridConnection(SourceConnection):
 
 
 class _LateReader(SplitReader):
-    """Opens its split at the first read: the sources that wait hold no files and fetch nothing."""
+    """Opens its split at the first read, so that waiting sources hold no files and fetch nothing."""
 
     def __init__(self, connection: SourceConnection, split: Split, position: Any | None) -> None:
         self._connection = connection

@@ -79,7 +79,7 @@ class SocketTextStreamFunction(SourceFunction[str]):
                 for record in records:
                     ctx.collect(self._text(record))
         self._socket = None
-        # Flink: what follows the last delimiter is a record too.
+        # Flink: the text after the last delimiter is a record too.
         if rest and not self._cancelled.is_set():
             ctx.collect(self._text(rest))
 

@@ -1,7 +1,7 @@
 """Columns for the keys and values of state: their types, and the values in the form of these types.
 
-A declared type of the program decides the type of its column. Values without a declared type are looked at: if all of
-them fit one type, that is the type of the column, and otherwise the column is text.
+A declared type of the program decides the type of its column. Without a declared type, the values decide: if all of
+them fit one type, that is the type of the column; otherwise the column is text.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WORDS: dict[str, DataType] = {
     "INSTANT": DataTypes.TIMESTAMP_LTZ(6),
     "SQL_DATE": DataTypes.DATE(),
     "SQL_TIMESTAMP": DataTypes.TIMESTAMP(6),
-    # The annotations of the fields of classes.
+    # The columns for the annotations of the fields of classes.
     "int": DataTypes.BIGINT(),
     "float": DataTypes.DOUBLE(),
     "str": _TEXT,

@@ -38,7 +38,7 @@ __all__ = [
 
 
 class ColumnParts(NamedTuple):
-    """The types of what a column of whole entries is made of."""
+    """The types that a column of whole entries is made of."""
 
     value: DataType
     map_key: DataType | None = None

@@ -81,7 +81,7 @@ class StandIn(metaclass=_StandInClass):
 
     def _fields(self) -> dict[str, Any]:
         state = self._state
-        if isinstance(state, tuple):  # a dict, and one of slots
+        if isinstance(state, tuple):  # a dict, and another dict for slots
             state = {name: value for part in state if part for name, value in part.items()}
         if isinstance(state, dict):
             return self._kwargs | state
@@ -89,7 +89,7 @@ class StandIn(metaclass=_StandInClass):
 
 
 _KNOWN: dict[tuple[str, str], type[StandIn]] = {}
-_IMPORTABLE: list[_Importable] = []  # of the blocks of `stand_ins_importable` that are entered
+_IMPORTABLE: list[_Importable] = []  # the active blocks of `stand_ins_importable`
 
 
 def _stand_in(module: str, name: str) -> type[StandIn]:

@@ -21,7 +21,7 @@ class InputFormat(ABC, Generic[T, S]):
     """Input of `env.create_input`. It divides itself into splits in the driver; each split is read in one subtask."""
 
     def configure(self, parameters: Configuration) -> None:
-        """Take what `with_parameters` gave; called before all other methods, in the driver and in each task."""
+        """Take the parameters that `with_parameters` gave. Called first, in the driver and in each task."""
 
     @abstractmethod
     def create_input_splits(self, min_num_splits: int) -> Sequence[S]:
@@ -37,10 +37,10 @@ class InputFormat(ABC, Generic[T, S]):
 
     @abstractmethod
     def next_record(self) -> T | None:
-        """Return the next record, or None if there is none after all."""
+        """Return the next record, or None if the split turns out to have no more records."""
 
     def close(self) -> None:
-        """Release what `open` took. Also called after a failure."""
+        """Release the resources that `open` acquired. Also called after a failure."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,7 @@ class LineFormat(StreamFormat):
         parse: Makes the record of a line. It raises a ValueError for a line that is no record.
         produced_type: The type of the records, if it is known.
         charset: The charset of the files.
-        delimiter: What stands between lines. A newline stands for the line ends of all systems.
+        delimiter: The text between lines. A newline stands for the line ends of all systems.
         skips_first: Whether the first line of each file is left out.
         comment: Lines that begin with it are left out.
     """
@@ -97,7 +97,7 @@ class _RecordLines(SplitReader):
         return MalformedRecordError(f"line {number + 1}{since} of {shown(self._path)!r}", str(error), preview(line))
 
     def position(self) -> None:
-        return None  # a batch reads a file from its start
+        return None  # a batch job always reads a file from its start
 
     @property
     def finished(self) -> bool:
@@ -105,7 +105,7 @@ class _RecordLines(SplitReader):
 
 
 class _DelimitedLines(SplitReader):
-    """The texts between delimiters. The last one may have no delimiter behind it."""
+    """The texts between delimiters. The last text need not end with a delimiter."""
 
     def __init__(self, path: str, charset: str, delimiter: str) -> None:
         self._path = path
@@ -138,7 +138,7 @@ class _DelimitedLines(SplitReader):
                 self._texts.append(self._rest)
 
     def position(self) -> None:
-        return None  # a batch reads a file from its start
+        return None  # a batch job always reads a file from its start
 
     @property
     def finished(self) -> bool:
@@ -163,8 +163,8 @@ class CsvLines:
     Attributes:
         columns: The columns to read, in the order of the record's fields.
         make: Makes the record of the values.
-        separator: What stands between columns.
-        quote: What may stand around values; None for no quotes.
+        separator: The text between columns.
+        quote: The character that may enclose values; None for no quotes.
     """
 
     columns: Sequence[CsvColumn]

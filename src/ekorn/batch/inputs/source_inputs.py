@@ -72,7 +72,7 @@ def records_of(reader: SplitReader, *, skips_malformed: bool = False) -> Iterato
             if batch.malformed and not skips_malformed:
                 raise _without_options_of_streams(batch.malformed[0].error)
             if not batch.values and not batch.malformed and not reader.finished:
-                time.sleep(_PAUSE_SECONDS)  # the system has none at the moment
+                time.sleep(_PAUSE_SECONDS)  # the system has no records at the moment
             yield from batch.values
     finally:
         reader.close()

@@ -1,8 +1,9 @@
 """Runs iterations: the loop over supersteps, and its repetition when a slot is lost.
 
-An attempt writes the initial data to resident tables, then runs one Spark job for each superstep. What the tasks of a
-job wrote takes effect when the job has ended, so all tasks of a superstep see the data of the last one, and a task that
-Spark repeats changes nothing. If a slot is lost, with it its partitions, the next attempt begins at the initial data.
+An attempt writes the initial data to resident tables, then runs one Spark job for each superstep. The writes of a job's
+tasks take effect when the job has ended, so all tasks of a superstep see the data of the previous one, and a task that
+Spark repeats changes nothing. If a slot is lost, its partitions are lost too, and the next attempt begins with the
+initial data.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ class IterationRunner:
         return True
 
     def drop_reports(self) -> None:
-        """Drop what was reported: the plan begins anew, and reports it again."""
+        """Drop all reports: the plan starts again, and its operators report again."""
         self.reports.clear()
         self.accumulators.clear()
 
@@ -152,7 +153,7 @@ class IterationRunner:
             try:
                 written, reports = self._run(plan.superstep, step, given)
             finally:
-                with contextlib.suppress(Exception):  # the session is gone, and what it kept with it
+                with contextlib.suppress(Exception):  # the session has ended, and its data with it
                     step.release()
                     step.drop_shuffles()
             tables.commit(written)
@@ -164,7 +165,7 @@ class IterationRunner:
                 return progress
 
     def _may_begin_anew(self, error: Exception, tables: Sequence[IterationTables]) -> bool:
-        """Return whether a failure is the loss of a slot, and not one too many."""
+        """Return whether a failure is the loss of a slot, and another attempt is allowed."""
         if not any(_is_loss(error, each) for each in tables):
             return False
         self._attempts_left -= 1
@@ -234,7 +235,7 @@ def _of_next_data(plan: StepPlan, given: Mapping[PlanOperator, Flow]) -> Partiti
 
 @dataclass(frozen=True)
 class SuperstepEnd:
-    """What a superstep gave.
+    """The outcome of a superstep.
 
     Attributes:
         number: The number of the superstep, from 1.
@@ -270,7 +271,7 @@ def merged_aggregates(
 
 
 class SuperstepEngine(Protocol):
-    """What the loop over supersteps needs of the engine."""
+    """The parts of the engine that the loop over supersteps needs."""
 
     def slots(self, most: int) -> SlotPool:
         """Return a pool of slots for the tables of an iteration: one for each core, and not more than `most`."""
@@ -281,7 +282,7 @@ class SuperstepEngine(Protocol):
         ...
 
     def rdds(self, description: str) -> Rdds:
-        """Return what makes the RDDs of one superstep."""
+        """Return a factory for the RDDs of one superstep."""
         ...
 
 
@@ -309,7 +310,7 @@ class SparkSuperstepEngine:
         group = self._context.getLocalProperty(_GROUP)
 
         def cancel(number: int) -> None:
-            with contextlib.suppress(Exception):  # no job runs, or the session is gone
+            with contextlib.suppress(Exception):  # no job runs, or the session has ended
                 self._context.cancelJobGroup(group)  # its tasks wait for an answer that will not come
 
         pool.on_lost = cancel
@@ -317,7 +318,7 @@ class SparkSuperstepEngine:
 
     @contextlib.contextmanager
     def starting_slots(self) -> Iterator[None]:
-        """Put back the job group of this thread, which the start of slots on a cluster replaces."""
+        """Restore the job group of this thread, which the start of slots on a cluster replaces."""
         before = {key: self._context.getLocalProperty(key) for key in (_GROUP, _DESCRIPTION, _INTERRUPT)}
         try:
             yield

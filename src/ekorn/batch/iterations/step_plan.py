@@ -98,7 +98,7 @@ class StepPlan:
         self.next_data = self._in_step(spec.result)
         ends = [self._writing(self._in_step(spec.result), partial)]
         if spec.criterion is not None:
-            ends.append(self._writing(self._in_step(spec.criterion)))  # only counts
+            ends.append(self._writing(self._in_step(spec.criterion)))  # these records are only counted
         return ends
 
     def _delta(self, spec: DeltaIterationSpec) -> list[PlanOperator]:
@@ -108,7 +108,7 @@ class StepPlan:
         self._made[spec.work] = self._reading(spec.work, self.work_table)
         self._rewrite_body()
         self.next_data = self._in_step(spec.next_work)
-        if spec.delta is spec.next_work:  # as in most programs: the records are computed, and sent, once
+        if spec.delta is spec.next_work:  # true in most programs: the records are then computed and sent only once
             self.delta_keys = spec.keys
             return [self._writing(self._in_step(spec.delta), solution, work)]
         return [
@@ -138,13 +138,13 @@ class StepPlan:
         )
 
     def _in_step(self, operator: PlanOperator) -> PlanOperator:
-        """Return what stands for an operator in the plan of a superstep; one from outside stands for itself."""
+        """Return the operator that replaces an operator in the plan of a superstep; one from outside stays as it is."""
         return self._made.get(operator, operator)
 
     def _table_side(self, operator: PlanOperator, spec: JoinSpec) -> int | None:
         """Return which input of a join is looked up by key: 0, 1, or None if neither can be.
 
-        An index is kept in memory. `REPARTITION_SORT_MERGE` asks for a join that also works without the memory.
+        An index is kept in memory. `REPARTITION_SORT_MERGE` asks for a join that does not depend on memory.
         """
         if self._solution in operator.inputs:
             return operator.inputs.index(self._solution)
@@ -201,7 +201,7 @@ class StepPlan:
         )
 
     def _index(self, constant: PlanOperator, keys: Keys) -> int:
-        """Have an index made of data from outside, before the first superstep; return its table."""
+        """Plan an index over data from outside, which is built before the first superstep; return its table."""
         table = self._tables.add(TableKind.INDEX)
         self._initial.append((constant, WriteTarget(table, keys, drops_none=True)))
         return table

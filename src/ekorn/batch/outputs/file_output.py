@@ -2,8 +2,8 @@
 
 As in Flink, a sink with one subtask writes a file, and a sink with several writes a directory of files named 1, 2 and
 so on. The hidden files lie beside the target. Their names hold the job's id and a random part, so attempts of a task
-never share one, and the driver finds those that nobody names any more. The formats of text are here too: a line for
-each record, or a line of columns for each tuple.
+never share one, and the driver can find files that no result refers to any more. The formats of text are here too: a
+line for each record, or a line of columns for each tuple.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class FileOutput:
     Attributes:
         address: The file or directory.
         format: Makes the writer of a file.
-        mode: What happens to what is there. What an overwriting sink replaces is removed when the job has succeeded.
+        mode: What happens to existing files. The files that a sink overwrites are removed when the job has succeeded.
     """
 
     address: str = field(repr=False)  # may hold credentials
@@ -79,12 +79,12 @@ class FileOutput:
         return part.pending()
 
     def commit(self, results: Sequence[WriteResult], job_id: str, parallelism: int) -> None:
-        """Remove what is there if it may be overwritten, and make the hidden files visible."""
+        """Remove existing files if they may be overwritten, and make the hidden files visible."""
         store, name = self._target()
         if self.mode is WriteMode.OVERWRITE and store.exists(name):
             _remove(store, name)
         elif store.exists(name):
-            raise OutputExistsError(shown(self.address))  # it appeared while the job ran
+            raise OutputExistsError(shown(self.address))  # the target appeared while the job ran
         if parallelism > 1:
             store.make_dirs(name)
         self._parts().publish(result.written for result in sorted(results))
@@ -95,7 +95,7 @@ class FileOutput:
         self._remove_hidden(job_id)
 
     def _remove_hidden(self, job_id: str) -> None:
-        """Remove the files of attempts that did not count. One that stays does no harm: readers skip it."""
+        """Remove the files of failed attempts. A file that remains does no harm: readers skip it."""
         store, name = self._target()
         prefix = _hidden_prefix(name, job_id)
         for each in store.list():
@@ -120,7 +120,7 @@ def _hidden_prefix(name: str, job_id: str) -> str:
 
 
 def _remove(store: FileStore, name: str) -> None:
-    with contextlib.suppress(IsADirectoryError, PermissionError):  # what a directory answers, on Linux and on macOS
+    with contextlib.suppress(IsADirectoryError, PermissionError):  # the errors for a directory, on Linux and on macOS
         store.delete(name)
     store.delete_tree(name)
 

@@ -22,7 +22,7 @@ class SinkSubtask(NamedTuple):
 
 
 class WriteResult(NamedTuple):
-    """What one subtask wrote, as `Output.commit` takes it. Of an attempt that Spark repeats, one result arrives."""
+    """What one subtask wrote, for `Output.commit`. Of a task that Spark repeats, only one result arrives."""
 
     subtask: int
     written: Any

@@ -99,7 +99,7 @@ class SortField:
 
 
 class InputSplit(Protocol):
-    """A part of an input. It is pickled, and read by one task."""
+    """A part of an input. The driver pickles it, and one task reads it."""
 
     def read(self) -> Iterator[Any]:
         """Yield the records of the split. Called again when Spark repeats the task."""
@@ -107,7 +107,7 @@ class InputSplit(Protocol):
 
 
 class Input(Protocol):
-    """An input. It is asked for its splits in the driver, each time that it is run."""
+    """An input. Each time the plan runs, the driver asks it for its splits."""
 
     def splits(self, parallelism: int, parameters: Mapping[str, str]) -> Sequence[InputSplit]:
         """Return the splits: the tasks share them out. `parameters` is what `with_parameters` gave."""
@@ -124,7 +124,7 @@ class InputSpec:
     input: Input
 
     def partitioning(self) -> Partitioning | None:
-        """Return what is known of the partitions; nothing of most inputs."""
+        """Return what is known of the partitions; for most inputs nothing is known."""
         known: Partitioning | None = getattr(self.input, "partitioning", None)
         return known
 
@@ -146,7 +146,7 @@ class FrameInputSpec:
 
 @dataclass(frozen=True)
 class FrameSpec:
-    """Makes a DataFrame of Spark of the records."""
+    """Makes a Spark DataFrame from the records."""
 
     row_type: RowType
 
@@ -255,7 +255,7 @@ class ZipWithUniqueIdSpec:
 
 @dataclass(frozen=True)
 class SampleSpec:
-    """Keeps each record with a probability; with replacement, so many times on average."""
+    """Keeps each record with a probability; with replacement, keeps each record that many times on average."""
 
     with_replacement: bool
     fraction: float
@@ -264,7 +264,7 @@ class SampleSpec:
 
 @dataclass(frozen=True)
 class SampleWithSizeSpec:
-    """Keeps a number of records, each choice as probable as any other."""
+    """Keeps a fixed number of records. Every choice is equally probable."""
 
     with_replacement: bool
     size: int

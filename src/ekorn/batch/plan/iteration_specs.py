@@ -1,7 +1,7 @@
 """Iterations as values: what a superstep computes, what it reads, and when the iteration ends.
 
 An iteration is one operator of a plan. Its inputs are the initial data and what the body reads from outside. The
-operators of the body are not part of the plan: `iterations/step_plan.py` makes a plan of its own of them.
+operators of the body are not part of the plan: `iterations/step_plan.py` makes a separate plan from them.
 """
 
 from __future__ import annotations
@@ -133,13 +133,13 @@ class WriteTarget:
 
     table: int
     keys: Keys | None = None
-    drops_none: bool = False  # a record whose key is None is left out: no join finds it
-    placed_by: Keys | None = None  # of a table without keys: the keys whose hash chooses a record's partition
+    drops_none: bool = False  # leaves out a record whose key is None, because no join finds it
+    placed_by: Keys | None = None  # for a table without keys: the keys whose hash chooses a record's partition
 
 
 @dataclass(frozen=True, eq=False)
 class WriteTablesSpec:
-    """Writes all records to one table or to several. It has one record for each partition: what it wrote."""
+    """Writes all records to one table or several. Emits one record per partition, which describes what was written."""
 
     tables: Any
     targets: tuple[WriteTarget, ...]

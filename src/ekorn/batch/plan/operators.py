@@ -1,7 +1,7 @@
 """The operators of a plan: what the planner translates, and which of them belong to the body of an iteration.
 
-The classes of the API are mutable until a program runs (`name()`, `set_parallelism()`). `Plan` is made from them when
-it does, and changes no more. An operator that several others read is one object, so it is planned once.
+The classes of the API are mutable until a program runs (`name()`, `set_parallelism()`). When it runs, a `Plan` is made
+from them, which never changes. An operator that several others read is one object, so it is planned once.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Plan:
                 continue
             seen.add(sink)
             pending.append((sink, iter(sink.upstream())))
-            while pending:  # a stack of our own: a plan may be deeper than Python recurses
+            while pending:  # uses an explicit stack, because a plan may be deeper than Python recurses
                 operator, rest = pending[-1]
                 for each in rest:
                     if each not in seen:

@@ -1,4 +1,4 @@
-"""How the records of a flow are spread over partitions, and what of it outlives an operator.
+"""How the records of a flow are spread over partitions, and which of that still holds after an operator.
 
 The planner leaves out a shuffle when the records of each key are together already.
 """
@@ -43,7 +43,7 @@ class Partitioning:
     partitioner: Any = None
 
     def keeps_together(self, keys: Keys) -> bool:
-        """Return whether records with these keys equal are in one partition: ours are some of the keys."""
+        """Return whether records that agree in these keys are in one partition, because they include ours."""
         if isinstance(self.keys, FieldKeys) and isinstance(keys, FieldKeys):
             return set(self.keys.paths) <= set(keys.paths)
         return self.keys == keys

@@ -36,7 +36,7 @@ class FieldKeys:
             try:
                 return list(map(itemgetter(*[path[0] for path in paths]), chunk))
             except IndexError:
-                pass  # a record is too short: the loop below names it
+                pass  # a record is too short; the loop below names it
         keys = []
         for record in chunk:
             fields = tuple([read_path(record, path) for path in paths])

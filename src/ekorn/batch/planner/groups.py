@@ -36,7 +36,7 @@ def reduced(stages: Stages, operator: PlanOperator, spec: PairwiseReduceSpec, fl
     if not together:
         flow = stages.then(flow, CombineReduce(name, spec.function, spec.keys, parameters))
         flow = grouped(stages, operator, flow, spec.keys)
-    # Flink: a reduce function must keep the key. Our planner does not rely on it, unless the function says so.
+    # Flink: a reduce function must keep the key. This planner does not rely on that, unless the function declares it.
     kept = after(flow.partitioning, operator.forwarded[0]) if operator.forwarded else None
     unchecked = together or _partitioner(operator, spec.keys) is not None
     final = KeyedReduce(name, spec.function, spec.keys, parameters, memory_mb=stages.memory_mb, checks_keys=unchecked)

@@ -25,7 +25,7 @@ from ekorn.errors import InvalidProgramError
 
 __all__ = ["first", "numbered", "partitioned_by_range", "sampled", "sampled_with_size"]
 
-_SAMPLED_KEYS = 1000  # of each partition
+_SAMPLED_KEYS = 1000  # keys sampled from each partition
 
 
 def partitioned_by_range(stages: Stages, operator: PlanOperator, spec: PartitionRangeSpec, flow: Flow) -> Flow:
@@ -85,7 +85,7 @@ def sampled(stages: Stages, operator: PlanOperator, spec: SampleSpec, flow: Flow
 
 
 def sampled_with_size(stages: Stages, operator: PlanOperator, spec: SampleWithSizeSpec, flow: Flow) -> Flow:
-    """Return the flow of a sample of so many records. A job counts the partitions, and the driver draws numbers."""
+    """Return the flow of a sample of a fixed size. A job counts the partitions, and the driver draws numbers."""
     flow = stages.kept(flow)
     starts = _starts(stages, operator, flow)
     chance = random.Random(_seed(spec.seed))

@@ -61,7 +61,7 @@ __all__ = [
 _log = logging.getLogger(__name__)
 
 _MOST_RUNS = 4
-_CANNOT_ROLL_BACK = (  # parts of what Spark's scheduler says when it fails a job over lost results
+_CANNOT_ROLL_BACK = (  # parts of the message with which Spark's scheduler fails a job over lost results
     "indeterminate output was failed and retried. However, Spark cannot rollback",
     "Task with indeterminate results from old attempt succeeded",
     "ollback failed due to: ",
@@ -72,20 +72,20 @@ _GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.in
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What a plan is run with."""
+    """The settings with which a plan is run."""
 
     job_name: str
     configuration: dict[str, str]
     job_parameters: dict[str, str]
     cached_files: tuple[CachedFile, ...] = ()
     spark_session: Any = None
-    restart: RestartStrategyConfiguration | None = None  # None leaves it to the configuration
+    restart: RestartStrategyConfiguration | None = None  # None uses the strategy of the configuration
     job_id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
 
 @dataclass(frozen=True)
 class PlanResult:
-    """What a run gave.
+    """The result of a run.
 
     Attributes:
         records: What each sink sent to the driver.
@@ -107,7 +107,7 @@ def default_parallelism(settings: RunSettings) -> int:
 
 
 def run(plan: Plan, settings: RunSettings) -> PlanResult:
-    """Run all sinks of a plan on Spark. What several of them read is computed once.
+    """Run all sinks of a plan on Spark. Data that several sinks read is computed once.
 
     Raises:
         JobExecutionError: A function of the program failed.
@@ -153,7 +153,8 @@ def run_on(rdds: Rdds, engine: SuperstepEngine, plan: Plan, settings: RunSetting
     with PlanOutputs(plan, job_id) as outputs:
         runs = PlanRuns()
         records, reports = _run_sinks(Stages(rdds, facts), plan, iterations, runs)
-        while records is None:  # results were lost before all sinks had read them, and cannot be computed again alone
+        # Runs again if results were lost before all sinks had read them and cannot be recomputed alone.
+        while records is None:
             records, reports = _run_sinks(Stages(rdds, facts), plan, iterations, runs)
         outputs.commit(records)
     reports |= iterations.reports
@@ -177,12 +178,12 @@ def _run_sinks(
         return None, {}
     finally:
         iterations.close()
-        with contextlib.suppress(Exception):  # the session is gone, and what it kept with it
+        with contextlib.suppress(Exception):  # the session has ended, and its data with it
             stages.release()
 
 
 class PlanRuns:
-    """Counts how often a plan has begun anew because Spark could not compute lost results again by themselves."""
+    """Counts how often a plan has started again because Spark could not recompute lost results alone."""
 
     def __init__(self) -> None:
         self._left = _MOST_RUNS
@@ -240,20 +241,20 @@ def _in_job_group(context: Any, settings: RunSettings) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        with contextlib.suppress(Exception):  # no job runs, or the session is gone
+        with contextlib.suppress(Exception):  # no job runs, or the session has ended
             context.cancelJobGroup(group)
         raise
     finally:
-        with contextlib.suppress(Exception):  # the session is gone
+        with contextlib.suppress(Exception):  # the session has ended
             for key, value in before.items():
                 context.setLocalProperty(key, value)
 
 
 @dataclass(frozen=True)
 class _PlanOutput:
-    """What one sink writes to."""
+    """The output of one sink."""
 
-    number: int  # of the sink in its plan
+    number: int  # the position of the sink in its plan
     sink: PlanOperator
     output: Output
 
@@ -262,10 +263,12 @@ class _PlanOutput:
 
 
 class PlanOutputs:
-    """What the sinks of a plan write to, in one run: checked before it, made visible at the end, or removed.
+    """The outputs of a plan's sinks in one run.
 
-    Outputs become visible one after another, when all of them have been written. Nothing makes that one step: they may
-    be on different file systems, and a format of the program is asked to complete itself. Flink: promises nothing
+    They are checked before the run, and made visible or removed at its end.
+
+    Outputs become visible one after another, when all of them have been written. This is not one atomic step: outputs
+    may be on different file systems, and a format of the program completes itself. Flink gives no such guarantee
     either.
 
     As a context manager it checks the outputs at the beginning, and removes what was written if the run fails.
@@ -278,7 +281,7 @@ class PlanOutputs:
             if isinstance(sink.spec, OutputSpec)
         ]
         self._job_id = job_id
-        self._begun: list[_PlanOutput] = []  # and not yet visible
+        self._begun: list[_PlanOutput] = []  # outputs that were begun and are not visible yet
 
     def __enter__(self) -> PlanOutputs:
         try:
@@ -319,5 +322,5 @@ class PlanOutputs:
         for each in self._begun:
             try:
                 each.output.abort(self._job_id, each.sink.parallelism)
-            except Exception as error:  # what failed before is the error to report
+            except Exception as error:  # the earlier failure is the error to report
                 _log.warning("what a failed job wrote could not be removed: %s", error)

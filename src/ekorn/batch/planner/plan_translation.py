@@ -1,7 +1,7 @@
 """Translates the operators of a plan to flows of records, one after another: the list of all specs is this page.
 
 An operator that several others read is computed once. Iterations translate the operators of their body again for each
-superstep: `flows` then holds what the body reads from outside it.
+superstep: `flows` then holds the data that the body reads from outside.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Translation:
                 self.flows[operator] = self.stages.kept(flow) if consumers[operator] > 1 else flow
 
     def _variables(self, operator: PlanOperator) -> dict[str, Any]:
-        """Run what an operator reads whole; return the broadcasts."""
+        """Run the data sets that an operator reads whole; return the broadcasts."""
         return {
             shared_name(name): self.stages.broadcast(self.flows[each], each.name)
             for name, each in operator.broadcasts.items()

@@ -1,4 +1,4 @@
-"""The seam between the planner and where partitions are: RDDs of Spark, or lists of this process in tests."""
+"""The seam between the planner and the partitions: Spark's RDDs, or lists of this process in tests."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ __all__ = ["NoRdds", "Rdds", "SparkRdds", "blobs_of_frame", "frame_of_blobs", "p
 
 Task = Callable[[int, Iterable[Any]], Iterator[bytes]]
 
-_MOST_WITH_TASK_BYTES = 1 << 15  # of all partitions: each task gets them all
-_PARTITIONER = 0x7461  # the same for all shuffles: Spark then puts partition i of two inputs together
+_MOST_WITH_TASK_BYTES = 1 << 15  # the limit for all partitions together, because each task gets all of them
+_PARTITIONER = 0x7461  # the same for all shuffles, so that Spark puts partition i of two inputs together
 
 
 class Rdds(Protocol):
@@ -126,7 +126,7 @@ class SparkRdds:
         self.memory_mb = _worker_memory_mb(context)
 
     def again(self) -> SparkRdds:
-        """Return what makes further RDDs, and knows already what this asked Spark for."""
+        """Return a factory for further RDDs, which reuses what this one has already asked Spark for."""
         further = copy(self)
         further._kept, further._shuffles = [], []
         return further
@@ -155,19 +155,20 @@ class SparkRdds:
         from pyspark.sql import SparkSession
 
         in_one, in_two = StorageLevel.MEMORY_AND_DISK, StorageLevel.MEMORY_AND_DISK_2
-        rdd.persist(in_two if copies > 1 and not self.local else in_one)  # Spark drops it when the DataFrame is gone
+        # Spark drops the blocks when the DataFrame is garbage.
+        rdd.persist(in_two if copies > 1 and not self.local else in_one)
         rdd._jrdd.count()
         session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
         return frame_of_blobs(session, rdd, row_type)
 
     def staged(self, rdd: Any, task: Task, *, keeps_partitions: bool) -> Any:
         staged = rdd.mapPartitionsWithIndex(task, preservesPartitioning=keeps_partitions)
-        staged._bypass_serializer = True  # what a stage yields are bytes
+        staged._bypass_serializer = True  # stages yield bytes
         return self._of_bytes(staged._jrdd)
 
     def in_order(self, rdd: Any) -> Any:
-        # A sample of all elements passes each of them. To Spark the result of a sample depends on the order of its
-        # input, so it is indeterminate after a shuffle (`RDD.outputDeterministicLevel`).
+        # A sample of all elements passes every element through. Spark considers the result of a sample dependent on the
+        # order of its input, so the result is indeterminate after a shuffle (`RDD.outputDeterministicLevel`).
         return rdd if self.local else self._of_bytes(rdd._jrdd.sample(False, 1.0, 0))
 
     def may_change(self, rdd: Any) -> bool:
@@ -191,7 +192,7 @@ class SparkRdds:
 
         rdd.persist(StorageLevel.MEMORY_AND_DISK)
         self._kept.append(rdd)
-        if not self.local:  # two executors may compute a partition each, and a function need not repeat its results
+        if not self.local:  # two executors may each compute a partition, and a function need not repeat its results
             rdd._jrdd.count()
         return rdd
 
@@ -209,7 +210,7 @@ class SparkRdds:
             self._kept.pop().unpersist()
 
     def drop_shuffles(self) -> None:
-        # Spark removes them when the JVM collects garbage. A thousand supersteps may pass before it does.
+        # Spark removes the files only when the JVM collects garbage, which may take a thousand supersteps.
         cleaner = self._context._jsc.sc().cleaner()
         while self._shuffles:
             shuffle_id = self._shuffles.pop().rdd().dependencies().head().shuffleId()
@@ -231,7 +232,7 @@ class _Given:
     partitions: Sequence[bytes]
 
     def __call__(self, number: int, nothing: Iterable[None]) -> list[Any]:
-        for _ in nothing:  # Spark ends a Python worker that has not read its input to the end
+        for _ in nothing:  # Spark ends a Python worker that has not read all of its input
             pass
         elements: list[Any] = cloudpickle.loads(self.partitions[number])
         return elements
@@ -250,7 +251,8 @@ def passed_on(number: int, rows: Iterable[Any]) -> Iterator[bytes]:
 
 def frame_of_blobs(session: Any, blobs: Any, row_type: RowType) -> Any:
     """Return the DataFrame of the records in an RDD of blobs."""
-    from ekorn.engine.spark.data_frames.spark_schemas import spark_schema  # here: a program is drawn without PySpark
+    # Imported here, because programs are drawn without PySpark.
+    from ekorn.engine.spark.data_frames.spark_schemas import spark_schema
 
     stored = session.createDataFrame(blobs.map(_alone), "blob binary", verifySchema=False)
     return stored.mapInArrow(_BlobsToRows(row_type), spark_schema(row_type))

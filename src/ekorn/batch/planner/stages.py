@@ -18,7 +18,8 @@ from ekorn.types.data_types import RowType
 
 __all__ = ["Flow", "Stages"]
 
-_LONGEST_CHAIN = 100  # operators; each is a generator that calls the one before it, and Python bounds such calls
+# The most operators in a chain; each is a generator that calls the previous one, and Python limits such calls.
+_LONGEST_CHAIN = 100
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,12 @@ class Flow:
 
     Attributes:
         rdd: The RDD of what the stage reads.
-        reads: What that is; see `StageTask`.
+        reads: The kind of input; see `StageTask`.
         partitions: The number of partitions.
         chain: The operators.
         partitioning: Which records are known to be together.
         shuffled: Whether the RDD comes from a shuffle, so that Spark can put it together with another one.
-        side: The input, of an operator with two, that the blobs are marked for.
+        side: The input of a two-input operator that the blobs are marked for.
         stored: Whether Spark has the RDD on disk or in memory once it is computed: it is a shuffle's result, or kept.
     """
 
@@ -76,13 +77,13 @@ class Stages:
         self._outside_flows: tuple[Flow, ...] = ()
 
     def inside(self, outside: Stages, flows: Iterable[Flow]) -> Stages:
-        """Let these be the stages of a superstep: flows from outside of the iteration are broadcast by its stages."""
+        """Make these the stages of a superstep. The outer stages broadcast flows from outside of the iteration."""
         self._outside, self._outside_flows = outside, tuple(flows)
         return self
 
     @contextmanager
     def sharing(self, variables: dict[str, Any]) -> Iterator[None]:
-        """Let the functions of all operators that are added meanwhile read broadcasts, by name."""
+        """Give broadcasts, by name, to the functions of all operators that are added inside the block."""
         self._variables = variables
         try:
             yield
@@ -108,7 +109,7 @@ class Stages:
         return self._rdds.frame(blobs, row_type, copies=2 if self._rdds.may_change(blobs) else copies)
 
     def then(self, flow: Flow, operator: TaskOperator) -> Flow:
-        """Return a flow with one more operator in its stage. What is known of its partitions stays."""
+        """Return a flow with one more operator in its stage. The knowledge of its partitions stays."""
         operator.number = self.next_number
         self.next_number += 1
         if operator.functions:
@@ -164,7 +165,7 @@ class Stages:
             return flow
         cut = self._cut(flow)
         if self._rdds.may_change(cut.rdd):
-            # A block of Spark's cache that is lost would be computed again, and would not fit the other blocks.
+            # A lost block of Spark's cache would be computed again, and would not fit the other blocks.
             return self.exchanged(flow, StoringExit("keep", flow.partitions), flow.partitioning)
         return replace(cut, rdd=self._rdds.kept(cut.rdd), stored=True)
 

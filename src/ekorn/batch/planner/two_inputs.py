@@ -33,7 +33,7 @@ def joined(stages: Stages, operator: PlanOperator, spec: JoinSpec, first: Flow, 
             inputs = _met(stages, operator, spec, first, second, none_allowed=True)
             return stages.together(*inputs, merge).partitioned(_kept_of_pairs(operator, spec))
         case _:
-            # Nothing is known of the sizes. Programs mostly name the larger input first.
+            # The sizes are unknown. Most programs name the larger input first.
             second_built = spec.hint is not JoinHint.REPARTITION_HASH_FIRST
             table = HashJoin(name, spec, parameters, builds_second=second_built, memory_mb=memory_mb)
             inputs = _met(stages, operator, spec, first, second, none_allowed=True, second_first=second_built)
@@ -47,7 +47,7 @@ def co_grouped(stages: Stages, operator: PlanOperator, spec: CoGroupSpec, first:
 
 
 def crossed(stages: Stages, operator: PlanOperator, spec: CrossSpec, first: Flow, second: Flow) -> Flow:
-    """Return the flow of a cross: every task has one input whole, the second one without a hint."""
+    """Return the flow of a cross. Every task has one input whole: the second one, unless there is a hint."""
     whole, other = (first, second) if spec.broadcast_first else (second, first)
     cross = BroadcastCross(operator.name, spec.function, operator.parameters, other_is_first=bool(spec.broadcast_first))
     cross.shared["other"] = stages.broadcast(whole, operator.name)
@@ -55,7 +55,7 @@ def crossed(stages: Stages, operator: PlanOperator, spec: CrossSpec, first: Flow
 
 
 def _kept_of_pairs(operator: PlanOperator, spec: JoinSpec) -> Partitioning | None:
-    """Return what is known of the partitions of a join's results: where a copied key came from, it still is.
+    """Return what is known of the partitions of a join's results: a copied key stays in its partition.
 
     A record without a partner has no key on the other side, so that side's copies say nothing of it.
     """

@@ -54,12 +54,12 @@ class CsvReader(Unfinished):
         self._charset = "UTF-8"
 
     def line_delimiter(self, delimiter: str) -> Self:
-        """Set what stands between lines; a newline by default."""
+        """Set the text between lines; a newline by default."""
         self._line_delimiter = _text("line_delimiter", delimiter)
         return self
 
     def field_delimiter(self, delimiter: str) -> Self:
-        """Set what stands between columns, one character or more; a comma by default."""
+        """Set the text between columns, one character or more; a comma by default."""
         self._field_delimiter = _text("field_delimiter", delimiter)
         return self
 

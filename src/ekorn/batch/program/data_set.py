@@ -90,7 +90,7 @@ class DataSetResults(DataSetCore):
         from ekorn.engine.spark.data_frames.result_frames import row_type_for
 
         if isinstance(schema, str):
-            self.environment.start_spark()  # which reads the text
+            self.environment.start_spark()  # Spark parses the text
         row_type = row_type_for(schema, self._known_type, "to_data_frame()")
         (frame,) = self.environment.run_now(self.next("to_data_frame()", FrameSpec(row_type)))
         return frame
@@ -322,7 +322,7 @@ class DataSet(DataSetOutputs, DataSetResults):
         return self.next("Sample", SampleSpec(with_replacement, fraction, seed), self._known_type)
 
     def sample_with_size(self, with_replacement: bool, num_samples: int, seed: int | None = None) -> DataSet:
-        """Keep so many records; each choice is as probable as any other."""
+        """Keep a fixed number of records; every choice is equally probable."""
         if num_samples < 0:
             raise InvalidProgramError(f"sample_with_size(): a number of records is from 0 on, got {num_samples!r}")
         return self.next("Sample", SampleWithSizeSpec(with_replacement, num_samples, seed), self._known_type)

@@ -95,7 +95,7 @@ class AnnotatedOperator(DataSetSettings):
     Attributes:
         spec: What the operator does.
         inputs: The operators that it reads.
-        forwarded: What the operator itself copies, whatever its function; empty for most.
+        forwarded: The fields that the operator itself copies, whatever its function; empty for most.
     """
 
     spec: Any

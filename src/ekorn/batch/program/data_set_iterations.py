@@ -1,4 +1,4 @@
-"""Iterations: a part of a program that runs again and again over its own result.
+"""Iterations: a part of a program that runs repeatedly over its own result.
 
     step = initial.iterate(10)                        # a data set inside the iteration
     result = step.close_with(step.map(improve))       # a data set after it
@@ -188,7 +188,8 @@ class DeltaIteration(IterationAggregators):
             self._work.check_other("close_with", end)
             self._work.scope.check_end("close_with", end, what)
         for each in (*made_from(solution_set_delta), *made_from(new_workset)):
-            scope_of(each.get_name(), each.spec, each.inputs)  # with_partitioner() may have changed a join since
+            # Checked again: with_partitioner() may have changed a join since.
+            scope_of(each.get_name(), each.spec, each.inputs)
         if self._work not in made_from(new_workset):
             raise InvalidProgramError(
                 "close_with(): the next work set does not depend on the work set; make it from get_workset()"
@@ -209,13 +210,13 @@ class DeltaIteration(IterationAggregators):
 
 
 class IterationResult(DataSet):
-    """What an iteration returns: an operator of the plan, after all that its body reads from outside.
+    """The result of an iteration: an operator of the plan, after everything that its body reads from outside.
 
     Args:
         heads: The data sets that stand for the iteration's data. The first has the type of the result.
         initial: The data that the iteration begins with.
         ends: The data sets that end the body.
-        drawn: Makes the operator's spec of what the plan made of the data sets.
+        drawn: Makes the operator's spec from the plan's operators of the data sets.
     """
 
     def __init__(
@@ -227,7 +228,8 @@ class IterationResult(DataSet):
     ) -> None:
         kind = "DeltaIteration" if isinstance(heads[0], SolutionSet) else "BulkIteration"
         super().__init__(heads[0].environment, kind, IterationInputSpec(), known_type=heads[0].get_type())
-        self.inputs = (*initial, *heads, *ends)  # of the program; the operator's own are found when it is drawn
+        # The inputs in the program; those of the operator are found when it is drawn.
+        self.inputs = (*initial, *heads, *ends)
         self._initial = initial
         self._ends = ends
         self._drawn_spec = drawn

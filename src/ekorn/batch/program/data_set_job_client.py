@@ -1,4 +1,4 @@
-"""`DataSetJobClient`: a DataSet program that runs on a thread of its own while the program goes on."""
+"""`DataSetJobClient`: a DataSet program that runs on a thread of its own while the main program continues."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from ekorn.program.running.completable_future import CompletableFuture
 
 __all__ = ["DataSetJobClient"]
 
-_CANCEL_AGAIN_S = 0.2  # a plan is several Spark jobs, and may be about to start the next one
-_PATIENCE_S = 30.0  # of a program that ends over the job
+# Cancel again at this interval: a plan is several Spark jobs, and may be about to start the next one.
+_CANCEL_AGAIN_S = 0.2
+_PATIENCE_S = 30.0  # how long a program that ends waits for its cancelled job
 
 
 class DataSetJobClient:
@@ -67,7 +68,7 @@ class DataSetJobClient:
     def cancel(self) -> CompletableFuture[None]:
         """Cancel the job: its sinks leave nothing. The future is done when the job has ended.
 
-        A job that makes its sinks visible already goes on to its end, and is FINISHED.
+        A job that is already making its sinks visible continues to its end, and is FINISHED.
         """
         self._is_cancelled.set()
         ended: Future[None] = Future()
@@ -106,7 +107,8 @@ class DataSetJobClient:
             file=sys.stderr,
         )
         self._is_cancelled.set()
-        self._context.copy().run(self._cancel_until_ended, _PATIENCE_S)  # no thread can start at this time
+        # Runs on this thread, because no thread can start at this time.
+        self._context.copy().run(self._cancel_until_ended, _PATIENCE_S)
 
     def __repr__(self) -> str:
         return f"DataSetJobClient({self._job_name!r}, {self._job_id}, {self._status().name})"
@@ -139,7 +141,7 @@ class DataSetJobClient:
         self._result.add_done_callback(lambda _: done.set())
         limit = time.monotonic() + patience_s
         while not done.is_set() and time.monotonic() < limit:
-            with contextlib.suppress(Exception):  # the session is gone, and with it the job
+            with contextlib.suppress(Exception):  # the session has ended, and the job with it
                 self._cancel()
             done.wait(_CANCEL_AGAIN_S)
 

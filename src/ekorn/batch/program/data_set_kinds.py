@@ -17,7 +17,7 @@ __all__ = ["DataSetKinds"]
 
 
 class DataSetKinds:
-    """The environment has one, so that `DataSet` needs to import none of the builders."""
+    """The factory of builders that an environment has, so that `DataSet` need not import them."""
 
     def data_set(self, reads: DataSetCore, kind: str, spec: Spec, known_type: TypeInformation | None) -> DataSet:
         """Return the data set of an operator that reads another one."""

@@ -63,7 +63,7 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry, SuggestsMethod
     def __init__(self, configuration: Configuration | None = None) -> None:
         """Make an environment with exactly this configuration. Programs call `get_execution_environment` instead."""
         super().__init__()
-        load_published()  # before any function of the program is pickled
+        load_published()  # must run before any function of the program is pickled
         self._configuration = Configuration()
         if configuration is not None:
             self._configuration.add_all(with_current_keys(configuration))
@@ -200,7 +200,7 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry, SuggestsMethod
         return plan_as_json(self.plan())
 
     def get_last_job_execution_result(self) -> JobExecutionResult | None:
-        """Return the result of the last job of this environment, whatever ran it; None before the first."""
+        """Return the result of the last job of this environment, however it was started; None before the first."""
         return self._last_result
 
     def add_sink(self, sink: DataSetCore) -> None:
@@ -222,7 +222,7 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry, SuggestsMethod
         return drawn_plan(tuple(self._sinks.pending() if sinks is None else sinks), self._parallelism())
 
     def _taken_sinks(self) -> tuple[DataSetCore, ...]:
-        """Return the sinks that are to run, which the next `execute` runs no more."""
+        """Return the sinks to run, and remove them from what the next `execute` runs."""
         sinks = self._sinks.take()
         if not sinks:
             raise RuntimeError(
@@ -265,7 +265,7 @@ def drawn_plan(sinks: tuple[DataSetCore, ...], parallelism: int) -> Plan:
 
     Args:
         sinks: The data sets where the plan ends.
-        parallelism: That of operators which have none of their own.
+        parallelism: The parallelism of operators that have none of their own.
     """
     made: dict[DataSetCore, PlanOperator] = {}
     for sink in sinks:
@@ -277,7 +277,7 @@ def drawn_plan(sinks: tuple[DataSetCore, ...], parallelism: int) -> Plan:
 def _inputs_first(sink: DataSetCore, made: dict[DataSetCore, PlanOperator]) -> Iterator[DataSetCore]:
     """Yield a data set and what it needs, inputs first, leaving out what is made already."""
     pending = [sink]
-    while pending:  # no recursion: a program may be deeper than Python recurses
+    while pending:  # no recursion, because a program may be deeper than Python recurses
         each = pending[-1]
         missing = [needed for needed in each.upstream() if needed not in made]
         if missing:

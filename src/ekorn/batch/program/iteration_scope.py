@@ -1,4 +1,4 @@
-"""Which iteration a data set is inside of, and what is refused because of it where the call is written."""
+"""The iteration that a data set is inside of, and the calls that are refused because of it."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 _TUPLE_NAME = re.compile(r"f(\d+)")
-_WHOLE = ("*", "_")  # Flink: the second is Scala's
+_WHOLE = ("*", "_")  # Flink: the second form is Scala's
 
 
 def checked_keys(call: str, keys: tuple[Any, ...], type_info: TypeInformation | None) -> Keys:
@@ -60,7 +60,7 @@ def checked_path(call: str, field: int | str, type_info: TypeInformation | None)
     if field in _WHOLE:
         return ()
     names = [name.strip() for name in field.split(".")]
-    if names[-1] in _WHOLE:  # Flink: "user.*" are all fields of user
+    if names[-1] in _WHOLE:  # Flink: "user.*" means all fields of user
         names = names[:-1]
     if not all(names):
         raise InvalidProgramError(f"{call}(): {field!r} is not a field; write names with points between them")
@@ -125,7 +125,7 @@ _FAMILIES = {
 
 
 def _family(type_info: TypeInformation) -> object:
-    """Return what a type is to Python: integers of all sizes are equal."""
+    """Return the value by which types are compared: integers of all sizes are equal."""
     return _FAMILIES.get(type_info, type_info)
 
 

@@ -32,7 +32,7 @@ def run_plan(plan: Plan, settings: RunSettings, cancelled: threading.Event | Non
 
     Args:
         plan: The plan.
-        settings: What it is run with.
+        settings: The settings of the run.
         cancelled: Another thread sets it when the plan must not be restarted.
 
     Raises:
@@ -61,7 +61,7 @@ def run_plan(plan: Plan, settings: RunSettings, cancelled: threading.Event | Non
 
 
 def cancel_plan(settings: RunSettings) -> None:
-    """Cancel what a run is doing on Spark now. In process a plan runs to its end."""
+    """Cancel the current Spark jobs of a run. A plan that runs in process continues to its end."""
     if _runner.get() is None:
         cancel(settings)
 

@@ -1,1 +1,1 @@
-"""What runs in the tasks of a DataSet program, in the Python workers of Spark."""
+"""The code that runs in the tasks of a DataSet program, in the Python workers of Spark."""

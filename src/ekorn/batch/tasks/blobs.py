@@ -1,7 +1,7 @@
-"""Blobs: what travels between Spark's stages, and from the last stage to the driver.
+"""Blobs: the bytes that travel between Spark's stages, and from the last stage to the driver.
 
 A blob is a byte that says what it holds, and a pickle: a run of records of the first or the second input, or reports.
-Spark sees bytes alone, so a record is pickled once for each stage it leaves, in runs, and without pickle's memo.
+Spark sees only bytes, so a record is pickled once for each stage it leaves, in runs and without pickle's memo.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CHUNK_RECORDS = 512
 class OperatorSubtask(NamedTuple):
     """One operator in one subtask."""
 
-    operator_number: int  # in the job
+    operator_number: int  # the number of the operator in the job
     subtask_index: int
 
 
@@ -91,9 +91,9 @@ def encode_reports(reports: list[OperatorReport]) -> bytes:
 
 
 class SharedRecords:
-    """Records that every task reads whole: blobs, of which a worker makes records once for all of its tasks.
+    """Records that every task reads whole: blobs that a worker decodes once for all of its tasks.
 
-    The driver never makes records of them.
+    The driver never decodes them.
     """
 
     def __init__(self, blobs: list[bytes]) -> None:
@@ -140,7 +140,7 @@ class BlobReader:
         return chain.from_iterable(self.runs(side))
 
     def pass_over(self) -> None:
-        """Read on to the end for reports alone: a function need not have read all records."""
+        """Read to the end, for reports only: a function need not have read all records."""
         for blob in self._blobs:
             if blob[0] == REPORTS:
                 self.reports += pickle.loads(memoryview(blob)[1:])

@@ -35,9 +35,9 @@ __all__ = [
     "refuse_none",
 ]
 
-_PARTITION = struct.Struct("!q")  # as Spark's PairwiseRDD reads it
+_PARTITION = struct.Struct("!q")  # the form that Spark's PairwiseRDD reads
 _REMEMBERED_KEYS = 100_000
-_SPREAD = 1 << 15  # key groups, so that the hash spreads evenly over any number of partitions
+_SPREAD = 1 << 15  # the number of key groups, so that the hash spreads evenly over any number of partitions
 
 
 class StageExit(Protocol):
@@ -120,7 +120,7 @@ class DealingExit(ShuffleExit):
     """Deals records to the partitions in turn. Tasks begin at different partitions, so short inputs spread too."""
 
     goes_by_order = True
-    index = 0  # of the task, which sets it
+    index = 0  # the index of the task, which sets it
 
     def begin(self) -> None:
         self._turn = self.index % self.partitions
@@ -135,7 +135,7 @@ class DealingExit(ShuffleExit):
 class StoringExit(ShuffleExit):
     """Leaves records in their partition, in the files of a shuffle: Spark then knows which results go together."""
 
-    index = 0  # of the task, which sets it
+    index = 0  # the index of the task, which sets it
 
     def distribute(self, chunk: list[Any], buckets: list[list[Any]]) -> None:
         buckets[self.index] += chunk
@@ -205,7 +205,7 @@ class RangeExit(ShuffleExit):
         keys: The keys.
         partitions: The number of partitions.
         bounds: The largest key of each partition but the last; fewer if there are not enough keys.
-        descending: For each field of the key whether it is sorted backwards.
+        descending: Whether each field of the key is sorted backwards.
     """
 
     def __init__(self, name: str, keys: Keys, partitions: int, bounds: list[Any], descending: tuple[bool, ...]) -> None:
@@ -282,7 +282,7 @@ class PartitionOfKey(dict[Any, int]):
         return [group * partitions // _SPREAD for group in key_groups_of_texts(keys, _SPREAD)]
 
     def __missing__(self, key: Any) -> int:
-        if type(key) is str:  # most keys are text or numbers: three calls less
+        if type(key) is str:  # most keys are text or numbers, and this saves three calls
             utf8 = key.encode("utf-8", "surrogatepass")
             found = self[key] = key_group_of_text(utf8, _SPREAD) * self._partitions // _SPREAD
             return found

@@ -19,7 +19,7 @@ __all__ = ["Fold", "fold_of"]
 
 _FIRST = itemgetter(0)
 _TWO = (2).__eq__
-_SAME_BESIDE_ZERO = NUMBERS - {Decimal}  # 0 + x is x
+_SAME_BESIDE_ZERO = NUMBERS - {Decimal}  # types for which 0 + x is exactly x
 
 
 class Fold:
@@ -69,7 +69,7 @@ class SumFold(Fold):
             self._last.update(zip(keys, chunk, strict=True))
             for key, value in zip(keys, values, strict=True):  # hot
                 sums[key] += value
-        except TypeError:  # a key without a hash, or numbers that do not add: the function's loop names the record
+        except TypeError:  # a key without a hash, or numbers that do not add; the function's loop names the record
             self._results = self._merged()
             super().add(keys, chunk)
             raise
@@ -83,7 +83,7 @@ class SumFold(Fold):
         return results
 
     def _values(self, chunk: list[Any]) -> list[Any] | None:
-        """Return the numbers to add; None if this is work for the function."""
+        """Return the numbers to add; None if the function has to process the chunk."""
         if self._results or not all_are(tuple, chunk):
             return None
         try:
@@ -96,7 +96,7 @@ class SumFold(Fold):
         """Return all results as records, and forget the sums."""
         position, sums, last = self._position, self._sums, self._last
         are_pairs = position == 1 and all(map(_TWO, map(len, last.values())))
-        if are_pairs and len(sums) == len(last):  # no loop: both have the keys in the same order
+        if are_pairs and len(sums) == len(last):  # no loop is needed: both have the keys in the same order
             self._results.update(zip(sums, zip(map(_FIRST, last.values()), sums.values(), strict=True), strict=True))
         else:
             for key, total in sums.items():

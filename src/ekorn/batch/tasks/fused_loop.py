@@ -17,7 +17,7 @@ from ekorn.batch.tasks.task_operator import TaskOperator, results_of
 __all__ = ["FusedLoop", "fused"]
 
 _CHECKED_RECORDS = 100
-_LONGEST_LOOP = 12  # operators: a flat map is a block in the block of the one before, and Python allows 20
+_LONGEST_LOOP = 12  # the most operators in a loop: each flat map nests a block, and Python allows 20
 
 
 class UserCall(NamedTuple):
@@ -61,7 +61,7 @@ class FusedLoop:
 
 
 class _FirstCall:
-    """A flat map whose results are checked: a function that returns one value does so for every record."""
+    """The first calls of a flat map, whose results are checked: a function that returns one value always does."""
 
     def __init__(self, operator: RecordOperator) -> None:
         self._function = operator.call()
@@ -73,7 +73,7 @@ class _FirstCall:
 
 
 def _first_records(records: Iterator[Any], calls: Sequence[_FirstCall]) -> Iterator[Any]:
-    """Yield records until all calls were made; not many, since the check costs time."""
+    """Yield records until all functions have been called once. Few records pass, because the check costs time."""
     for _ in range(_CHECKED_RECORDS):
         if all(each.was_called for each in calls):
             return

@@ -33,11 +33,11 @@ __all__ = [
     "WholeReduce",
 ]
 
-_COMBINED_KEYS = 200_000  # of a combiner, before it sends what it has
+_COMBINED_KEYS = 200_000  # the number of keys at which a combiner sends its results
 _COMBINED_RECORDS = 100_000
-_HARDLY_COMBINED = 0.9  # of the records that went into a combiner came out
-_PASSED_ON = 2_000_000  # records after those that were hardly combined
-_RECORDS_PER_COMBINE = 500_000  # of a combiner before a shuffle, unless the memory is full before
+_HARDLY_COMBINED = 0.9  # a combiner hardly combines if this share of its records comes out
+_PASSED_ON = 2_000_000  # how many records pass uncombined after records that hardly combined
+_RECORDS_PER_COMBINE = 500_000  # the most records of one combine before a shuffle, unless the memory is full earlier
 
 
 class WholeReduce(FunctionOperator):
@@ -158,7 +158,10 @@ class GroupReduce(FunctionOperator):
             yield from returned if returned.__class__ is list else results_of(returned)
 
     def _in_table(self, records: Iterator[Any]) -> Iterator[tuple[Any, Iterator[Any]]]:
-        """Yield the groups from a table: less work than sorting. Records that do not fit into memory go to files."""
+        """Yield the groups from a table, which is less work than sorting.
+
+        Records that exceed the memory go to files.
+        """
         table = new_table()
         chunks = in_chunks(records)
         for chunk in chunks:
@@ -240,7 +243,7 @@ class CombineBeforeShuffle(CombineGroups):
 
     def run(self, records: Iterator[Any]) -> Iterator[Any]:
         groups = new_table()
-        kept = added = 0  # results of the combiner in the table, and records
+        kept = added = 0  # the numbers of combined results and of new records in the table
         limit_mb: float = self.memory_mb
         chunks = in_chunks(records)
         for chunk in chunks:
@@ -254,13 +257,13 @@ class CombineBeforeShuffle(CombineGroups):
             if is_full or len(results) > _COMBINED_KEYS:
                 yield from results
                 if len(results) > _HARDLY_COMBINED * (kept + added):
-                    yield from _some(chunks)  # few keys repeat so soon; it tries again later
+                    yield from _some(chunks)  # few keys repeat so soon; combining is tried again later
                 kept = 0
             else:
                 add_to(groups, self.keys, results)
                 kept = len(results)
             added = 0
-            if is_full:  # Python may keep freed memory: the next records leave when the use grows again
+            if is_full:  # Python may keep freed memory, so the next records leave when the use grows again
                 limit_mb = max(self.memory_mb, used_memory_mb() * 1.05)
         yield from self._results(groups)
 

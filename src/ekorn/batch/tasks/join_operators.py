@@ -156,7 +156,7 @@ class SortMergeCoGroup(FunctionOperator):
         function = method(self.function, "co_group")
         for one, other in _runs_together(ours, theirs):
             for key, left, right in _groups_of_runs(one, other):
-                if holds_none(key):  # of an input that a join has placed, which lets None pass
+                if holds_none(key):  # an input that a join has placed may contain None as a key
                     record = next(chain(left, right))  # noqa: F841 - `user_error` shows the record
                     refuse_none(key)
                 yield from results_of(function(left, right))
@@ -244,7 +244,7 @@ def _with_key(key: Any, head: Iterable[Member], run: Run, others: KeyTable) -> I
 
 
 def _set_aside(key: Any, run: Iterable[Member], others: KeyTable) -> None:
-    """Keep the records of other keys, and pass over those of the key that its function has not read."""
+    """Keep the records of other keys, and skip records of this key that its function has not read."""
     for member in run:
         if member[1] != key:
             others[member[1]].append(member[2])

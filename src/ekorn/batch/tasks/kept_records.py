@@ -21,12 +21,12 @@ from ekorn.types.by_value import dumps
 __all__ = ["ChunkFile", "HashedFiles", "KeyTable", "add_to", "emptied", "new_table", "used_memory_mb"]
 
 _FILES = 64
-_PENDING = 2048  # records of a part, before they are written
+_PENDING = 2048  # the number of records at which a part is written
 
 
 def used_memory_mb() -> float:
     """Return the memory that this process uses, as PySpark measures it for its own limits."""
-    from pyspark.shuffle import get_used_memory  # here: a program is drawn without PySpark
+    from pyspark.shuffle import get_used_memory  # imported here, because programs are drawn without PySpark
 
     return float(get_used_memory())
 

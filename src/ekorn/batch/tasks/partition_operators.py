@@ -37,7 +37,7 @@ class SortPartition(TaskOperator):
 
 
 class IndexedOperator(TaskOperator):
-    """An operator that works differently in each subtask, and goes by the position of records in it."""
+    """An operator that works differently in each subtask, and depends on the position of records in it."""
 
     index = 0
     goes_by_order = True
@@ -116,7 +116,7 @@ class PickNumbered(IndexedOperator):
 
 
 def _compare(operator: str, partition: int, found: int, counted: int) -> None:
-    """Raise if a partition has not the records that the job before has counted."""
+    """Raise if a partition does not have the records that the job before has counted."""
     if found != counted:
         raise RecomputedInputError(operator, partition, counted, found)
 

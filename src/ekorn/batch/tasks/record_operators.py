@@ -58,7 +58,7 @@ class RecordOperator(TaskOperator):
     kind = "map"
 
     def call(self) -> Callable[[Any], Any]:
-        """Return what is called with each record."""
+        """Return the callable that takes each record."""
         raise AssertionError(f"{type(self).__name__} calls nothing")
 
 

@@ -129,7 +129,7 @@ class Sorter:
 
 
 class _Run:
-    """A sorted run: the chunk that is read now, from a place on, and those that follow."""
+    """A sorted run: the chunk that is being read, from an offset on, and the chunks that follow."""
 
     def __init__(self, chunks: Iterator[list[Any]]) -> None:
         self._chunks = chunks
@@ -169,7 +169,8 @@ def merged(by: SortedBy, runs: Sequence[Iterator[list[Any]]]) -> Iterator[list[A
     while len(waiting) > 1:
         bounds = [by.comparable(run.last) for run in waiting]
         bound = min(bounds)
-        first = bounds.index(bound)  # its next chunk may begin with equal records: those of later runs wait for them
+        # Its next chunk may begin with equal records, for which the records of later runs wait.
+        first = bounds.index(bound)
         taken: list[Any] = []
         for number, run in enumerate(waiting):
             taken += run.take(bisect_right if number <= first else bisect_left, bound, by)
@@ -197,12 +198,13 @@ def streamed_groups(records: Iterator[Any], keys: Keys) -> Iterator[tuple[Any, I
             others: list[Member] = []
             key = first[1]
             yield key, chain((first[2],), _records_with(key, rest, others))
-            others += [member for member in rest if member[1] != key]  # what the reader of the group has left
+            # The records that the reader of the group has not read.
+            others += [member for member in rest if member[1] != key]
             rest = iter(others)
 
 
 def members(records: Iterator[Any], keys: Keys) -> Iterator[Member]:
-    """Yield records with their keys and the tokens of these."""
+    """Yield records with their keys and the tokens of the keys."""
     for chunk in in_chunks(records):
         found = list(keys.of(chunk))
         yield from zip(tokens(found), found, chunk, strict=True)

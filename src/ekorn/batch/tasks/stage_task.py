@@ -19,11 +19,11 @@ from ekorn.batch.tasks.task_operator import TaskOperator
 
 __all__ = ["StageTask"]
 
-_COLLECT_GARBAGE = (100_000, 20, 20)  # tables of records hold no cycles: Python need not walk them so often
+_COLLECT_GARBAGE = (100_000, 20, 20)  # tables of records hold no cycles, so Python need not walk them often
 
 
 class StageTask:
-    """What Spark calls with each partition of a stage.
+    """The callable that Spark calls with each partition of a stage.
 
     Args:
         facts: The job.
@@ -121,5 +121,5 @@ def _close(operators: list[TaskOperator], *, after_failure: bool = False) -> Non
         try:
             operator.close()
         except Exception:
-            if not after_failure:  # the failure itself says more than what closing then finds
+            if not after_failure:  # the failure itself says more than an error raised by closing
                 raise

@@ -1,4 +1,4 @@
-"""What the tasks of a superstep know of their iteration, and what they tell the driver of it.
+"""What the tasks of a superstep know about their iteration, and what they report to the driver.
 
 Function objects are made anew in each Spark job. Their fields therefore travel: at the end of a superstep each subtask
 reports the fields that its functions changed, and the driver hands them to the same subtask of the next superstep.
@@ -124,7 +124,7 @@ class FunctionFields:
             return b""
         try:
             return bytes(cloudpickle.dumps(fields))
-        except Exception:  # user's objects raise anything; connections and locks are made anew by `open`
+        except Exception:  # a user's object may raise anything; `open` creates connections and locks again
             return bytes(cloudpickle.dumps([_picklable(each) for each in fields]))
 
 
@@ -137,7 +137,7 @@ def _picklable(fields: dict[str, Any]) -> dict[str, Any]:
     for name, value in fields.items():
         try:
             cloudpickle.dumps(value)
-        except Exception:  # as above: a field that cannot travel is left to `open`
+        except Exception:  # as above: `open` creates a field that cannot be pickled
             continue
         kept[name] = value
     return kept

@@ -46,7 +46,7 @@ class TableSplit:
 
 @dataclass(frozen=True)
 class SearchedTable:
-    """A table that an operator looks elements up in.
+    """A table in which an operator looks up elements.
 
     Attributes:
         access: The slots that hold it.

@@ -37,8 +37,9 @@ __all__ = [
 ]
 
 
-_MOST_JOBS = 8  # whose copies a worker keeps
-_copies: dict[str, tuple[LocalFolder, CachedFiles]] = {}  # by job; a folder goes with its worker, or a later job
+_MOST_JOBS = 8  # the number of jobs whose copies a worker keeps
+# By job; a folder is removed with its worker, or by a later job.
+_copies: dict[str, tuple[LocalFolder, CachedFiles]] = {}
 _PREFIX = "variable "
 _MOST_KEPT = 64
 _initialized: dict[tuple[int, str], tuple[list[Any], Any]] = {}  # by operator and variable: the records, and the result
@@ -54,14 +55,14 @@ class JobFiles:
 
 @dataclass(frozen=True)
 class TaskJobInfo:
-    """What every task of a job knows of it."""
+    """What every task of a job knows about the job."""
 
     job_id: str
     job_name: str
     configuration: dict[str, str] = field(default_factory=dict)
     job_parameters: dict[str, str] = field(default_factory=dict)
     files: JobFiles = field(default_factory=JobFiles)
-    superstep: Superstep | None = None  # of the iteration that the task belongs to
+    superstep: Superstep | None = None  # the superstep of the iteration that the task belongs to
 
 
 class TaskRuntimeContext(StateStore, AccumulatingContext):
@@ -84,7 +85,7 @@ class TaskRuntimeContext(StateStore, AccumulatingContext):
         return {}
 
     def __reduce__(self) -> Any:
-        return type(None), ()  # a function that is pickled in a task leaves its context there
+        return type(None), ()  # a function that is pickled in a task is pickled without its context
 
     def get_task_name(self) -> str:
         return self._operator.name
@@ -178,7 +179,7 @@ class BroadcastVariables:
         known = _initialized.get(key)
         if known is not None and known[0] is records:
             return known[1]
-        _initialized.pop(key, None)  # of the superstep before, or of a job that has ended
+        _initialized.pop(key, None)  # drops the result of the previous superstep, or of a job that has ended
         if isinstance(initializer, BroadcastVariableInitializer):
             made = initializer.initialize_broadcast_variable(records)
         else:
@@ -193,7 +194,7 @@ def packed_files(files: tuple[CachedFile, ...], broadcast: Callable[[bytes], Any
     """Return the files of a job for its tasks.
 
     Args:
-        files: What the program registered.
+        files: The files that the program registered.
         broadcast: Sends bytes to the workers; None if they are on this machine.
 
     Raises:

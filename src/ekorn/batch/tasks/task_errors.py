@@ -1,8 +1,8 @@
 """Turns an exception in a task into an error that names operator, record and partition, and carries it to the driver.
 
 A task that fails raises `TaskFailed`. Spark puts its message, between frames of Python and the JVM, into the error that
-the driver gets; the message holds the pickled error of ours, and the driver finds it there. Spark stops the job at the
-first failure, after the attempts that `spark.task.maxFailures` allows a cluster.
+the driver gets; the message holds the pickled `UserFunctionError`, and the driver finds it there. Spark stops the job
+at the first failure, after the attempts that `spark.task.maxFailures` allows a cluster.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OWN_FILES = tuple(os.path.join(*each.__path__, "") for each in (ekorn, cloudpic
 
 
 class TaskFailed(Exception):
-    """The exception that Spark sees. Its message carries an error of ours."""
+    """The exception that Spark sees. Its message carries the `UserFunctionError`."""
 
     def __init__(self, error: UserFunctionError) -> None:
         super().__init__(f"ekorn-failure:{base64.b64encode(pickle.dumps(error)).decode()}:")
@@ -65,7 +65,7 @@ def user_error(error: BaseException, operator: TaskOperator, subtask: int) -> Us
             operator, activity = loop.operators[0 if call is None else call.operator], None
             record, key = _NOTHING if call is None else variables[call.variable], _NOTHING
             frames = frame.tb_next
-        elif isinstance(owner, Fold):  # of the operator in the frame before
+        elif isinstance(owner, Fold):  # belongs to the operator in the frame before
             record, key = variables.get("record", _NOTHING), variables.get("key", _NOTHING)
             frames = frame.tb_next
         elif isinstance(owner, (FieldKeys, SelectorKeys)):
@@ -96,7 +96,7 @@ def user_error(error: BaseException, operator: TaskOperator, subtask: int) -> Us
 
 
 def _says_unhashable(error: BaseException, frames: TracebackType | None) -> bool:
-    """Return whether the operator itself, and no function of the user, looked for a key without a hash."""
+    """Return whether the operator itself, not a function of the user, looked up a key without a hash."""
     return isinstance(error, TypeError) and frames is None and str(error).startswith("unhashable type")
 
 

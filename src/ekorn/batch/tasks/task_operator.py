@@ -24,7 +24,7 @@ class TaskOperator:
         name: The name that errors show.
         number: Its number in the job: two operators of a job never share one.
         parameters: What `with_parameters` gave.
-        shared: What every task reads whole, by name: in the driver Spark's broadcasts, in a task their values.
+        shared: The data that every task reads whole, by name: in the driver Spark's broadcasts, in a task their values.
         goes_by_order: Whether the result depends on the order of the input. The order of a shuffle's records is not
             fixed, so a task that Spark repeats after a loss may then give another result than the first one.
     """

@@ -1,10 +1,10 @@
 """`CommitLog`: the order in which streaming queries read the files of a `RowFilesSink`.
 
-The subtasks of a sink commit each for itself, in any order. A streaming query needs offsets: numbers that stand for the
-same files for ever. So the reader enters files whose marks it finds into a log, as one entry under the next number; an
-entry is published whole and never changes. A file is in one entry only, whoever reads: two readers cannot publish the
-same number, and the one that comes late reads the entry of the other. The mark of a file that is in the log is removed.
-A commit that is repeated after a crash puts it back, and it is removed again.
+The subtasks of a sink commit independently, in any order. A streaming query needs offsets: numbers that always stand
+for the same files. So a reader that finds marks of files adds these files to a log, as one entry under the next number.
+An entry is published whole and never changes. Each file is in exactly one entry, even with several readers: two readers
+cannot publish the same number, and the later one reads the entry of the earlier one. The mark of a file that is in the
+log is removed. A commit that is repeated after a crash creates the mark again, and the next reader removes it again.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class CommitLog:
         while True:
             last = self._refresh()
             marked = marked_files(self._files, self._entered)
-            if self._refresh() == last:  # else a file may have moved from its mark to the log in between
+            if self._refresh() == last:  # otherwise a file may have moved from its mark to the log in between
                 return self.files_between(0, last) + marked
 
     def _refresh(self) -> int:
@@ -80,7 +80,7 @@ class CommitLog:
     def _remove_marks(self) -> None:
         for mark in self._files.list(MARKS):
             if mark.removesuffix(".json") in self._entered:
-                with contextlib.suppress(OSError):  # a mark that stays is skipped by its name
+                with contextlib.suppress(OSError):  # a mark that remains is skipped by its name
                     self._files.delete(f"{MARKS}/{mark}")
 
 

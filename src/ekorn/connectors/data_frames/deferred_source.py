@@ -13,7 +13,7 @@ __all__ = ["DeferredSource"]
 
 
 class DeferredSource(Source):
-    """Known by a token. `StreamExecutionEnvironment` puts the real source in its place at every submission."""
+    """A placeholder with a token. `StreamExecutionEnvironment` replaces it with the real source at every submission."""
 
     def __init__(self, token: str, what: str, produced_type: TypeInformation, boundedness: Boundedness) -> None:
         self.token = token

@@ -1,4 +1,4 @@
-"""`LaneSource`: what sources share that read a folder of batches (`row_batches.py`) by lanes, file by file."""
+"""`LaneSource`: the base of sources that read a folder of batches (`row_batches.py`) by lanes, file by file."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ class LaneSource(Source):
 
     @abstractmethod
     def _lane(self, number: int) -> tuple[Any, ...]:
-        """Return what the split of a lane holds: the lane comes first."""
+        """Return the content of a lane's split, which begins with the lane."""
 
     def connect(self, subtask_index: int) -> SourceConnection:
-        """Open the connection of one subtask, which tells the writer of the batches of completed checkpoints."""
+        """Open the connection of one subtask, which reports the batches of completed checkpoints to the writer."""
         return _LaneConnection(self, RowBatches(open_files(self._address)))
 
     def __repr__(self) -> str:
@@ -70,7 +70,7 @@ class LaneSource(Source):
 class _LaneConnection(SourceConnection):
     """Tells the writer of batches which of them a completed checkpoint covers.
 
-    What a lane's split holds begins with the lane, and its position with the batch at which the lane continues.
+    The content of a lane's split begins with the lane. Its position begins with the batch at which the lane continues.
     """
 
     def __init__(self, source: Source, batches: RowBatches) -> None:

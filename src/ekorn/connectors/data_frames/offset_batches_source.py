@@ -1,8 +1,8 @@
-"""`OffsetBatchesSource`: reads the batches that a source of Spark was read in, from one offset to the next.
+"""`OffsetBatchesSource`: reads the batches in which a source of Spark is read, from one offset to the next.
 
 All lanes read the same batches in an epoch, so a checkpoint lies between two batches, and a position is an offset of
-the source. A job that is restored from it has no use for the files of an earlier job: the driver reads the source again
-from the offset, and the batch may then consist of other files.
+the source. A job that is restored from a position does not use the files of an earlier job: the driver reads the source
+again from the offset, and the batch may then consist of other files.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ekorn.types.data_types import RowType
 
 __all__ = ["OffsetBatchesSource"]
 
-_EPOCH_BYTES = 64 << 20  # of batches that wait and are read in one epoch; one batch is read whole, whatever its size
+_EPOCH_BYTES = 64 << 20  # the bytes of waiting batches that one epoch reads; a batch is always read whole
 _END_STEP = 1 << 62
 
 
@@ -31,7 +31,7 @@ class OffsetBatchesSource(LaneSource):
 
     Args:
         address: The folder of this run of the job.
-        home: The folder of the source, without credentials; a restored split has that of the job that began it.
+        home: The folder of the source, without credentials; a restored split has the folder of the job that began it.
         row_type: The columns of the rows.
         lanes: The number of lanes.
         bounded: Whether the batches end by themselves.
@@ -75,9 +75,9 @@ class _SteppedLane(SteppedReader):
         self._batch_id, self._offset, _ = beginning
         self._allowed = self._last_step = self._batch_id - 1
         self._look_interval_s = look_interval_s
-        self._next_look = 0.0  # on the monotonic clock
-        self._manifests: dict[int, Manifest] = {}  # of batches that are complete and not read yet
-        self._rows: LaneRows | None = None  # of the current batch
+        self._next_look = 0.0  # a monotonic time
+        self._manifests: dict[int, Manifest] = {}  # the manifests of batches that are complete and not read yet
+        self._rows: LaneRows | None = None  # the rows of the current batch
         self._finished = False
 
     def last_step(self) -> int:
@@ -88,7 +88,7 @@ class _SteppedLane(SteppedReader):
         return self._last_step
 
     def _look(self) -> int:
-        ended = self._batches.ended()  # looked at first: a batch that was written before the end is then seen below
+        ended = self._batches.ended()  # read before the batches, so that a batch written before the end is found below
         waiting = [batch_id for batch_id in self._batches.ready() if batch_id >= self._batch_id]
         if not waiting:
             if ended is None:

@@ -117,7 +117,7 @@ def _data_type(arrow_type: Any, name: str) -> DataType:
         pa.float16(): DataTypes.FLOAT(),
         pa.float32(): DataTypes.FLOAT(),
         pa.float64(): DataTypes.DOUBLE(),
-        pa.null(): DataTypes.STRING(),  # a column of missing values alone
+        pa.null(): DataTypes.STRING(),  # a column with only missing values
     }
     if arrow_type in plain:
         return plain[arrow_type]

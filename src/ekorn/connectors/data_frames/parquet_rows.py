@@ -72,7 +72,7 @@ class RowColumns:
                 if column.to_arrow is not None:
                     values = list(map(nullable(column.to_arrow), values))
                 array = pa.array(values, type=column.type)
-            except Exception as error:  # of many classes, and none of them names the column
+            except Exception as error:  # errors of many classes, none of which names the column
                 raise ValueError(f"column {field.name!r}: {error}") from None
             if not field.nullable and array.null_count:
                 raise ValueError(f"column {field.name!r} is not nullable and is None")
@@ -117,7 +117,7 @@ class ParquetRows:
             found = self._stream.seek(0, io.SEEK_END)
             if found != size_bytes:
                 raise RowFilesDamaged(shown(address), f"{found} bytes", f"{size_bytes} bytes")
-            # Spark writes points in time as INT96 unless told otherwise; read as nanoseconds they end in 2262.
+            # Spark writes points in time as INT96 by default; read as nanoseconds, they end in 2262.
             self._file = pyarrow.parquet.ParquetFile(self._stream, coerce_int96_timestamp_unit="us")
         except BaseException as error:
             self._stream.close()

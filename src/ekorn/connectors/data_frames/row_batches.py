@@ -64,8 +64,8 @@ class RowBatches:
 
     def __init__(self, files: FileStore) -> None:
         self._files = files
-        self._failures = 0  # of the query, as its writer counts them
-        self._known_failures = 0  # of the query, before this reader began
+        self._failures = 0  # failures of the query, as counted by its writer
+        self._known_failures = 0  # failures of the query before this reader began
 
     # ------------------------------------------------------------------------------ for the query
 
@@ -85,24 +85,24 @@ class RowBatches:
         return batch_id <= max(self.ready(), default=-1)
 
     def publish(self, batch_id: int, files: tuple[RowFile, ...], end_offset: str | None = None) -> None:
-        """Declare a batch complete; of a source of Spark, with the offset at which the next batch begins."""
+        """Publish a complete batch; for a source of Spark, with the offset at which the next batch begins."""
         self._files.publish(f"{_READY}/{_name(batch_id)}.json", manifest_bytes(Manifest(files, "", end_offset)))
 
     def unread(self) -> int:
-        """Return how many batches no completed checkpoint covers."""
+        """Return the number of batches that no completed checkpoint covers."""
         begin = self.read_by_all()
         begin = self.first_batch() if begin is None else begin
         return sum(1 for batch_id in self.ready() if begin is None or batch_id >= begin)
 
     def end(self, query: str, failure: str | None) -> None:
-        """Note that the query has ended, so that its readers end too."""
+        """Record that the query has ended, so that its readers end too."""
         self._failures += failure is not None
         last = max(self.ready(), default=-1)
         end = {"last": last, "query": query, "failure": failure, "failures": self._failures}
         self._files.replace(_END, json.dumps(end).encode())
 
     def go_on_if_asked(self) -> bool:
-        """Forget the end of a query that has failed, if a restarted job asks for more; return whether it does."""
+        """Forget the end of a failed query if a restarted job asks for more; return whether it does."""
         asked = self._content_if_any(_AGAIN)
         if asked is None or asked["failures"] < self._failures:
             return False
@@ -128,21 +128,21 @@ class RowBatches:
         lanes: dict[int, dict[int, int]] = {}
         for name in self._files.list(_READ):
             if not name.endswith(".json"):
-                continue  # a mark that is being written
+                continue  # the mark is being written
             number, _, count = name.removesuffix(".json").partition("-of-")
             lanes.setdefault(int(count), {})[int(number)] = self._number(f"{_READ}/{name}")
         complete = [min(group.values()) for count, group in lanes.items() if len(group) == count]
         return min(complete) if complete and len(complete) == len(lanes) else None
 
     def beginning(self) -> Beginning | None:
-        """Return where the lanes of a source of Spark begin, or None while no lane has said so."""
+        """Return where the lanes of a source of Spark begin, or None before a lane has recorded it."""
         content = self._content_if_any(_BEGIN)
         return None if content is None else Beginning(content["batch"], content["offset"], content["home"])
 
     # ------------------------------------------------------------------------------ for the lanes
 
     def begin_at(self, beginning: Beginning) -> None:
-        """Say where the lanes begin. Every lane does, and all say the same; only the first start of a job counts."""
+        """Record where the lanes begin. Every lane records the same; only the first start of a job counts."""
         batch_id, offset, home = beginning
         content = {"batch": batch_id, "offset": offset, "home": home}
         with contextlib.suppress(FileExistsError):
@@ -158,7 +158,7 @@ class RowBatches:
         return parse_manifest(self._files.read(path), f"{self._files.url}/{path}")
 
     def first_batch(self) -> int | None:
-        """Return the batch at which a job without restored positions begins; None for the oldest that is there."""
+        """Return the batch at which a job without restored positions begins; None for the oldest existing one."""
         return self._number(_FROM) if self._files.exists(_FROM) else None
 
     def mark_read(self, lane: Lane, batch_id: int) -> None:
@@ -166,14 +166,14 @@ class RowBatches:
         self._files.replace(f"{_READ}/{lane.number}-of-{lane.lanes}.json", json.dumps({"batch": batch_id}).encode())
 
     def ended(self) -> EndOfQuery | None:
-        """Return the end of the query, or None while it runs or is asked to go on."""
+        """Return the end of the query, or None while it runs or is asked to continue."""
         content = self._content_if_any(_END)
         if content is None or (content["failure"] is not None and content["failures"] <= self._known_failures):
             return None
         return EndOfQuery(content["last"], content["query"], content["failure"])
 
     def ask_again(self) -> None:
-        """Ask a query that has failed to go on, as a job does that was restarted: its failure is known and over."""
+        """Ask a failed query to continue. A restarted job does that, because it has already handled the failure."""
         content = self._content_if_any(_END)
         if content is not None and content["failure"] is not None:
             self._known_failures = content["failures"]

@@ -22,7 +22,7 @@ class RowBatchesSource(LaneSource):
 
     @property
     def ends(self) -> bool:
-        """Return True: the source ends with its query, also with one that somebody stops."""
+        """Return True: the source ends with its query, also if a user stops the query."""
         return True
 
     def _lane(self, number: int) -> tuple[Any, ...]:
@@ -46,8 +46,8 @@ class _LaneReader(SplitReader):
         self._position = None if position is None else LanePosition(*position)
         self._first = self._batches.first_batch() if position is None else None
         self._look_interval_s = look_interval_s
-        self._next_look = 0.0  # on the monotonic clock
-        self._rows: LaneRows | None = None  # of the current batch
+        self._next_look = 0.0  # a monotonic time
+        self._rows: LaneRows | None = None  # the rows of the current batch
         self._finished = False
 
     def read(self, max_records: int) -> Batch:
@@ -63,11 +63,11 @@ class _LaneReader(SplitReader):
         return Batch([])
 
     def _begin_batch(self) -> bool:
-        """Begin the current batch, or the first one; return False if it is not there yet."""
+        """Begin the current batch, or the first one; return False if the batch does not exist yet."""
         now = time.monotonic()
         if now < self._next_look:
             return False
-        ended = self._batches.ended()  # looked at first: a batch that was written before the end is then seen below
+        ended = self._batches.ended()  # read before the batches, so that a batch written before the end is found below
         ready = self._batches.ready()
         if self._position is None:
             waiting = [batch_id for batch_id in ready if self._first is None or batch_id >= self._first]

@@ -1,8 +1,8 @@
 """`RowFilesSink`: writes rows into Parquet files, each of them exactly once, on any storage.
 
-A file is written whole at a checkpoint, or when it is large. It counts when its mark exists, and the mark is published
-once the checkpoint that covers the file is complete. No file is renamed, so object stores do as well as disks. Files
-without a mark belong to failed attempts; nobody reads them (docs/formats/row-files.md).
+A file is written whole at a checkpoint, or when it is large. A file is valid when its mark exists, and the mark is
+published once the checkpoint that covers the file is complete. No file is renamed, so object stores work as well as
+disks. Files without a mark belong to failed attempts and are never read (docs/formats/row-files.md).
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def marked_files(files: FileStore, known: set[str] | frozenset[str] = frozenset(
     for mark in files.list(MARKS):
         if mark.removesuffix(".json") in known or not mark.endswith(".json"):
             continue
-        with contextlib.suppress(FileNotFoundError):  # entered into a log, and removed, since it was listed
+        # A reader has added the file to a log and removed its mark since it was listed.
+        with contextlib.suppress(FileNotFoundError):
             found += parse_manifest(files.read(f"{MARKS}/{mark}"), f"{files.url}/{MARKS}/{mark}").files
     return found
 
@@ -77,7 +78,7 @@ class _RowFileCommitter(Committer[PendingRows]):
         for pending in committables:
             point("row-file-mark")
             content = manifest_bytes(Manifest((RowFile(pending["name"], pending["bytes"]),), self._columns))
-            with contextlib.suppress(FileExistsError):  # committed before; a restore commits it again
+            with contextlib.suppress(FileExistsError):  # the file was committed before, and a restore commits it again
                 self._files.publish(f"{MARKS}/{pending['name']}.json", content)
 
 
@@ -143,7 +144,7 @@ class _RowFileWriter(SinkWriter[Any, PendingRows]):
         return pending
 
     def close(self) -> None:
-        for pending in self._pending:  # in no checkpoint
+        for pending in self._pending:  # no checkpoint contains these files
             with contextlib.suppress(OSError):  # a file without a mark does no harm
                 self._files.delete(f"{DATA}/{pending['name']}")
         self._pending, self._records, self._batches, self._writer = [], [], [], None

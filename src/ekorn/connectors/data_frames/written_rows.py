@@ -1,7 +1,7 @@
-"""`WrittenRows`: reads a set of Parquet files that Spark wrote once; and the manifest by which the set is complete.
+"""`WrittenRows`: reads a set of Parquet files that Spark wrote once, and the manifest that makes the set complete.
 
-The manifest is written last and names every file with its size (docs/formats/row-files.md). A folder without a manifest
-is one whose writer died; it is written anew.
+The manifest is written last and names every file with its size (docs/formats/row-files.md). If a folder has no
+manifest, its writer died, and the folder is written again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class RowFile(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """A complete set of files, the text of their columns, and for a batch of a source of Spark where it ends."""
+    """A complete set of files, the text of their columns and, for a batch of a Spark source, where it ends."""
 
     files: tuple[RowFile, ...]
     columns: str
@@ -145,7 +145,7 @@ class WrittenRows(Source):
         address, size_bytes = split.what
         root = shown(self.address).rstrip("/") + "/"
         if address.startswith(root):
-            address = join(self.address, address[len(root) :])  # with credentials, which no checkpoint holds
+            address = join(self.address, address[len(root) :])  # adds the credentials, which no checkpoint holds
         return _FileReader(address, size_bytes, self._row_type, position or 0)
 
     def __repr__(self) -> str:

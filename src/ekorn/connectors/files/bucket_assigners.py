@@ -81,7 +81,7 @@ class _DateTimeAssigner(BucketAssigner):
         self._zone = None if timezone_id is None else _zone(timezone_id)
         self._parts = _parse(pattern)
         self._step_ms = 1 if any(not isinstance(p, str) and p[0] == "S" for p in self._parts) else 1000
-        self._known: tuple[int, str] = (-1, "")  # the text changes with the step of the clock, and records come faster
+        self._known: tuple[int, str] = (-1, "")  # cached, because records come faster than the text changes
 
     def get_bucket_id(self, element: Any, context: BucketContext) -> str:  # hot
         step = context._processing_time_ms // self._step_ms

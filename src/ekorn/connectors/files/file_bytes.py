@@ -119,7 +119,7 @@ class _UnpackedPieces:
         unpacked = []
         while packed:
             if self._current is None:
-                packed = packed.lstrip(b"\0")  # tapes and tar pad the end with zeros, and gzip accepts them
+                packed = packed.lstrip(b"\0")  # tapes and tar pad the end with zeros, which gzip accepts
                 if not packed:
                     break
                 self._current = self._unpacker()

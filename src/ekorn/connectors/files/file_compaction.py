@@ -32,7 +32,7 @@ _COPY_BYTES = 1 << 20
 
 
 class FileCompactStrategy:
-    """Says when parts are merged; see `FileCompactStrategy.builder`."""
+    """Decides when parts are merged; see `FileCompactStrategy.builder`."""
 
     def __init__(self, size_threshold: int | None, checkpoints: int | None, threads: int) -> None:
         """Create the strategy from the settings of a builder."""
@@ -110,7 +110,7 @@ class PartReader:
         self._file = file
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield the valid bytes of the part. Bytes behind them are of an attempt that failed."""
+        """Yield the valid bytes of the part. Bytes after them were written by a failed attempt."""
         left = self.bytes_valid
         with self._store.open_pending(self._file) as source:
             while left and (block := source.read(min(left, _COPY_BYTES))):
@@ -124,7 +124,7 @@ class ConcatFileCompactor(FileCompactor):
     """Puts the bytes of parts one behind the other: for formats without a beginning and an end, such as lines."""
 
     def __init__(self, file_delimiter: bytes | None = None) -> None:
-        """Set what stands between two parts."""
+        """Set the text between two parts."""
         self._delimiter = file_delimiter
 
     def contents(self, files: Sequence[PartReader]) -> Iterator[bytes]:

@@ -63,7 +63,7 @@ class FileWriter(SinkWriter[Any, Any]):
         # The uid is new for every writer, so no attempt has used a name before.
         self._name_start = f"{settings.part_prefix}-{subtask_index}-{uuid.uuid4()}-"
         self._name_end = settings.part_suffix
-        self._numbers = itertools.count()  # of parts; merging takes numbers on several threads
+        self._numbers = itertools.count()  # the numbers of parts; merging takes numbers on several threads
         self._encode = encode
         self._bucket_of = settings.bucket_assigner.get_bucket_id
         self._policy = settings.rolling_policy
@@ -164,7 +164,7 @@ class FileWriter(SinkWriter[Any, Any]):
 
 
 class BulkFileWriter(FileWriter):
-    """Writes the part files of a bulk format. They end at every checkpoint: the rolling policy sees to that."""
+    """Writes the part files of a bulk format. The rolling policy ends them at every checkpoint."""
 
     def __init__(
         self,

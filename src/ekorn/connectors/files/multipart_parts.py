@@ -40,7 +40,7 @@ class MultipartPending(TypedDict):
 
 
 def can_upload_in_parts(address: str) -> bool:
-    """Return whether an address is one of S3 that boto3 is there for, with no options that only pyarrow knows."""
+    """Return whether an address is on S3, boto3 is installed, and no option is one that only pyarrow knows."""
     if scheme_of(address) not in ("s3", "s3a", "s3n") or not options_of(address).keys() <= _OPTIONS:
         return False
     try:
@@ -69,7 +69,7 @@ class MultipartParts:
         return f"{self._root}/{path}" if self._root else path
 
     def call(self, verb: str, path: str, action: Callable[[], T]) -> T:
-        """Call S3, again while the error may pass; errors name the object and no credentials."""
+        """Call S3, and repeat the call after temporary errors. Errors name the object and no credentials."""
         try:
             return self._patience.call(action, lambda error: _code(error) is not None and _is_final(error))
         except Exception as error:  # botocore raises errors of many classes
@@ -106,7 +106,8 @@ class MultipartParts:
                 ),
             )
         except FileNotFoundError:
-            # Completed before; a restore commits it again. Otherwise a lifecycle rule has removed the upload.
+            # The upload was completed before, and a restore commits it again. Otherwise a lifecycle rule has removed
+            # it.
             if self._size(visible) != file["bytes"]:
                 raise CheckpointError(
                     f"cannot commit {self.url}/{visible}: its upload is gone and there is no object of "
@@ -152,7 +153,7 @@ class MultipartPart(BufferedPart):
         self._tags: list[str] = []
 
     def flush(self) -> None:
-        """Keep what is buffered: only the last piece may be small."""
+        """Keep the buffered bytes: only the last piece may be small."""
 
     def make_durable(self) -> None:
         if not self.saved and (self._buffer or not self._tags):
@@ -190,7 +191,7 @@ class MultipartPart(BufferedPart):
         assert not self.saved
         if self._upload is not None:
             parts, key = self._parts, self._parts.key(self._visible)
-            with contextlib.suppress(OSError):  # an upload that stays is invisible
+            with contextlib.suppress(OSError):  # an upload that remains is invisible
                 parts.call(
                     "abort",
                     self._visible,
@@ -200,7 +201,7 @@ class MultipartPart(BufferedPart):
 
 @lru_cache(maxsize=8)
 def _client(address: str) -> Any:
-    """Return a client; making one takes half a second, and a slot has several writers and committers."""
+    """Return a cached client: creating one takes half a second, and a slot has several writers and committers."""
     import boto3
 
     parts, options = urlsplit(address), options_of(address)
@@ -217,7 +218,7 @@ def _client(address: str) -> Any:
 
 
 def _code(error: Exception) -> str | None:
-    """Return the code of an error that S3 answered, or None for an error on the way."""
+    """Return the code of an error that S3 returned, or None for an error of the connection."""
     response = getattr(error, "response", None)
     return str(response.get("Error", {}).get("Code")) if isinstance(response, dict) else None
 

@@ -21,7 +21,7 @@ from ekorn.storage.durable import make_directory, sync_directory, sync_file
 from ekorn.storage.result_modes import apply_file_mode
 
 _BUFFER_BYTES = 64 * 1024
-_BLOCK_BYTES = 1 << 20  # of a file that is copied or compared
+_BLOCK_BYTES = 1 << 20  # the size of the blocks in which a file is copied or compared
 
 
 class PendingFile(TypedDict):
@@ -33,7 +33,7 @@ class PendingFile(TypedDict):
 
 
 class BufferedPart(ABC):
-    """What a rolling policy asks of a part, and the buffer that its records gather in until it is full."""
+    """The facts about a part that a rolling policy asks for, and the buffer that collects its records."""
 
     __slots__ = ("_bucket_id", "_buffer", "_buffer_bytes", "_created_ms", "_size", "_written_ms", "saved")
 
@@ -83,7 +83,7 @@ class PartFile(BufferedPart):
         super().__init__(bucket_id, now_ms, _BUFFER_BYTES)
         self.hidden = hidden
         self.visible = visible
-        self._durable_bytes: int | None = None  # the file has no durable name yet
+        self._durable_bytes: int | None = None  # None: the file has no durable name yet
         self._exists = False
 
     def _write_out(self) -> None:
@@ -151,7 +151,7 @@ def _publish_one(file: PendingFile) -> None:
         found = os.path.getsize(hidden)
     except FileNotFoundError:
         if os.path.exists(visible):
-            return  # committed before; a restore commits it again
+            return  # the part was committed before, and a restore commits it again
         raise CheckpointError(
             f"cannot commit {visible!r}: neither it nor {hidden!r}, where its records were written, exists; if the "
             "file was moved away after an earlier run had committed it, create an empty file there and start again"
@@ -234,6 +234,6 @@ def _is_still_at(descriptor: int, path: str) -> bool:
 
 
 def remove_quietly(path: str) -> None:
-    """Delete a file that is no longer needed; a hidden file that stays does no harm."""
+    """Delete a file that is no longer needed. A hidden file that remains does no harm."""
     with contextlib.suppress(OSError):
         os.unlink(path)

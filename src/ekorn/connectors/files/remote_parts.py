@@ -70,7 +70,7 @@ class RemoteParts:
         found, published = self._size(hidden), self._size(visible)
         if found is None:
             if published is not None:
-                return  # committed before; a restore commits it again
+                return  # the part was committed before, and a restore commits it again
             raise CheckpointError(
                 f"cannot commit {self.url}/{visible}: neither it nor {hidden!r}, where its records were written, "
                 "exists; if the file was moved away after an earlier run had committed it, create an empty file there "
@@ -110,7 +110,7 @@ class RemoteParts:
         return file["visible"].rpartition("/")[0]
 
     def remove_hidden(self, file: RemotePending) -> None:
-        with contextlib.suppress(OSError):  # a hidden object that stays does no harm
+        with contextlib.suppress(OSError):  # a hidden object that remains does no harm
             self.call("remove", file["hidden"], lambda: self.access.remove(self.place(file["hidden"])))
 
     def _size(self, path: str) -> int | None:
@@ -160,7 +160,7 @@ class RemotePart(BufferedPart):
         self.saved = True
 
     def _once(self, action: Callable[[], Any]) -> None:
-        """Call the open stream, which cannot be called again after an error; hide the credentials in the error."""
+        """Call the open stream, which cannot be used again after an error. The raised error hides the credentials."""
         try:
             action()
         except Exception as error:  # each library raises errors of its own

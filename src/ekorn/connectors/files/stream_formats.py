@@ -41,7 +41,7 @@ class StreamFormat(FileFormat):
         Args:
             charset_name: The charset of the files. Bytes that are not valid in it fail the job.
         """
-        # Flink: puts a replacement character for invalid bytes, so that a wrong charset loses text without an error.
+        # Flink: replaces invalid bytes by a replacement character, so a wrong charset loses text without an error.
         return _TextLineFormat(checked_charset(charset_name))
 
 

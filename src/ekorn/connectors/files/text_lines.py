@@ -36,10 +36,10 @@ class TextLineReader(SplitReader):
         self._charset = charset
         self._start = start
         self._end = end
-        self._offset: int = start if position is None else position  # of `_rest`
+        self._offset: int = start if position is None else position  # the offset of `_rest`
         self._resumed = position is not None
         self._pieces: Pieces | None = None
-        self._rest = bytearray()  # the bytes behind the last whole line
+        self._rest = bytearray()  # the bytes after the last whole line
         self._ended = False
         # Lines are decoded one block at a time and returned from there.
         self._block = b""
@@ -56,7 +56,7 @@ class TextLineReader(SplitReader):
 
     def position(self) -> int | None:
         if self._pieces is None and not self._resumed:
-            return None  # the offset of the first line depends on the byte-order mark, which is not read yet
+            return None  # the offset of the first line depends on the byte-order mark, which has not been read yet
         if not self._next:
             return self._block_offset
         if self._next >= len(self._lines):

@@ -59,7 +59,7 @@ class _Columns:
                 return self._map(node, inside)
             case "fixed":
                 return ArrowColumn(self._pa.binary(node["size"]))
-        return ArrowColumn(self._pa.string())  # an enum
+        return ArrowColumn(self._pa.string())  # stands for an enum
 
     def _record(self, node: Node, inside: tuple[str, ...]) -> ArrowColumn:
         columns = {field["name"]: self.of(field["type"], inside) for field in node["fields"]}

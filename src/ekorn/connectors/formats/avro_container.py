@@ -55,7 +55,7 @@ class Container:
             count, at = self._long(at)
             if not count:
                 break
-            if count < 0:  # then the size in bytes of this part follows
+            if count < 0:  # the size of this part in bytes follows
                 count, (_, at) = -count, self._long(at)
             for _ in range(count):
                 key, at = self._text(at)

@@ -25,7 +25,7 @@ class CsvColumns:
     Args:
         row_type: The columns.
         null_literal: The text that means None, or None for no such text.
-        array_separators: What stands between the elements of an array column, by name of the column.
+        array_separators: The text between the elements of an array column, by name of the column.
         extra_columns: Whether a record may have more columns than the row type; they are left out.
         lenient: Whether a value that cannot be read, or is absent, becomes None.
         java_timestamps: Whether timestamps are written as `java.sql.Timestamp` writes them, with at least one decimal.
@@ -100,7 +100,7 @@ class CsvColumns:
         try:
             return read(text)
         except ValueError:
-            return None  # as the user asked for; the line is not malformed then
+            return None  # the user asked for None; the line is not malformed then
 
     # ---------------------------------------------------------------------------------------------------- by data type
 

@@ -25,8 +25,8 @@ from ekorn.types.type_information import TypeInformation
 
 __all__ = ["CsvBulkWriters", "CsvReaderFormat"]
 
-_CHARSET = "utf-8-sig"  # a mark at the beginning of a file belongs to no column
-_MOST_CHARS = 16 << 20  # of a record that spans lines; beyond it a quote is taken for one that is never closed
+_CHARSET = "utf-8-sig"  # a byte-order mark at the beginning of a file belongs to no column
+_MOST_CHARS = 16 << 20  # the longest record that spans lines; beyond it, its quote counts as never closed
 
 
 class CsvReaderFormat(StreamFormat):
@@ -85,7 +85,7 @@ class _CsvReader(SplitReader):
         self._line: int  # lines before the next record
         offset, self._line = position if position is not None else (None, 0)
         self._lines = self._open(offset)
-        self._fed_out = False  # the last feed ended before the record did
+        self._fed_out = False  # whether the last feed ended before the record did
 
     def _open(self, offset: int | None) -> TextLineReader:
         return TextLineReader(self._path, _CHARSET, start=self._start, end=self._end, position=offset)
@@ -104,7 +104,7 @@ class _CsvReader(SplitReader):
             at, reason = self._read_run(lines, at, count, batch)
             if reason is None:
                 continue
-            # A quote that is never closed makes its line malformed, and not the rest of the file.
+            # A quote that is never closed makes only its own line malformed, not the rest of the file.
             self._refuse(lines[at : at + 1], at, reason, batch)
             at += 1
             if len(lines) > count:
@@ -138,7 +138,7 @@ class _CsvReader(SplitReader):
         return at, None
 
     def _feed(self, lines: list[str], at: int) -> Iterator[str]:
-        """Yield lines; behind the batch, which is only asked for inside a record, add lines to it."""
+        """Yield lines. Lines after the batch are requested only inside a record, and are added to the batch."""
         self._fed_out = False
         left = _MOST_CHARS
         while True:

@@ -79,7 +79,7 @@ class CsvSchemaBuilder:
 
     def __init__(self) -> None:
         self._fields: list[RowField] = []
-        self._separators: dict[str, str] = {}  # of array columns that have their own
+        self._separators: dict[str, str] = {}  # the separators of array columns that have their own
         self._array_separator = _DEFAULT_ARRAY_SEPARATOR
         self._dialect = CsvDialect()
         self._flags: dict[str, Any] = {}
@@ -132,7 +132,7 @@ class CsvSchemaBuilder:
     # ---------------------------------------------------------------------------------------------------------- arrays
 
     def set_array_element_separator(self, separator: str) -> CsvSchemaBuilder:
-        """Set what stands between elements in array columns without a separator of their own."""
+        """Set the text between elements in array columns without a separator of their own."""
         self._array_separator = separator
         return self
 

@@ -37,7 +37,7 @@ class JsonRowDeserializationSchema(DeserializationSchema[Row]):
         self._type_info = type_info
         self._read = reader.of(data_type_of(type_info, "JSON"))
         self._ignore_parse_errors = ignore_parse_errors
-        # Decimal numbers keep their digits only if no float stands between; other types are faster with floats.
+        # Decimal numbers keep their digits only if they are never floats; other types are faster with floats.
         self._decimals = "BigDecimal" in str(type_info)
 
     @staticmethod

@@ -93,7 +93,7 @@ class HttpSchemaRegistry:
         """Return the answer of the server, or None if it does not know the path."""
         request = urllib.request.Request(self._url + path, data=body, headers=self._headers)
         try:
-            patience = self._patience or Patience()  # not kept: its chance does not travel to slots
+            patience = self._patience or Patience()  # not stored: its random source is not sent to slots
             return patience.call(lambda: self._once(request), _is_final)
         except urllib.error.HTTPError as error:
             if error.code == 404 and body is None:

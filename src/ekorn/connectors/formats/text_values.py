@@ -40,7 +40,7 @@ class TimestampFormat(Enum):
 
     @property
     def between(self) -> str:
-        """What stands between the date and the time."""
+        """The text between the date and the time."""
         return " " if self is TimestampFormat.SQL else "T"
 
 
@@ -155,7 +155,7 @@ def decimal_of(value: Decimal, data_type: dt.DecimalType) -> Decimal:
         except InvalidOperation:
             raise ValueError(f"{value} has too many digits for {data_type!r}") from None
     if len(rounded.as_tuple().digits) > data_type.precision:
-        # Flink: puts null for such a number, without an error.
+        # Flink: uses null for such a number, without an error.
         raise ValueError(f"{value} has too many digits for {data_type!r}")
     return rounded
 
@@ -172,7 +172,7 @@ def _whole_parser(data_type: dt.IntegralType) -> Parser:
 
 def _whole(text: str) -> int:
     try:
-        if "_" not in text:  # Python's own grouping of digits
+        if "_" not in text:  # excludes Python's own grouping of digits
             return int(text)
     except ValueError:
         pass
@@ -203,7 +203,7 @@ def _boolean(text: str) -> bool:
     if word == "true":
         return True
     if word != "false":
-        # Flink: takes every other text for false.
+        # Flink: reads every other text as false.
         raise ValueError(f"{text!r} is neither true nor false{_empty_hint(text)}")
     return False
 

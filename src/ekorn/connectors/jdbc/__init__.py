@@ -2,8 +2,8 @@
 
 | modules | |
 |---|---|
-| `options` | what a program says about the connection and about batches |
-| `database` | what a driver offers; statements with `?`, and the values of records for them |
+| `options` | the options of the connection and of batches |
+| `database` | the interface of a driver; statements with `?`, and the values of records for them |
 | `databases` | the registry: which driver serves which URL |
 | `postgresql`, `sqlite` | one driver each |
 | `repeated_transactions` | transactions that are tried again |

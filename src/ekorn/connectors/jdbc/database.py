@@ -1,4 +1,4 @@
-"""What a driver of a database offers to sinks and sources: statements with `?` placeholders, and values for them."""
+"""The interface of a database driver for sinks and sources: statements with `?` placeholders, and their values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LEDGER_COLUMNS = (
 
 Values = tuple[Any, ...]
 
-# Text, quoted names, comments and dollar-quoted text are passed over; `??` is the operator `?` of PostgreSQL.
+# The pattern skips text, quoted names, comments and dollar-quoted text; `??` is the operator `?` of PostgreSQL.
 _TOKEN = re.compile(
     r"""
       '(?:[^']|'')*'
@@ -83,9 +83,9 @@ class Column(NamedTuple):
 
     name: str
     type_info: TypeInformation
-    order_term: str  # by which rows are ordered by this column
+    order_term: str  # the expression that orders rows by this column
     order_is_native: bool  # the order term is the column itself, so that `<` and `ORDER BY` agree
-    is_number: bool  # whole numbers, whose range can be divided
+    is_number: bool  # whether the column holds whole numbers, whose range can be divided
 
 
 class Database(Protocol):
@@ -156,7 +156,7 @@ class Failing:
         try:
             yield
         except self.database.errors() as error:
-            # The error of the driver is not chained: its traceback passes calls whose arguments hold the password.
+            # The error of the driver is not chained: its traceback contains calls whose arguments hold the password.
             raise DatabaseError(self.database.shown, activity, statement, reason_of(error)) from None
 
 

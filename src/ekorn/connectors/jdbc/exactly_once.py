@@ -27,7 +27,7 @@ from ekorn.types.time import Duration, millis_of
 DEFAULT_RETENTION = Duration.of_days(7)
 _PRUNE_INTERVAL_MS = 3_600_000
 _CHUNK_ROWS = 1000
-_PRUNED = "(pruned)"  # the ledger's row that shows up to which time rows were deleted
+_PRUNED = "(pruned)"  # the row of the ledger that shows up to which time rows were deleted
 _SINK_CHARS = 200
 
 
@@ -71,7 +71,7 @@ class JdbcExactlyOnceSink(TwoPhaseCommitSinkFunction[Any, Transaction]):
         self._given_sql = sql
         self._clock = clock or SystemClock()
         self._transactions = Transactions(self._database, max_retries=execution_options.max_retries, clock=self._clock)
-        self._rows: list[Values] = []  # of the open transaction, not yet pickled
+        self._rows: list[Values] = []  # rows of the open transaction that are not pickled yet
         self._sink, self._subtask = "", 0
         self._next_prune_ms = 0
         self._has_ledger = False
@@ -115,7 +115,7 @@ class JdbcExactlyOnceSink(TwoPhaseCommitSinkFunction[Any, Transaction]):
         """Forget the rows: they are nowhere else."""
 
     def commit(self, transaction: Transaction) -> None:
-        """Write the rows and their row of the ledger in one transaction of the database, unless that was done."""
+        """Write the rows and their ledger row in one transaction of the database, unless that was done before."""
         if not transaction["row_count"]:
             return
         self._ensure_ledger()

@@ -1,4 +1,4 @@
-"""What a program says about a database: how to connect, and how to write batches. The names are PyFlink's."""
+"""The options of a database: how to connect, and how to write batches. The names are PyFlink's."""
 
 from __future__ import annotations
 

@@ -136,5 +136,5 @@ class OrderedRows:
         """Close the connection."""
         connection, self._connection, self._cursor = self._connection, None, None
         if connection is not None:
-            with contextlib.suppress(*self._query.database.errors()):  # it may be lost already
+            with contextlib.suppress(*self._query.database.errors()):  # the connection may be lost already
                 connection.close()

@@ -19,7 +19,7 @@ PREFIX = "jdbc:postgresql:"
 DRIVER_NAME = "org.postgresql.Driver"
 _DEFAULT_PORT = "5432"
 
-# Parameters of the Java driver's URLs, and what libpq calls them.
+# Parameters of the Java driver's URLs, with libpq's names for them.
 _PARAMETERS = {
     "user": "user",
     "password": "password",
@@ -34,10 +34,10 @@ _PARAMETERS = {
     "targetServerType": "target_session_attrs",
 }
 _SERVER_TYPES = {"any": "any", "primary": "primary", "secondary": "standby", "preferSecondary": "prefer-standby"}
-_LEDGER_LOCK = 0x7461_6D69_6173  # "ekorn"; subtasks that create the ledger do so one after the other
+_LEDGER_LOCK = 0x7461_6D69_6173  # any number; subtasks that create the ledger take this lock one after the other
 
 _BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
-# Types by their object id in pg_type. Other types arrive as Python values without a declared type: times among them,
+# Types by their object id in pg_type. Values of other types arrive without a declared type. Times are among them,
 # because SQL_TIME and SQL_TIMESTAMP would drop the microseconds and the time zone.
 _TYPES: dict[int, TypeInformation] = {
     16: Types.BOOLEAN(),
@@ -64,7 +64,7 @@ class PostgreSql:
     """A database of a PostgreSQL server."""
 
     shown: str
-    parameters: Mapping[str, str] = field(default_factory=dict)  # as libpq names them; the password is one of them
+    parameters: Mapping[str, str] = field(default_factory=dict)  # under libpq's names; includes the password
 
     @staticmethod
     def of(options: JdbcConnectionOptions) -> PostgreSql:
@@ -97,7 +97,7 @@ class PostgreSql:
     def may_pass(self, error: Exception) -> bool:
         import psycopg
 
-        # Lost connections, a server that starts or stops, deadlocks, serialization failures, a full disk.
+        # These are lost connections, a server that starts or stops, deadlocks, serialization failures, a full disk.
         return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
 
     def spelled(self, statement: Statement) -> str:
@@ -119,7 +119,7 @@ class PostgreSql:
     def create_ledger(self, cursor: Any) -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_LEDGER_LOCK,))
         cursor.execute("SELECT to_regclass(%s)", (LEDGER,))
-        if cursor.fetchone()[0] is None:  # a user who may not create tables can have it created
+        if cursor.fetchone()[0] is None:  # an administrator can create the table for a user who may not
             cursor.execute(f"CREATE TABLE {LEDGER} ({LEDGER_COLUMNS})")
 
     def columns(self, connection: Any, query: str) -> list[Column]:
@@ -135,7 +135,8 @@ class PostgreSql:
         return cursor
 
     def transaction_mark(self, connection: Any) -> int:
-        # The number that this transaction takes for itself: a snapshot's xmax may be below those of open transactions.
+        # This transaction takes a number for itself: the xmax of a snapshot may be below the numbers of open
+        # transactions.
         mark = connection.execute("SELECT pg_current_xact_id()::text::bigint").fetchone()[0]
         connection.rollback()
         return int(mark)

@@ -43,10 +43,10 @@ class Transactions:
             except self._database.errors() as error:
                 self._discard()
                 if retries >= self._max_retries or not self._database.may_pass(error):
-                    # The driver's error is not chained: its traceback passes calls whose arguments hold the password.
+                    # The driver's error is not chained: its traceback contains calls whose arguments hold the password.
                     raise DatabaseError(self._database.shown, activity, statement, reason_of(error)) from None
                 log.warning("cannot %s at %s, trying again: %s", activity, self._database.shown, reason_of(error))
-            # Flink: the first retry comes at once, the others after 1, 2, 3, ... seconds.
+            # Flink: the first retry comes at once, the next ones after 1, 2, 3, ... seconds.
             self._clock.sleep(float(retries))
             retries += 1
 
@@ -67,8 +67,8 @@ class Transactions:
         connection, self._connection = self._connection, None
         if connection is None:
             return
-        # SQLite keeps the lock of a closed connection as long as one of its cursors is open, so the order matters. A
-        # connection that was lost refuses each of the steps.
+        # The order matters: SQLite keeps the lock of a closed connection while one of its cursors is open. A lost
+        # connection refuses each of these steps.
         for step in (*([cursor.close] if cursor is not None else ()), connection.rollback, connection.close):
             with contextlib.suppress(*self._database.errors()):
                 step()

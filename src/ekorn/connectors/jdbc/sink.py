@@ -89,7 +89,7 @@ class JdbcSink(BufferingSinkFunction[Any], CheckpointedFunction):
             jdbc_connection_options: The database.
             jdbc_execution_options: The number of retries, and of rows that are sent to the database at a time.
             ledger_retention: How long rows of the ledger are kept. A checkpoint that is older when it is restored may
-                hold rows of which nobody knows whether they were written; the restore then fails.
+                hold rows that may or may not have been written; the restore then fails.
         """
         options = jdbc_execution_options or JdbcExecutionOptions()
         return JdbcExactlyOnceSink(sql, type_info, jdbc_connection_options, options, ledger_retention=ledger_retention)

@@ -313,7 +313,7 @@ class GrowingReader(SplitReader):
             try:
                 self._poll()
             except BaseException:
-                self.close()  # the next attempt connects again
+                self.close()  # closed, so that the next attempt connects again
                 raise
 
     def _poll(self) -> None:
@@ -341,5 +341,5 @@ class GrowingReader(SplitReader):
             self._run.close()
         connection, self._connection = self._connection, None
         if connection is not None:
-            with contextlib.suppress(*self._query.database.errors()):  # it may be lost already
+            with contextlib.suppress(*self._query.database.errors()):  # the connection may be lost already
                 connection.close()

@@ -48,7 +48,7 @@ class Sqlite:
         return f"{PREFIX}{self.path}"
 
     def connect(self) -> sqlite3.Connection:
-        # IMMEDIATE: a transaction waits for the lock at its start, where waiting cannot end in a deadlock.
+        # IMMEDIATE: a transaction waits for the lock at its start, where waiting cannot cause a deadlock.
         return sqlite3.connect(self.path, timeout=_LOCK_SECONDS, isolation_level="IMMEDIATE", check_same_thread=False)
 
     def errors(self) -> tuple[type[Exception], ...]:
@@ -64,7 +64,7 @@ class Sqlite:
     def binding(self, type_info: TypeInformation) -> Callable[[Any], Any] | None:
         match type_info:
             case basic.BigDecimalTypeInfo():
-                return str  # SQLite's numbers would round it
+                return str  # SQLite's numbers would round the value
             case basic.DateTypeInfo() | basic.TimeTypeInfo():
                 return _iso
             case basic.TimestampTypeInfo():
@@ -84,7 +84,7 @@ class Sqlite:
         cursor.execute(f"CREATE TABLE IF NOT EXISTS {LEDGER} ({LEDGER_COLUMNS})")
 
     def columns(self, connection: sqlite3.Connection, query: str) -> list[Column]:
-        # Cursors do not tell the declared types; a view that only this connection sees does.
+        # Cursors do not report declared types, but a view that only this connection sees does.
         connection.execute(f"CREATE TEMP VIEW ekorn_columns AS SELECT * FROM ({query}) AS q")
         try:
             found = connection.execute("PRAGMA table_info(ekorn_columns)").fetchall()
@@ -105,11 +105,11 @@ class Sqlite:
         return 0
 
     def is_settled(self, connection: sqlite3.Connection, mark: int) -> bool:
-        return True  # one transaction writes at a time, so they commit in their order
+        return True  # only one transaction writes at a time, so transactions commit in their order
 
 
 def _column(name: str, declared: str) -> Column:
-    # The affinity rules of SQLite, where the declared type fixes the type of the values.
+    # The affinity rules of SQLite, as far as the declared type fixes the type of the values.
     kind = declared.upper()
     type_info = Types.PICKLED_BYTE_ARRAY()
     if "INT" in kind:

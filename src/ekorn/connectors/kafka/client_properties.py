@@ -1,7 +1,7 @@
 """The properties of Kafka's client: Java's names and librdkafka's names; secrets are never shown.
 
-Programs for Flink use the names of Java's client. Most are librdkafka's names too. Those that are not are translated
-if librdkafka can do the same, and refused with what to set instead if it cannot.
+Programs for Flink use the names of Java's client. Most are librdkafka's names too. Other names are translated if
+librdkafka offers the same. Otherwise they are refused, with a message that says what to set instead.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 from ekorn.errors import ConfigurationError
 
 _HIDDEN = "******"
-# Flink's names for a part of a name that makes a value secret, and those of Kafka's own properties.
+# Parts of names that make a value secret: Flink's list, and those of Kafka's own properties.
 _SECRET = re.compile(r"password|secret|token|credential|jaas|\.key$|key\.pem|oauthbearer\.config", re.I)
-# Set by Flink's source and sink in any case: records pass through as bytes, and schemas convert them.
+# Flink's source and sink always set these: records pass through as bytes, and schemas convert them.
 _OF_BYTES = ("key.deserializer", "value.deserializer", "key.serializer", "value.serializer")
 _JAAS_FIELD = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
 _RENAMED = {
@@ -124,7 +124,7 @@ def _translate_stores(given: dict[str, str]) -> None:
                 f"Kafka's property 'ssl.truststore.location' names a {trust_type} store: {_STORES}"
             )
         given["ssl.ca.location"] = trust
-    given.pop("ssl.truststore.password", None)  # of a JKS store, which was refused
+    given.pop("ssl.truststore.password", None)  # the password of a JKS store, which was refused
     key_type = given.pop("ssl.keystore.type", None)
     if "ssl.keystore.location" in given and key_type != "PKCS12":
         if (key_type or "JKS").upper() != "PEM":

@@ -1,7 +1,7 @@
 """Starts clients of confluent-kafka, and decides which of their errors fail the job.
 
-The client reconnects and retries by itself. An error that it reports in passing (a broker is away, a leader changes)
-is therefore logged and waited out. An error that no retry changes fails the job.
+The client reconnects and retries by itself. A temporary error that it reports (a broker is away, a leader changes) is
+therefore only logged. An error that no retry can fix fails the job.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _start(kind: Any, properties: ClientProperties, settings: dict[str, Any]) ->
     except (library().KafkaException, ValueError, TypeError) as error:
         detail = error.args[0] if error.args else error
         text = detail.str() if hasattr(detail, "str") else str(detail)
-        # Without the original: it would show the values in its own message.
+        # The original error is not chained: its message would show the values.
         raise ConfigurationError(f"Kafka's client refuses its properties: {properties.hide(text)}") from None
 
 
@@ -68,7 +68,7 @@ def check_properties(properties: ClientProperties, settings: dict[str, Any], *, 
 
 
 class ClientErrors:
-    """Collects what the client reports in passing: the first permanent error is raised, others are logged."""
+    """Collects the errors that the client reports: the first permanent one is raised, others are logged."""
 
     def __init__(self, properties: ClientProperties, what: str) -> None:
         self._properties = properties

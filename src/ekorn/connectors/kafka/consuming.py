@@ -1,7 +1,7 @@
 """One subtask's consumer, and the readers of its partitions.
 
 A subtask has one consumer for all its partitions. The consumer fetches ahead on its own threads. A reader that has no
-messages pulls what the consumer has fetched, for whichever partitions, and the messages are kept with their readers.
+messages pulls all messages that the consumer has fetched, of any partition, and each message is kept with its reader.
 Positions are offsets in the job's state; the offsets that a group commits are for display.
 """
 
@@ -23,12 +23,12 @@ from ekorn.functions.source_contract import Batch, SourceConnection, Split, Spli
 log = logging.getLogger(__name__)
 
 _PULL = 4096  # messages taken from the consumer at a time
-_ASK_S = 3.0  # for one try of a question
-_TRIES = 10  # of a question whose answer the job needs; others are asked again later
+_ASK_S = 3.0  # the time for one try of a question
+_TRIES = 10  # the tries of a question whose answer the job needs; other questions are asked again later
 _SETTINGS = {
     "enable.auto.commit": "false",
     "enable.auto.offset.store": "false",
-    "auto.offset.reset": "error",  # an offset that is gone is an error, never a jump
+    "auto.offset.reset": "error",  # an offset that no longer exists is an error, never a jump
     "enable.partition.eof": "true",
 }
 
@@ -41,7 +41,7 @@ class Position(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What to read, and from where to where."""
+    """The partition to read, and the offsets at which reading begins and ends."""
 
     properties: ClientProperties
     choice: PartitionChoice
@@ -52,7 +52,7 @@ class Reading(NamedTuple):
 
 
 def consumer_settings(properties: ClientProperties, subtask_index: int) -> dict[str, Any]:
-    """Return the settings that the source gives to its consumer, beside the program's properties."""
+    """Return the settings that the source gives to its consumer, in addition to the program's properties."""
     settings: dict[str, Any] = dict(_SETTINGS)
     # Flink: Java's client reads uncommitted records by default, librdkafka reads committed ones.
     settings["isolation.level"] = properties.get("isolation.level", "read_uncommitted")
@@ -78,13 +78,13 @@ class KafkaConnection(SourceConnection):
             },
         )
         self._decode = reading.make_decoder()
-        # By topic and number. A topic stays when its last reader is gone: messages of it must not look like others.
+        # By topic and number. A topic stays after its last reader is removed: its messages must not look like others.
         self._readers: dict[str, dict[int, PartitionReader]] = {}
-        self._only_reader: PartitionReader | None = None  # while there has been no other
+        self._only_reader: PartitionReader | None = None  # set while there has been only one reader
         self._patience_s = patience_s
-        self._is_quiet = False  # the last wait was in vain, and nothing arrived since
-        self._may_be_gone = False  # the client says that some partition does not exist
-        self.buffered = 0  # messages in the readers
+        self._is_quiet = False  # whether the last wait was in vain and nothing has arrived since
+        self._may_be_gone = False  # whether the client reports that some partition does not exist
+        self.buffered = 0  # the number of messages in the readers
 
     # ----------------------------------------------------------------------------------------------- splits
 
@@ -137,7 +137,7 @@ class KafkaConnection(SourceConnection):
             raise KafkaOffsetsLost(partition.topic, partition.partition, offset, first, end)
 
     def _ask(self, question: Callable[..., Any], *about: Any, tries: int = _TRIES) -> Any:
-        """Ask the brokers, several times if they are away. The client says why only while it is polled in between."""
+        """Ask the brokers, several times if they are away. The client reports the reason only while it is polled."""
         for left in reversed(range(tries)):
             try:
                 return question(*about, timeout=_ASK_S)
@@ -177,7 +177,7 @@ class KafkaConnection(SourceConnection):
     def pull(self, *, behind: bool) -> None:
         """Move fetched messages to their readers. Wait a little if messages are known to come (`behind`)."""
         if self.buffered >= _PULL:
-            return  # of other partitions: their readers take them first
+            return  # the messages are of other partitions, whose readers take them first
         messages = self._consumer.consume(_PULL, 0)
         if not messages and behind and not self._is_quiet:
             message = self._consumer.poll(self._patience_s)  # returns at the first message, unlike consume()
@@ -237,12 +237,12 @@ class KafkaConnection(SourceConnection):
         topic, number = reader.partition.topic, reader.partition.partition
         try:
             first, end = self._range(reader.partition)
-        except self._kafka.KafkaException:  # the range is a help for the reader of the message, not the finding
+        except self._kafka.KafkaException:  # the range only helps the reader of the message, and can be left out
             return KafkaOffsetsLost(topic, number, reader.fetched_offset, None, None)
         return KafkaOffsetsLost(topic, number, reader.fetched_offset, first, end)
 
     def _check_exist(self, partitions: Sequence[KafkaTopicPartition]) -> None:
-        """Raise if a partition is gone. Brokers also say so in passing, while a leader changes."""
+        """Raise if a partition no longer exists. Brokers also report that temporarily, while a leader changes."""
         try:
             names = sorted({each.topic for each in partitions})
             topics = describe(self._consumer, names, timeout=_ASK_S)
@@ -293,7 +293,7 @@ class PartitionReader(SplitReader):
     ) -> None:
         self.partition = partition
         self.buffer: list[Any] = []
-        self.end_offset = -1  # of the partition, when the consumer came to it last
+        self.end_offset = -1  # the end of the partition when the consumer last reached it
         self._connection = connection
         self._next = position.next_offset
         self._stop = position.stop_offset
@@ -333,7 +333,7 @@ class PartitionReader(SplitReader):
         return taken
 
     def _pass_gap(self) -> None:
-        """Advance over offsets without messages for this reader: marks of transactions, and aborted messages."""
+        """Advance over offsets without messages for this reader: transaction marks and aborted messages."""
         self._next = max(self._next, self.end_offset)
         self._finished = self._stop is not None and self._next >= self._stop
 

@@ -88,7 +88,7 @@ def batch_decoder(schema: KafkaRecordDeserializationSchema[Any]) -> Callable[[Se
 
 
 class _TextDecoder:
-    """Text by value, which is by far the most frequent: without a call per record into Python."""
+    """Decodes text values, the most frequent case, without a Python call per record."""
 
     def __init__(self, deserialize: Callable[[bytes], Any], charset: str) -> None:
         self._charset = charset
@@ -98,13 +98,13 @@ class _TextDecoder:
         charset = self._charset
         try:
             values = [str(message.value(), charset) for message in messages]
-        except (UnicodeDecodeError, TypeError):  # invalid bytes, or a tombstone: one by one
+        except (UnicodeDecodeError, TypeError):  # invalid bytes or a tombstone: decode one by one
             return self._slow(messages)
         return Decoded(Batch(values, [message.timestamp()[1] for message in messages]), False)
 
 
 class _Decoder:
-    """Any schema, one call per record."""
+    """Decodes with any schema, one call per record."""
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ class KafkaTopicPartition:
 
 
 class KafkaOffsetResetStrategy(enum.Enum):
-    """Where a partition starts whose offset is unknown or out of range at the first start."""
+    """The start of a partition whose offset is unknown or out of range at the first start."""
 
     LATEST = 0
     EARLIEST = 1
@@ -40,7 +40,7 @@ class KafkaOffsetResetStrategy(enum.Enum):
 
 
 class OffsetLookup(Protocol):
-    """Answers questions on the offsets of a partition."""
+    """Looks up offsets of a partition."""
 
     def first(self, partition: KafkaTopicPartition) -> int:
         """Return the offset of the oldest record."""

@@ -1,7 +1,7 @@
 """The writers of the Kafka sink: one producer for all records, or one per transaction.
 
-librdkafka sends on its own threads. Delivery reports are asked for failures alone, and are looked at when a record does
-not fit into the queue, at the end of every epoch, and before a checkpoint.
+librdkafka sends on its own threads. Delivery reports are requested only for failures. They are checked when a record
+does not fit into the queue, at the end of every epoch, and before a checkpoint.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from ekorn.functions.sink_contract import SinkWriter, WriterContext
 log = logging.getLogger(__name__)
 
 _WRITING = "writing to Kafka"
-_START_S = 60.0  # until a producer has its id for transactions
+_START_S = 60.0  # the time in which a producer must get its id for transactions
 _ABORT_S = 5.0
-_ROOM_S = 0.1  # between two looks for room in the queue
+_ROOM_S = 0.1  # the time between two checks for room in the queue
 _FLUSH_S = 1.0
 
 
 def producer_settings(properties: ClientProperties) -> dict[str, Any]:
-    """Return the settings that the sink gives to its producers, beside the program's properties."""
+    """Return the settings that the sink gives to its producers, in addition to the program's properties."""
     settings: dict[str, Any] = {"delivery.report.only.error": True}
     if "partitioner" not in properties:
         settings["partitioner"] = "murmur2_random"  # as Java's client: all producers of a topic agree on partitions
@@ -56,12 +56,12 @@ class KafkaWriter(SinkWriter[Any, PreparedTransaction]):
         self._undelivered: tuple[Any, Any] | None = None  # the first error and its message
         self._partitions: dict[str, list[int]] = {}
         self._send = schema.sender(self._partitions_of)
-        self._produce: Callable[..., None]  # of the present producer
+        self._produce: Callable[..., None]  # the method of the current producer
 
     @property
     @abstractmethod
     def _producer(self) -> Any:
-        """The present producer."""
+        """The current producer."""
 
     def _start(self, more: dict[str, Any]) -> Any:
         callbacks = {"on_delivery": self._delivered, "error_cb": self._errors.report}
@@ -88,13 +88,13 @@ class KafkaWriter(SinkWriter[Any, PreparedTransaction]):
             pass
 
     def _serve(self, wait: Callable[[float], int], timeout_s: float) -> int:
-        """Let the client report what happened, and raise what must not be passed over."""
+        """Let the client report events, and raise errors that must not be ignored."""
         try:
             left = wait(timeout_s)
         except (self._kafka.KafkaException, SystemError) as raised:
-            # A fatal error, such as that of a writer that was replaced. confluent-kafka may call `_delivered` while the
-            # error is pending. Python then raises a SystemError with the error as its cause, or without any; the client
-            # has reported the error all the same.
+            # This is a fatal error, such as that of a writer that was replaced. confluent-kafka may call `_delivered`
+            # while the error is pending. Python then raises a SystemError, with or without the error as its cause. In
+            # both cases the client has reported the error.
             cause = raised.__cause__ if isinstance(raised, SystemError) else raised
             if isinstance(cause, self._kafka.KafkaException):
                 raise failure(_WRITING, cause, self._properties) from None
@@ -104,7 +104,7 @@ class KafkaWriter(SinkWriter[Any, PreparedTransaction]):
         return left
 
     def _check_reports(self) -> None:
-        """Raise what the client has reported: an error of its own, or of a message."""
+        """Raise an error that the client has reported: its own, or that of a message."""
         self._errors.check()
         if self._undelivered is not None:
             error, message = self._undelivered
@@ -147,7 +147,7 @@ class PlainWriter(KafkaWriter):
         self._flush()
 
     def close(self) -> None:
-        self._one.purge()  # records since the last checkpoint are read again
+        self._one.purge()  # the records since the last checkpoint are read again
 
 
 class _Open(NamedTuple):
@@ -162,8 +162,8 @@ class TransactionalWriter(KafkaWriter):
     """Writes the records between two checkpoints in one transaction.
 
     librdkafka commits only transactions of its own process, and `close` of a producer aborts. A prepared transaction is
-    therefore left open and its producer dropped, and `transactions.py` commits it. The next producer is started ahead,
-    on a thread: that takes the brokers a while.
+    therefore left open and its producer dropped, and `transactions.py` commits it. The next producer is started in
+    advance on a thread, because starting one takes the brokers a while.
     """
 
     def __init__(
@@ -199,7 +199,7 @@ class TransactionalWriter(KafkaWriter):
     def _started(self, settings: dict[str, Any]) -> Any:
         producer = self._start(settings)
         try:
-            # Connects first: librdkafka looks for a coordinator at once, and again only after half a second.
+            # Connect first: librdkafka looks for a coordinator at once, and then only after half a second.
             if self._topic is not None:
                 producer.list_topics(self._topic, timeout=_START_S)
             else:
@@ -238,10 +238,10 @@ class TransactionalWriter(KafkaWriter):
             super().end_epoch()
 
     def finish(self) -> None:
-        self._sweep_once()  # the input may end in the first epoch, which then has no other end
+        self._sweep_once()  # if the input ends in the first epoch, `end_epoch` has not run yet
 
     def _sweep_once(self) -> None:
-        """Abort what earlier attempts left open. By now all subtasks have committed what they restored."""
+        """Abort the transactions that earlier attempts left open. All subtasks have committed what they restored."""
         if self._has_swept:
             return
         aborted = abort_lingering(self._admin, self._name, self._context.subtask_count, self._timeout_ms)
@@ -276,7 +276,7 @@ class TransactionalWriter(KafkaWriter):
         if self._open is not None:
             try:
                 self._open.producer.abort_transaction(_ABORT_S)
-            except self._kafka.KafkaException as error:  # the next attempt aborts it
+            except self._kafka.KafkaException as error:  # the next attempt aborts the transaction
                 log.warning("transaction %r was not aborted: %s", self._open.id, error.args[0].str())
             self._open = None
         self._admin.close()
@@ -296,7 +296,7 @@ class _Ahead:
     def _run(self) -> None:
         try:
             self._producer = self._start()
-        except BaseException as error:  # raised where the producer is needed
+        except BaseException as error:  # `take` raises the error where the producer is needed
             self._error = error
 
     def take(self) -> Any:
@@ -313,5 +313,5 @@ class _Ahead:
 
 
 def _drop(opened: _Open) -> None:
-    """Let go of a producer whose transaction stays open, on a thread: the client ends its own threads first."""
+    """Drop a producer whose transaction stays open. A thread does it, because the client first ends its own threads."""
     threading.Thread(target=lambda dropped: None, args=(opened,), name="kafka drop", daemon=True).start()

@@ -192,14 +192,14 @@ class KafkaRecordSerializationSchemaBuilder:
     def set_key_serialization_schema(
         self, key_serialization_schema: SerializationSchema[Any]
     ) -> KafkaRecordSerializationSchemaBuilder:
-        """Set how the key of a message is made of a record; by default messages have no key."""
+        """Set the schema that makes the key of a message from a record; by default messages have no key."""
         self._key = _checked("set_key_serialization_schema", key_serialization_schema)
         return self
 
     def set_value_serialization_schema(
         self, value_serialization_schema: SerializationSchema[Any]
     ) -> KafkaRecordSerializationSchemaBuilder:
-        """Set how the value of a message is made of a record. A value of None is a tombstone."""
+        """Set the schema that makes the value of a message from a record. A value of None is a tombstone."""
         self._value = _checked("set_value_serialization_schema", value_serialization_schema)
         return self
 

@@ -20,7 +20,7 @@ from ekorn.types.type_information import TypeInformation
 
 __all__ = ["KafkaSink", "KafkaSinkBuilder"]
 
-# Flink: one hour, which brokers refuse unless they are set so: their own limit is 15 minutes.
+# Flink: one hour, which brokers refuse by default, because their own limit is 15 minutes.
 _TRANSACTION_TIMEOUT_MS = 900_000
 
 

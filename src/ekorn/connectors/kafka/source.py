@@ -30,7 +30,7 @@ _WITHOUT_EFFECT = {
     "auto.commit.interval.ms": "offsets are committed when a checkpoint is complete",
     "register.consumer.metrics": "metrics of the client are not reported",
 }
-_WAIT_S = 0.02  # of an epoch, for messages that are on their way
+_WAIT_S = 0.02  # how long an epoch waits for messages that are on their way
 _LONE_WAIT_S = 10.0
 
 

@@ -1,4 +1,4 @@
-"""Which partitions a source reads: of named topics, of topics by pattern, or given one by one."""
+"""The partitions that a source reads: of named topics, of topics by pattern, or given one by one."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Topics:
     """Topics that exist, each with the number of its partitions, and the topics that were asked about."""
 
     partition_counts: Mapping[str, int]
-    asked: Sequence[str] | None  # None: all topics were
+    asked: Sequence[str] | None  # None: all topics were asked about
 
     def check_present(self, partition: KafkaTopicPartition) -> None:
-        """Raise if a partition is gone; say nothing about topics that were not asked about."""
+        """Raise if a partition no longer exists. Topics that were not asked about are not checked."""
         if self.asked is not None and partition.topic not in self.asked:
             return
         count = self.partition_counts.get(partition.topic)

@@ -1,7 +1,7 @@
 """Transactions of Kafka: named in checkpoints, committed by any process, and aborted if no checkpoint covers them.
 
 A committable is the name of a transaction with the id and epoch of its producer. Committing needs nothing else, so any
-process can commit what a killed process wrote, again and again without a second effect.
+process can commit what a killed process wrote. Repeated commits have no further effect.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_ANSWER_S = 10.0  # unless the program sets socket.timeout.ms
-_PATIENCE_S = 60.0  # for brokers that are away
+_ANSWER_S = 10.0  # the time for an answer, unless the program sets socket.timeout.ms
+_PATIENCE_S = 60.0  # the time to wait for brokers that are away
 _PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
 
@@ -80,7 +80,7 @@ class TransactionAdmin:
         self._coordinators: dict[str, Address] = {}
 
     def commit(self, transaction: PreparedTransaction) -> ErrorCode:
-        """Commit a transaction; return the error if that cannot be."""
+        """Commit a transaction; return the error if it cannot be committed."""
         name = transaction["id"]
         return self._at_coordinator(
             name,
@@ -101,7 +101,10 @@ class TransactionAdmin:
         return self._patiently("listing transactions", self._list_open)
 
     def _list_open(self) -> tuple[ErrorCode, list[str]]:
-        """Ask every coordinator. One that has just died is still named for a while, and its successor afterwards."""
+        """Ask every coordinator.
+
+        A coordinator that has just died is still listed for a while, then its successor is.
+        """
         found: list[str] = []
         error, coordinators = self._any_broker().coordinators()
         for address in coordinators:
@@ -122,7 +125,8 @@ class TransactionAdmin:
                 error, address = self._any_broker().coordinator(name)
                 if error:
                     return error, None
-                self._coordinators = {name: address}  # of the last transaction alone: names are never used again
+                # Only for the last transaction, because names are never used again.
+                self._coordinators = {name: address}
             answer = ask(self._connection(address))
             error = error_of(answer)
             if error in PASSING:
@@ -135,7 +139,7 @@ class TransactionAdmin:
         return answer
 
     def _patiently(self, what: str, ask: Callable[[], tuple[ErrorCode, T]]) -> T:
-        """Ask until there is an answer that does not pass."""
+        """Ask until the answer is not a temporary error."""
         deadline, pause_s = self._clock.monotonic() + _PATIENCE_S, _PAUSE_S
         while True:
             try:
@@ -158,7 +162,8 @@ class TransactionAdmin:
     def _forget_connections(self) -> None:
         self.close()
         self._coordinators.clear()
-        self._servers.rotate(-1)  # a server that accepts connections and answers nothing must not be asked for ever
+        # Otherwise a server that accepts connections but never answers would be asked for ever.
+        self._servers.rotate(-1)
 
     def _any_broker(self) -> BrokerConnection:
         if self._connections:
@@ -198,7 +203,7 @@ class TransactionCommitter(Committer[PreparedTransaction]):
         self._admin.close()
 
     def _fail(self, transaction: PreparedTransaction, error: ErrorCode) -> None:
-        """Say what became of a transaction that cannot be committed."""
+        """Raise or log what happened to a transaction that cannot be committed."""
         state = self._admin.describe(transaction["id"])
         age_ms = max(0, self._clock.now_ms() - transaction["begun_ms"])
         if state.error:

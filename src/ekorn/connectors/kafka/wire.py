@@ -1,4 +1,4 @@
-"""Six requests of Kafka's protocol, on one connection to one broker. confluent-kafka offers none of them.
+"""Six requests of Kafka's protocol that confluent-kafka does not offer, on one connection to one broker.
 
 The versions are old on purpose: Kafka 3.0 and all later releases answer them, and a commit in an old version leaves the
 epoch of the transaction as it is, so that it can be sent again. https://kafka.apache.org/protocol has the layouts.
@@ -41,7 +41,7 @@ class ErrorCode(int):
 NONE = ErrorCode(0)
 _TOPIC_UNKNOWN = ErrorCode(3)
 _COORDINATOR_AWAY = ErrorCode(15)
-_TOPIC_NOT_SHOWN = ErrorCode(29)  # to this user
+_TOPIC_NOT_SHOWN = ErrorCode(29)  # the topic is not shown to this user
 _NAMES = {
     -1: "UNKNOWN_SERVER_ERROR", 0: "NONE", 3: "UNKNOWN_TOPIC_OR_PARTITION", 5: "LEADER_NOT_AVAILABLE",
     7: "REQUEST_TIMED_OUT", 14: "COORDINATOR_LOAD_IN_PROGRESS", 15: "COORDINATOR_NOT_AVAILABLE",
@@ -51,7 +51,7 @@ _NAMES = {
     53: "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", 58: "SASL_AUTHENTICATION_FAILED", 90: "PRODUCER_FENCED",
     105: "TRANSACTIONAL_ID_NOT_FOUND",
 }  # fmt: skip
-# The coordinator moves, starts, or still ends the transaction before: asked again, it answers.
+# The coordinator moves, starts, or is still ending the previous transaction: a later request succeeds.
 PASSING = frozenset(map(ErrorCode, (-1, 5, 7, 14, 15, 16, 51)))
 
 
@@ -89,7 +89,7 @@ class BrokerConnection:
         self._socket.close()
 
     def coordinators(self) -> tuple[ErrorCode, list[Address]]:
-        """Return the brokers that coordinate transactions: together they know all. An error if some cannot be named."""
+        """Return the brokers that coordinate transactions; together they know all. An error if some are unknown."""
         answer = self._ask(_METADATA, 4, _array([_string(_COORDINATORS)]) + b"\0")
         answer.int32()  # throttle time, here and below
         brokers = dict(answer.array(lambda: _broker(answer)))
@@ -99,7 +99,7 @@ class BrokerConnection:
         if topic.error == _TOPIC_NOT_SHOWN:
             return NONE if brokers else _COORDINATOR_AWAY, list(brokers.values())
         if topic.error == _TOPIC_UNKNOWN:
-            return NONE, []  # it is created with the first transaction of a cluster
+            return NONE, []  # the topic is created with the first transaction of a cluster
         if topic.error or any(leader not in brokers for leader in topic.leaders):
             return topic.error or _COORDINATOR_AWAY, []
         return NONE, [brokers[leader] for leader in sorted(set(topic.leaders))]
@@ -201,7 +201,7 @@ def _broker(answer: _Answer) -> tuple[int, Address]:
 
 
 class _Topic(NamedTuple):
-    """A topic of an answer: what is wrong with it, and the leaders of its partitions by number; -1 for none."""
+    """A topic in an answer: its error, and the leaders of its partitions by number; -1 for no leader."""
 
     error: ErrorCode
     leaders: list[int]
@@ -215,7 +215,7 @@ def _topic(answer: _Answer) -> _Topic:
 
 
 def _leader(answer: _Answer) -> int:
-    answer.error()  # without a leader, which the number says too
+    answer.error()  # no leader, which the number shows too
     answer.int32()  # the partition
     leader = answer.int32()
     answer.array(answer.int32)  # replicas

@@ -14,7 +14,7 @@ from ekorn.functions.sink_contract import SinkWriter
 
 __all__ = ["DataFile", "DataFileWriter", "PartitionedWriter"]
 
-_MOST_OPEN = 100  # files of different partitions at the same time
+_MOST_OPEN = 100  # the most files of different partitions that are open at the same time
 
 
 class DataFile(TypedDict):
@@ -67,7 +67,7 @@ class DataFileWriter(SinkWriter[Any, DataFile]):
     def close(self) -> None:
         """Remove the file that no checkpoint names."""
         if self._stream is not None:
-            self._writer = None  # before its stream: pyarrow's writer ends the file when it is dropped
+            self._writer = None  # dropped before its stream, because pyarrow's writer ends the file when it is dropped
             self._folder.abandon(self._name, self._stream)
             self._stream = None
 
@@ -78,7 +78,7 @@ class PartitionedWriter(SinkWriter[Any, DataFile]):
     def __init__(self, partitions: Partitions, new_writer: Callable[[], DataFileWriter]) -> None:
         self._partitions = partitions
         self._new_writer = new_writer
-        self._writers: dict[PartitionKey, DataFileWriter] = {}  # the longest open first
+        self._writers: dict[PartitionKey, DataFileWriter] = {}  # the writer that has been open longest comes first
         self._prepared: list[DataFile] = []
 
     def write(self, value: Any, timestamp: int | None) -> None:
@@ -105,7 +105,7 @@ class PartitionedWriter(SinkWriter[Any, DataFile]):
 
     def close(self) -> None:
         """Remove the files that are not ended."""
-        with ExitStack() as all_of_them:  # also those behind one that cannot be removed
+        with ExitStack() as all_of_them:  # closes all, also if one cannot be removed
             for writer in self._writers.values():
                 all_of_them.callback(writer.close)
             self._writers.clear()

@@ -14,7 +14,7 @@ __all__ = ["DataFolder", "RemoteFolder", "SharedFolder", "TableFolder"]
 
 
 class DataFolder(Protocol):
-    """A folder that receives files. A file is complete or not there, or lies there unnamed by any commit."""
+    """A folder that receives files. A file is complete, or does not exist, or is named by no commit."""
 
     def create(self, name: str) -> BinaryIO:
         """Begin a file."""
@@ -71,7 +71,8 @@ class RemoteFolder:
 
     def complete(self, stream: BinaryIO) -> int:
         size_bytes = stream.tell()
-        # Not repeated: a stream whose end has failed is closed, and to close it again says nothing about the upload.
+        # The call is not repeated: after a failed end the stream is closed, and closing it again says nothing about the
+        # upload.
         try:
             stream.close()
         except Exception as error:  # each library raises errors of its own
@@ -80,7 +81,7 @@ class RemoteFolder:
         return size_bytes
 
     def abandon(self, name: str, stream: BinaryIO) -> None:
-        self.complete(stream)  # an upload has no other end here
+        self.complete(stream)  # an upload cannot be ended in any other way here
         path = f"{self._path}/{name}"
         self._calls.call(lambda: self._access.remove(path), verb="remove", url=self.path_of(name))
 

@@ -59,7 +59,7 @@ class DeltaSink(GloballyCommittedSink[Any]):
                 for each in fields
             ]
         )
-        by = DeltaPartitions(fields, partition_by).columns if partition_by else ()  # refuses a wrong column
+        by = DeltaPartitions(fields, partition_by).columns if partition_by else ()  # raises for a wrong column
         delta = load_delta()
         options = self._location.options
         delta.DeltaTable.create(self._location.url, wanted, "ignore", partition_by=list(by), storage_options=options)
@@ -122,7 +122,7 @@ class _DeltaCommitter(GlobalCommitter[DataFile]):
         from deltalake.transaction import AddAction
 
         stats = json.dumps({"numRecords": file["row_count"]})
-        # All files lie in the table's own folder: the log, and no name of a folder, says what their partition is.
+        # All files are in the table's own folder. Their partitions are in the log, not in the names of folders.
         name = file["path"].rpartition("/")[2]
         partition = dict(zip(self._partition_columns, file.get("partition", ()), strict=True))
         return AddAction(name, file["size_bytes"], partition, SystemClock().now_ms(), True, stats)
@@ -174,7 +174,7 @@ def _columns(schema_json: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class DeltaLocation:
-    """Where a table lies, for the library deltalake and for the slots that write its files.
+    """The location of a table, for the library deltalake and for the slots that write its files.
 
     Attributes:
         address: A path, or a URL that may carry credentials and options, as for checkpoints.
@@ -203,12 +203,12 @@ class DeltaLocation:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What no message may hold."""
+        """The texts that no message may contain."""
         return secrets_of(self.address)
 
     @property
     def options(self) -> dict[str, str] | None:
-        """What deltalake needs beside the URL. What the address does not say is taken from the environment.
+        """The options that deltalake needs besides the URL. Options that the address lacks come from the environment.
 
         >>> DeltaLocation("s3://key:s%2Fcret@lake/t?scheme=http&endpoint_override=localhost:9000").options
         ... # doctest: +NORMALIZE_WHITESPACE

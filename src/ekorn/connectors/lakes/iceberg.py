@@ -33,7 +33,7 @@ _TRANSFORMS = ("year", "month", "day", "hour")
 @dataclass(frozen=True)
 class _Catalog:
     name: str
-    properties: dict[str, str] = field(repr=False)  # they may hold credentials
+    properties: dict[str, str] = field(repr=False)  # the properties may hold credentials
 
     def load(self) -> Any:
         try:
@@ -188,7 +188,7 @@ class _FileReader(ArrowRowReader):
 
 
 def _columns(schema: Any) -> dict[str, str]:
-    """Return the types of columns by name; Iceberg does not keep apart how long text may be."""
+    """Return the types of columns by name. Iceberg does not distinguish lengths of text."""
     return {each.name: str(each.type).removeprefix("large_") for each in schema}
 
 

@@ -1,4 +1,4 @@
-"""`LakeSource`: what the sources of lakes share, which read the files of one version of a table as Arrow columns."""
+"""`LakeSource`: the base of the sources that read the files of one version of a lake table as Arrow columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which partition of a table a row belongs to, and what of the row its file holds."""
+"""The partition of a table that a row belongs to, and the fields of the row that its file holds."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class DeltaPartitions:
 
 
 def _text_of(data_type: DataType, column: str) -> Callable[[Any], str]:
-    """Return what makes the text of a value. A value that the column cannot hold would make the table unreadable."""
+    """Return a function that makes the text of a value. An invalid value would make the table unreadable."""
     text: Callable[[Any], str] = str
     match data_type:
         case dt.BooleanType():
@@ -89,7 +89,7 @@ def _text_of(data_type: DataType, column: str) -> Callable[[Any], str]:
     def checked_text(value: Any) -> str:
         try:
             stored = scalar(value, type=arrow_type).as_py()
-        except (ValueError, TypeError) as error:  # of Arrow, and none of them names the column
+        except (ValueError, TypeError) as error:  # errors of Arrow, none of which names the column
             raise ValueError(f"partition column {column!r}: {error}") from None
         return text(value if is_decimal else stored)
 
@@ -134,7 +134,7 @@ class IcebergPartitions:
         fields = fields_of_row(value, self._names)
         key = tuple(transform(_as_iceberg(fields[index])) for index, _, transform in self._parts)
         for part, (_, column, _) in zip(key, self._parts, strict=True):
-            if part != part:  # NaN: the least and the greatest value of a file leave it out
+            if part != part:  # true for NaN, which the least and greatest value of a file leave out
                 raise ValueError(f"partition column {column!r} is NaN, which Iceberg would read as None")
         return SplitRow(key, fields)
 

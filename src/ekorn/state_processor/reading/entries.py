@@ -47,8 +47,8 @@ __all__ = [
     "pieces_with",
 ]
 
-_PIECE_BYTES = 2 << 20  # of stored entries, which take up many times as much in memory
-_CHUNK_ENTRIES = 1000  # of RocksDB, at a time
+_PIECE_BYTES = 2 << 20  # the size of a piece as stored; in memory entries take up many times as much
+_CHUNK_ENTRIES = 1000  # the number of entries that are read from RocksDB at a time
 
 
 class ListedPane(NamedTuple):
@@ -159,7 +159,7 @@ def compared_pieces(
         before: The operator in one savepoint.
         after: The operator in another one.
         key_groups: The range. A part of either operator is within it, or has none of its key groups.
-        piece_bytes: The size of a piece on disk. What is smaller in all is not put on disk.
+        piece_bytes: The size of a piece on disk. Smaller operators are not put on disk.
     """
     return within(missing_classes_allowed, _compared_pieces(before, after, key_groups, piece_bytes))
 
@@ -276,7 +276,7 @@ def _restored_serializer(schema: dict[str, Any]) -> TypeSerializer[Any] | None:
     except LookupError:
         return None
     if not (isinstance(cls, type) and issubclass(cls, TypeSerializerSnapshot)):
-        return None  # a savepoint must not be able to have any other class called
+        return None  # a savepoint must not be able to call any other class
     snapshot = cls()
     snapshot.read_snapshot(int(schema["version"]), BytesIO(base64.b64decode(schema["configuration"])))
     return snapshot.restore_serializer()
@@ -306,7 +306,7 @@ class Values:
         self._store = shape.converter(self._one.store, self._stored_map_key)
 
     def load(self, kept: Any) -> Any:
-        """Return the value of an entry: a value, a list or a dict; of windows of the runtime also their other facts."""
+        """Return the value of an entry: a value, a list or a dict; for windows of the runtime more than that."""
         return self._listed(self._load(kept))
 
     def stamps(self, kept: Any) -> Any:
@@ -314,7 +314,7 @@ class Values:
         return self._stamps(kept) if self.info.ttl else None
 
     def store(self, value: Any, stamps: Any, now_ms: int) -> Any:
-        """Return the entry of a value. What has no stamp yet is stamped with the time now."""
+        """Return the entry of a value. A value without a stamp is stamped with the current time."""
         kept = self._store(value)
         if not self.info.ttl:
             return kept

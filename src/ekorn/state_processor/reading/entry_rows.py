@@ -48,7 +48,7 @@ class Entry(NamedTuple):
     """One entry of keyed state, as tables have it."""
 
     info: StateInfo
-    key: Any  # of the program
+    key: Any  # the key as the program gave it
     address: Any
     kept: Any
 
@@ -67,7 +67,7 @@ class EntryRows(ABC):
         """Return the entry of a row.
 
         Raises:
-            StateError: A value is null, or is none of the state.
+            StateError: A value is null, or does not fit the state.
         """
 
     @abstractmethod

@@ -105,8 +105,8 @@ def _is_of_serializer(schema: Any) -> bool:
 class ElementPlace(NamedTuple):
     """Where an element of a list goes.
 
-    Without a subtask, all elements are divided. Without a position, they stay in the order of the rows that Spark hands
-    to the writer: of its partitions, and of the rows in each of them.
+    Without a subtask, all elements are divided. Without a position, elements keep the order in which Spark hands their
+    rows to the writer: partition by partition, and row by row in each partition.
     """
 
     subtask: int | None
@@ -212,7 +212,7 @@ class ElementRows:
                 return bytes(row["element"])
 
     def _encoder(self, states: OperatorStates) -> Callable[[Mapping[str, Any]], Any]:
-        """Return what makes the element of a row as a function of the program would store it."""
+        """Return a function that makes the element of a row, in the form that a function of the program stores."""
         if self.mode == "broadcast":
             key, value = type_info_of(self._types["key"]), type_info_of(self._types["value"])
             entries = states.get_broadcast_state(MapStateDescriptor(self.name, key, value))
@@ -255,7 +255,7 @@ def by_subtask(
     restores all of it. Raw keyed state is in the order of its key groups.
 
     Args:
-        rows: What made the elements.
+        rows: The `ElementRows` that made the elements.
         gathered: The elements of each task, in the order of the tasks.
         parallelism: The number of subtasks.
         max_parallelism: The number of key groups.
@@ -299,7 +299,7 @@ def by_subtask(
 
 
 def _check_positions(rows: ElementRows, places: Sequence[ElementPlace]) -> None:
-    """Refuse elements whose order their positions do not tell; the places are sorted."""
+    """Refuse elements whose positions do not determine their order; the places are sorted."""
     for place, following in pairwise(places):
         if place.position is not None and place == following:
             of_subtask = "" if place.subtask is None else f" of subtask {place.subtask}"
@@ -315,7 +315,7 @@ def _check_positions(rows: ElementRows, places: Sequence[ElementPlace]) -> None:
 
 
 def states_at(old: Sequence[OperatorState | None], parallelism: int) -> list[OperatorState]:
-    """Return the operator state of all subtasks at another parallelism; what all of them restore is in the first."""
+    """Return the operator state of all subtasks at another parallelism; the first holds the state that all restore."""
     found = [redistribute(old, parallelism, index) for index in range(parallelism)]
     of_all = [name for name, (mode, _) in found[0].items() if mode == "union"]
     return [found[0], *({n: state for n, state in each.items() if n not in of_all} for each in found[1:])]

@@ -46,7 +46,7 @@ class PartSource(Source):
 
     @abstractmethod
     def read_part(self, part: int, subtask_index: int) -> Generator[Any, None, None]:
-        """Yield the records of a part. What it opens is closed when the generator ends or is closed."""
+        """Yield the records of a part. Its resources are released when the generator ends or is closed."""
 
     def discover_splits(self, parallelism: int) -> Sequence[Split]:
         """Return a split for each part."""
@@ -62,7 +62,7 @@ class PartSource(Source):
 
 
 class _Connection(SourceConnection):
-    """Lets one reader of the subtask at a time open its part: an open part may fill the memory of the slot."""
+    """Lets only one reader of the subtask open its part at a time: an open part may fill the memory of the slot."""
 
     def __init__(self, source: PartSource, subtask_index: int) -> None:
         self._source = source
@@ -88,7 +88,7 @@ class _PartReader(SplitReader):
 
     def read(self, max_records: int) -> Batch:
         if self._connection.reading not in (None, self):
-            return Batch([])  # the reader that is asked next has more
+            return Batch([])  # the reader that is asked next has more records
         if self._records is None:
             self._connection.reading = self
             self._records = self._open_part()

@@ -303,7 +303,7 @@ class KeyedStateSource(PartSource):
 
     def read_part(self, part: int, subtask_index: int) -> Generator[Any, None, None]:
         """Yield the records of the keys of one part."""
-        # One time for all parts and attempts: a part that is read again must not have lost entries that expired since.
+        # All parts and attempts use one time: a part that is read again must not lose entries that have expired since.
         clock = ManualClock(self._now_ms)
         backend = open_part(self._stored, self._stored.parts()[part], clock, on_rocksdb=self._on_rocksdb)
         function, is_wanted = own_function(self._function), self._key_filter

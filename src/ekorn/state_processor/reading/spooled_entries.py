@@ -24,12 +24,12 @@ from ekorn.types.by_value import dumps
 
 __all__ = ["StoredEntries", "divided"]
 
-_BITS = 5  # of a hash, which choose the file
-_FILES = 1 << _BITS  # into which entries are divided at once
-_DEEPEST = 6  # entries of one key cannot be divided: they end here, in a piece of their own
-_NO_HASH = _FILES  # the file of keys whose hash only their class knows, which cannot be imported
-_BUFFER_BYTES = 1 << 15  # of one file
-_GATHERED_BYTES = 1 << 18  # of small blocks that are divided together
+_BITS = 5  # the number of bits of a hash that choose the file
+_FILES = 1 << _BITS  # the number of files into which entries are divided at once
+_DEEPEST = 6  # entries of one key cannot be divided; at this depth they form a piece of their own
+_NO_HASH = _FILES  # the file for keys whose hash only their class knows, if that class cannot be imported
+_BUFFER_BYTES = 1 << 15  # the buffer of one file
+_GATHERED_BYTES = 1 << 18  # the size up to which small blocks are divided together
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,8 @@ def _by_file(chunk: Chunk, info: StateInfo, depth: int) -> Iterator[tuple[int, C
     def part_of(address: Any) -> Chunk:
         key = user_key(address[0] if info.namespaced else address)
         try:
-            mixed = stable_hash(key) * 0x9E3779B97F4A7C15  # hashes of numbers are the numbers: the high bits are mixed
+            # The hash of a number is the number itself, so the high bits are mixed.
+            mixed = stable_hash(key) * 0x9E3779B97F4A7C15
             number = (mixed >> (64 - _BITS * (depth + 1))) % _FILES
         except InvalidKeyError:
             number = _NO_HASH
@@ -151,7 +152,7 @@ class _BlockFile:
 
 
 def _may_follow(block: _Block, later: _Block) -> bool:
-    """Return whether the entries of a later block can be added to a block. What is gone is removed after all others."""
+    """Return whether a later block's entries can be added to a block. Removed keys are removed after all others."""
     same = (block.savepoint, *block.chunk[:2]) == (later.savepoint, *later.chunk[:2])
     return same and not block.chunk.gone
 

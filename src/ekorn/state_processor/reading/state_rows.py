@@ -182,7 +182,7 @@ def rows_of_state(stored: StoredOperator, name: str, *, flat: bool = True) -> St
 
 
 def _has_times(stored: StoredOperator, name: str, values: Values, one: DataType) -> bool:
-    """Return whether the records of windows have their timestamps beside them, as an evictor needs them."""
+    """Return whether the records of windows have their timestamps beside them, which an evictor needs."""
     for part in stored.parts():
         for tables in pieces_of(stored, part):
             for _, kept in _entries(tables, name):

@@ -72,7 +72,7 @@ class WindowSource(PartSource):
 
     def read_part(self, part: int, subtask_index: int) -> Generator[Any, None, None]:
         """Yield the records of the windows of one part."""
-        clock, files = ManualClock(self._now_ms), self._stored.parts()[part]  # as in `KeyedStateSource`
+        clock, files = ManualClock(self._now_ms), self._stored.parts()[part]  # set once, as in `KeyedStateSource`
         to_contents = partial(self._to_contents_with_timers, files)
         backend = open_part(self._stored, files, clock, on_rocksdb=self._on_rocksdb, translate=to_contents)
         function = own_function(self._function)
@@ -108,7 +108,7 @@ class WindowSource(PartSource):
         return lambda: _as_elements(contents, [value for value, _ in records.get()])
 
     def _to_contents_with_timers(self, part: KeyedFiles, tables: RestoredTables) -> None:
-        """Turn the layouts of the heap into contents with timers, which RocksDB has anyway."""
+        """Turn the heap's layouts into contents with timers, the only layout of RocksDB."""
         spec, stored = self._spec, self._stored
         arithmetic = spec.assigner.arithmetic() if spec.evictor is None else None
         others: list[SavedLayout] = []

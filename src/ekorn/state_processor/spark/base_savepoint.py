@@ -28,7 +28,7 @@ class WrittenSavepoint:
         self._options = options
 
     def check(self) -> None:
-        """Refuse what is a mistake of the call.
+        """Check the arguments of the call.
 
         Raises:
             CheckpointError: The directory holds files.
@@ -44,7 +44,7 @@ class WrittenSavepoint:
         return open_files(SourceOptions(self._options, writing=True).path)
 
     def base_operator(self) -> StoredOperator | None:
-        """Return the operator in the savepoint that the new one is based on, if it has it."""
+        """Return the operator in the savepoint that the new one is based on; None if that savepoint lacks it."""
         base, mine = self._base(), SourceOptions(self._options, writing=True).operator.operator_id
         return None if base is None or base.metadata.operator(mine) is None else base.operator_by_id(mine)
 
@@ -68,7 +68,7 @@ class WrittenSavepoint:
         """Remove the files of the tasks that succeeded.
 
         Raises:
-            StateError: There is a savepoint, of another writer.
+            StateError: Another writer has published a savepoint there.
         """
         files = self.directory()
         if files.exists(METADATA):

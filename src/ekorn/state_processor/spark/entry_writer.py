@@ -1,7 +1,7 @@
 """Runs in Spark's Python processes: writes entries of keyed state from a DataFrame, in parallel and without a shuffle.
 
-All of an operator in the stored form, its timers, or one of its states, windows included. Each task writes files by
-range of key groups, as for a DataFrame with a row for each key.
+It writes all entries of an operator in the stored form, its timers, or one of its states, windows included. Each task
+writes files by range of key groups, as for a DataFrame with a row for each key.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Written(WriterCommitMessage):  # type: ignore[misc]
 
 
 class EntryWriter(DataSourceWriter):  # type: ignore[misc]
-    """Writes entries of the keyed state of one operator; everything else is that of the savepoint `baseSavepoint`."""
+    """Writes entries of one operator's keyed state. Everything else is copied from the savepoint `baseSavepoint`."""
 
     def __init__(self, options: dict[str, str], schema: Any) -> None:
         given = SourceOptions(options, writing=True)

@@ -1,7 +1,7 @@
 """Runs in Spark's Python processes: writes an operator state of a savepoint from a DataFrame.
 
-Each task writes the elements of its rows to a file. The driver puts them together, a file for each subtask: operator
-state fits into memory, as every subtask holds its own there.
+Each task writes the elements of its rows to a file. The driver combines them into one file for each subtask. Operator
+state fits into memory, since every subtask keeps its own there.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["OperatorStateWriter"]
 
 @dataclass
 class _Written(WriterCommitMessage):  # type: ignore[misc]
-    """The file that a task wrote, with the digest by which the driver knows it before it loads the pickle."""
+    """The file that a task wrote, with the digest that the driver checks before it loads the pickle."""
 
     file: StateFile
 

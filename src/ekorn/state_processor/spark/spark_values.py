@@ -1,4 +1,4 @@
-"""Runs in Spark's Python processes: the values of Spark's rows as a program has them."""
+"""Runs in Spark's Python processes: converts the values of Spark's rows to those that a program uses."""
 
 from __future__ import annotations
 

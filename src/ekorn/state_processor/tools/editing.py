@@ -36,7 +36,7 @@ afterwards has no entry for the key any more."""
 
 @dataclass
 class Edited:
-    """What an edit did.
+    """The outcome of an edit.
 
     Attributes:
         path: The new savepoint.
@@ -157,7 +157,7 @@ class _Editor:
         for name, value in after.items():
             values, kept = self._values[name], before.get(name)
             if kept is not None and _is_same(values.load(kept), value):
-                continue  # the bytes stay, so a value of a class that is missing is not touched
+                continue  # the bytes stay unchanged, so a value of a missing class is not touched
             self._check(name, key, value)
             stamps = None if kept is None else values.stamps(kept)
             mine[name][key] = values.store(value, stamps, self._clock.now_ms())
@@ -211,7 +211,7 @@ def _is_same(before: Any, after: Any) -> bool:
     try:
         return pickle.dumps(before) == pickle.dumps(after)
     except (pickle.PicklingError, AttributeError, TypeError):
-        return False  # what cannot be pickled is refused where it is stored, with the name of its state
+        return False  # a value that cannot be pickled is refused where it is stored, with the name of its state
 
 
 def _column(info: StateInfo) -> Any:

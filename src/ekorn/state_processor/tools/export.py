@@ -46,7 +46,7 @@ def export_parquet(table: StateTable, directory: str | os.PathLike[str], row_typ
 
 @contextmanager
 def _new_directory(directory: str | os.PathLike[str]) -> Iterator[Callable[[str], str]]:
-    """Give paths in a directory that has no files. After a failure it has none either: half a table looks whole."""
+    """Give paths in an empty directory. After a failure it is empty again, because half a table looks complete."""
     os.makedirs(directory, exist_ok=True)
     if os.listdir(directory):
         raise StateError(f"{os.fspath(directory)!r} has files already: an export writes to a new directory")

@@ -97,7 +97,8 @@ def value_text(info: StateInfo, data: bytes, *, of_map_key: bool = False) -> str
     """Return an element of operator state as text, or the key or value of an entry of broadcast state."""
     described = Described.decode(info.schema, info.name)
     schema = described.map_key if of_map_key else described.value
-    of_serializer = isinstance(schema, dict) and "serializer" in schema  # of the program: only the job reads its bytes
+    # The serializer belongs to the program, so only the job can read its bytes.
+    of_serializer = isinstance(schema, dict) and "serializer" in schema
     as_bytes = of_serializer or info.kind in (RAW_OPERATOR, RAW_KEYED)
     return repr(bytes(data)) if as_bytes else repr(load_value(data))
 
@@ -133,7 +134,7 @@ def find_key(stored: StoredOperator, key: Any) -> list[FoundEntry]:
 
 
 def some_key(stored: StoredOperator) -> Any:
-    """Return a key of an operator, to tell what its keys are like; None if it has none."""
+    """Return any key of an operator, as an example of its keys; None if it has none."""
     for part in stored.parts():
         for tables in pieces_of(stored, part):
             for info, entries in tables.values():
@@ -146,7 +147,7 @@ def some_key(stored: StoredOperator) -> Any:
 
 
 class Difference(NamedTuple):
-    """An entry that two savepoints do not share. `before` or `after` is None if it has none there.
+    """An entry that differs between two savepoints. `before` or `after` is None where the entry does not exist.
 
     Attributes:
         state: The description of the state.
@@ -185,7 +186,7 @@ def compared_ranges(one: StoredOperator, other: StoredOperator) -> list[KeyGroup
             f"{other.metadata.max_parallelism} in the other; their keys cannot be compared part by part"
         )
     ranges = sorted(part.key_groups for part in one.parts())
-    # Whole files are compared, so that no key needs its key group: its class may be missing.
+    # Whole files are compared, so the key group of a key is not needed: the class of the key may be missing.
     return ranges if ranges == sorted(part.key_groups for part in other.parts()) else [one.all_key_groups]
 
 

@@ -49,7 +49,7 @@ class StateBootstrapFunction(ProcessFunction, CheckpointedFunction):
 
     @abstractmethod
     def process_element(self, value: Any, ctx: ProcessFunction.Context) -> None:
-        """Take in a record. The state is written by `snapshot_state` at the latest."""
+        """Process a record. The state must be written in `snapshot_state` at the latest."""
 
 
 class BroadcastStateBootstrapFunction(Function):

@@ -1,4 +1,4 @@
-"""Notices two rows of one key that different tasks wrote, in memory that does not grow with the number of tasks.
+"""Finds two rows of one key that different tasks wrote, with memory that does not grow with the number of tasks.
 
 Each task notes a digest of every key, by range of key groups, in a file beside the state files. When all tasks are
 done, the digests of one range after another are compared. A key has 16 bytes, and the files are removed afterwards.
@@ -60,7 +60,7 @@ def check_digests(
         files: The directory of the savepoint.
         digest_files: The digests of the range.
         state_files: The state of the range, in which the key is looked for.
-        of_entries: Whether the digests are those of pairs of a state and an address in it, and not of keys.
+        of_entries: Whether the digests are of pairs of a state and an address in it, instead of keys.
 
     Raises:
         StateError: A key, or an entry of a state, has two rows.

@@ -112,7 +112,7 @@ class RangeFiles:
         self._infos: dict[str, StateInfo] = {}
         self._buffered = 0
         self._most_buffered = buffered_entries
-        self._digests = KeyDigests(files)  # of the keys or entries of all rows
+        self._digests = KeyDigests(files)  # the digests of the keys or entries of all rows
         self._written: dict[int, list[StateFile]] = defaultdict(list)
 
     def _range_of(self, key: Any) -> int:
@@ -168,7 +168,7 @@ class KeyStateFiles(RangeFiles):
             buffered_entries=buffered_entries,
         )
         self._declared = columns.declared()
-        self._recent: set[Any] = set()  # keys of the last rows, also of those that are written
+        self._recent: set[Any] = set()  # the keys of the last rows, including rows that were already written
 
     def add(self, key: Any, values: dict[str, Any]) -> None:
         """Add a key with the values of its states by name; a value that is None is no entry.
@@ -180,7 +180,7 @@ class KeyStateFiles(RangeFiles):
         if stored in self._recent:
             raise StateError(f"key {preview(key)} has two rows; a savepoint has one value of each state for a key")
         if len(self._recent) >= _RECENT_KEYS:
-            self._recent.clear()  # `check_digests` finds a key that came long before
+            self._recent.clear()  # `check_digests` finds keys that came long before
         self._recent.add(stored)
         self._digests.add(number, stored)
         for name, value in values.items():

@@ -50,7 +50,7 @@ def new_directory(path: str) -> Iterator[FileStore]:
     try:
         yield files
     except BaseException:
-        files.delete(METADATA)  # first: a savepoint that exists must be whole
+        files.delete(METADATA)  # deleted first, because a savepoint that exists must be complete
         base.delete_tree(name)
         raise
 
@@ -99,7 +99,7 @@ class NewSavepoint:
         return replace(stored.metadata, subtasks=tuple(map(of_subtask, stored.metadata.subtasks)))
 
     def publish(self, operators: Iterable[OperatorMetadata]) -> CheckpointMetadata:
-        """Remove files that no operator refers to, and publish the metadata: the savepoint exists then."""
+        """Remove files that no operator refers to, and publish the metadata. From then on the savepoint exists."""
         metadata = CheckpointMetadata(
             checkpoint_id=self.checkpoint_id,
             job_id=self.job_id,
@@ -108,7 +108,7 @@ class NewSavepoint:
             operators=tuple(operators),
             kind="savepoint",
         )
-        for name in set(self.files.list()) - metadata.paths():  # written by an attempt of the job that failed
+        for name in set(self.files.list()) - metadata.paths():  # left by an attempt of the job that failed
             self.files.delete(name)
         self.files.publish(METADATA, encode_metadata(metadata, self.key))
         return metadata
@@ -136,7 +136,7 @@ class WrittenFiles:
 
 
 def new_file_name() -> str:
-    """Return a name for a state file that is used by no other."""
+    """Return an unused name for a state file."""
     return f"state-{secrets.token_hex(8)}"
 
 

@@ -53,7 +53,7 @@ class StateBootstrapTransformation:
     environment: StreamExecutionEnvironment
     draw: Callable[[], DataStream]  # draws the operator and returns its output
     one_subtask: bool = False
-    max_parallelism: int | None = None  # None: the savepoint's
+    max_parallelism: int | None = None  # None: that of the savepoint
 
     def snapshots(self, operator: OperatorIdentifier, files: SavepointFilesSpec, max_parallelism: int) -> DataStream:
         """Draw the operator, and return the stream of the snapshots that its subtasks write."""

@@ -89,7 +89,7 @@ class StateRows(EntryRows):
         if before is not None:
             states = [known] if known is not None else before.keyed_states
             self._key = checked_keys(before, states, types)
-        self._is_list = False  # of the contents of windows
+        self._is_list = False  # whether windows hold a list
         if self._kind in _WINDOWS:
             one, self._is_list = self._contents_of(types["value"], sample)
             info = known or _described_as(StateInfo(name, kind), one)
@@ -99,7 +99,7 @@ class StateRows(EntryRows):
         self._info = info
 
     @cached_property
-    def _values(self) -> Values:  # made in each task
+    def _values(self) -> Values:  # created in each task
         return Values(self._info)
 
     def _check_values(self, info: StateInfo, sample: list[SampledEntry]) -> None:
@@ -212,7 +212,7 @@ def _checked_kind(name: str, columns: Sequence[str], known: StateInfo | None, ki
 
 
 def _declared(name: str, kind: str, column: DataType) -> StateInfo:
-    """Return the description of a state that the operator does not have yet: of the types of its columns."""
+    """Return the description of a state that the operator does not have yet, with the types of its columns."""
     return declare(columns_of(kind).descriptor(name, column), kind).info
 
 

@@ -46,7 +46,7 @@ def to_program(
     """
     declared = None if _has_classes(schema, classes) else declared_column(schema, classes)
     if declared is not None and not all(_fits(value, declared) for value in values):
-        declared = None  # a runtime state that keeps more than what the program declared, such as times for an evictor
+        declared = None  # a runtime state keeps more than the program declared, such as times for an evictor
     if declared is not None:
         if not _is_same_type(declared, column):
             raise ConfigurationError(
@@ -81,7 +81,7 @@ def _fits(value: Any, column: DataType) -> bool:
 
 
 def _has_classes(schema: Schema, classes: ClassFields) -> bool:
-    """Return whether a type has instances of classes, which no column says how to make."""
+    """Return whether a type contains instances of classes. A column does not say how to make such instances."""
     match schema:
         case str():
             return schema in classes
