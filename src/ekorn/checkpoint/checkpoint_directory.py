@@ -179,7 +179,7 @@ class CheckpointDirectory:
         point("driver-started")
 
     def renew(self, now_ms: int) -> None:
-        """Show that this driver is alive. Cheap enough for every turn of the loop."""
+        """Show that this driver is alive. This is cheap enough to call in every turn of the loop."""
         try:
             self._owner.renew(now_ms)
         except OSError as error:  # ownership does not depend on renewal, so a storage error is no reason to stop
@@ -315,7 +315,8 @@ class CheckpointDirectory:
         def clean() -> None:
             self._owner.check()
             # Between a check and a deletion, another driver may take over and start from this checkpoint, whose
-            # metadata may exist although writing it seemed to fail: hence a tombstone, and a check after it.
+            # metadata may exist although writing it seemed to fail: therefore the driver writes a tombstone, and checks
+            # after it.
             self.files.replace(tombstone_path(checkpoint_id, self.term), encode_owner_file({"term": self.term}))
             point("tombstone")
             self._owner.check()

@@ -48,7 +48,7 @@ from ekorn.state.snapshots import SubtaskSnapshot
 __all__ = ["CheckpointCoordinator", "CheckpointStats"]
 
 HISTORY_LENGTH = 100  # completed and aborted checkpoints kept for display
-MOST_REQUESTS = 1000  # that wait to be started
+MOST_REQUESTS = 1000  # the most requests that wait to be started
 _SOME_FINISHED = (
     "some subtasks have read their whole input, and checkpoints then are off "
     "(execution.checkpointing.checkpoints-after-tasks-finish)"
@@ -114,7 +114,7 @@ class CheckpointCoordinator:
         self._running = False
         self._pending: dict[int, _Pending] = {}  # in the order of their ids
         self._requests: list[CheckpointRequested] = []
-        self._finished: frozenset[SubtaskId] = frozenset()  # these subtasks are asked for no more snapshots
+        self._finished: frozenset[SubtaskId] = frozenset()  # subtasks that are no longer asked for a snapshot
         self._suspended = False  # a subtask has finished, and the settings end checkpointing then
         self._schedule = Schedule(settings)
         self._last_completed_id: int | None = None
@@ -292,7 +292,7 @@ class CheckpointCoordinator:
         return []
 
     def _settle(self, done: _Pending) -> None:
-        """Ask no more snapshots of the subtasks that had finished when a completed checkpoint was taken."""
+        """Stop asking for snapshots of the subtasks that had finished when a completed checkpoint was taken."""
         finished = self._finished | {subtask for subtask, snapshot in done.answers.items() if snapshot.finished}
         with_union = {s.vertex for s in done.answers.values() if has_union_state(s.operators)}
         self._finished |= settled(finished, self._subtasks, with_union)
@@ -347,7 +347,7 @@ class CheckpointCoordinator:
         """Abort a checkpoint because of a failure, which counts once for each checkpoint."""
         pending = self._pending.get(checkpoint_id)
         if pending is None or pending.writing:
-            return []  # it is over already, or it has all answers and this failure is of a repeated snapshot
+            return []  # the checkpoint is over already, or has all answers and only a repeated snapshot has failed
         actions = self._abort(pending, why, now_ms)
         if pending.synchronous and by_subtask and self._running:
             return [*actions, FailJob(f"the savepoint that the job was to end with, {checkpoint_id}, failed: {why}")]

@@ -15,7 +15,7 @@ from ekorn.state.snapshots import SubtaskSnapshot
 
 @dataclass(frozen=True, slots=True)
 class JobStarted:
-    """The job starts, restarts after `JobFailed`, or goes on at another parallelism."""
+    """The job starts, restarts after `JobFailed`, or continues at another parallelism."""
 
     now_ms: int
     restored_id: int | None = None  # the checkpoint that the job starts from, its own or another job's

@@ -176,7 +176,7 @@ def decode_metadata(data: bytes, where: str, key: SigningKey | None = None) -> C
 
 
 def is_signed(data: bytes) -> bool:
-    """Return whether the bytes of a `_metadata` file end with a signature, of whichever key."""
+    """Return whether the bytes of a `_metadata` file end with a signature, made with any key."""
     suffix = data[-_SIGNATURE_BYTES:]
     return suffix.startswith(_BEFORE_SIGNATURE) and suffix.endswith(_AFTER_SIGNATURE)
 

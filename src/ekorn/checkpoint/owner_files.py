@@ -59,7 +59,7 @@ class Claim:
     term: int
     driver: Driver
     claimed_ms: int
-    leader: LeaderTerm | None = None  # of a driver that a service with standbys started
+    leader: LeaderTerm | None = None  # set for a driver that a service with standbys started
 
     def encode(self) -> bytes:
         """Return the bytes of the file."""

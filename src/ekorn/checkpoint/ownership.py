@@ -175,7 +175,7 @@ class Ownership:
         self._replace("alive", {"now_ms": now_ms})
 
     def release(self, *, finished: bool = False) -> None:
-        """Let the next driver in at once or, if the job has finished, let no driver in any more.
+        """Let the next driver in at once or, if the job has finished, refuse every further driver.
 
         The claim itself stays, so that terms keep counting up.
         """

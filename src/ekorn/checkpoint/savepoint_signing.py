@@ -1,7 +1,7 @@
 """Sign a savepoint that was taken without a key, and verify a signed one. Neither unpickles anything.
 
-A signature says that whoever has the key trusts the state. It is given to the bytes that lie in the directory now: sign
-a savepoint only if nobody else could have written there since it was taken.
+A signature says that the owner of the key trusts the state. It covers the bytes that are in the directory now: sign a
+savepoint only if no other user could have written there since it was taken.
 """
 
 from __future__ import annotations

@@ -258,7 +258,7 @@ def _of_service(service: ServiceClient | None, job: str) -> _ServiceJob:
 def top(
     service: ServiceClient | None, *, rounds: int | None = None, pause: Callable[[float], None] = time.sleep
 ) -> int:
-    """Print the jobs again and again, every two seconds, until Ctrl-C."""
+    """Print the jobs every two seconds, until Ctrl-C."""
     while rounds is None or rounds > 0:
         if sys.stdout.isatty():
             sys.stdout.write("\x1b[2J\x1b[H")

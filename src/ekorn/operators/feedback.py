@@ -82,7 +82,7 @@ class FeedbackHead(RuntimeOperator):
         return None if left_ms is not None and left_ms <= 0 else self._loop
 
     def _left_ms(self) -> int | None:
-        """Return how long the loop still waits for records; None if it does not wait, or waits for ever."""
+        """Return how long the loop still waits for records; None if it does not wait, or waits without a limit."""
         if self._waiting_since is None or self._max_wait_ms == 0:
             return None
         return self._max_wait_ms - round((self.environment.clock.monotonic() - self._waiting_since) * 1000)

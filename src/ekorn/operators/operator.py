@@ -233,7 +233,7 @@ class RuntimeOperator(ABC):
         """Bring the operator's own state up to date for a snapshot. After an exception here the attempt fails."""
 
     def snapshot_functions(self, checkpoint_id: int, now_ms: int) -> None:
-        """Call `snapshot_state` of the user's functions. After an exception there the subtask goes on."""
+        """Call `snapshot_state` of the user's functions. After an exception there the subtask continues."""
         written: OperatorState = {}
         for number, function in enumerate(self._innermost()):
             if isinstance(function, CheckpointedFunction):

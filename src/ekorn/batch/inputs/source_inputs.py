@@ -64,7 +64,7 @@ def records_of(reader: SplitReader, *, skips_malformed: bool = False) -> Iterato
 
     Args:
         reader: The reader.
-        skips_malformed: Whether content that is not a record is passed over. Otherwise its error is raised.
+        skips_malformed: Whether content that is not a record is skipped. Otherwise its error is raised.
     """
     try:
         while not reader.finished:

@@ -57,8 +57,8 @@ T = TypeVar("T")
 class OutputFormat(ABC, Generic[T]):
     """Output of `data_set.output`. Each subtask has an object of its own.
 
-    Spark runs a task again after a failure, so `open` must begin the part of a subtask anew. What must appear at once,
-    or only if all subtasks succeed, belongs in `finalize_global`.
+    Spark runs a task again after a failure, so `open` must begin the part of a subtask again. Output that must appear
+    at once, or only if all subtasks succeed, belongs in `finalize_global`.
     """
 
     def initialize_global(self, parallelism: int) -> None:

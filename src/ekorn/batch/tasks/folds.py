@@ -39,7 +39,7 @@ class Fold:
         return len(self._results)
 
     def taken(self) -> dict[Any, Any]:
-        """Return the record of each key, and start anew."""
+        """Return the record of each key, and start empty."""
         results, self._results = self._results, {}
         return results
 

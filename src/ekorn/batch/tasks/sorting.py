@@ -187,7 +187,7 @@ Member = tuple[int, Any, Any]
 def streamed_groups(records: Iterator[Any], keys: Keys) -> Iterator[tuple[Any, Iterator[Any]]]:
     """Yield each key and its records, from records that are sorted by `SortedBy(keys)`.
 
-    The records of a key must be read before the next key is asked for; those not read are passed over.
+    The records of a key must be read before the next key is asked for; records that were not read are skipped.
     """
     for _, run in groupby(members(records, keys), itemgetter(0)):
         rest: Iterator[Member] = run

@@ -1,7 +1,8 @@
 """What the tasks of a superstep know about their iteration, and what they report to the driver.
 
-Function objects are made anew in each Spark job. Their fields therefore travel: at the end of a superstep each subtask
-reports the fields that its functions changed, and the driver hands them to the same subtask of the next superstep.
+Function objects are created again in each Spark job. Their fields therefore travel: at the end of a superstep each
+subtask reports the fields that its functions changed, and the driver hands them to the same subtask of the next
+superstep.
 """
 
 from __future__ import annotations

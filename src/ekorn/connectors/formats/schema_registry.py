@@ -115,7 +115,7 @@ class HttpSchemaRegistry:
 
 
 def _is_final(error: Exception) -> bool:
-    """Return whether another try would fail too: for every answer but those of a server in trouble."""
+    """Return whether another try would fail too: true for every answer except that of a failing server."""
     if isinstance(error, urllib.error.HTTPError):
         return error.code < 500 and error.code != 429
     return isinstance(error, ValueError)

@@ -195,7 +195,7 @@ class KafkaConnection(SourceConnection):
         good = [message for message in messages if message.error() is None]
         if self._only_reader is not None:
             self._only_reader.buffer += good
-        elif len(self._readers) == 1:  # one topic, as most jobs have: its name is not asked for per message
+        elif len(self._readers) == 1:  # most jobs have only one topic, whose name is then not asked for per message
             (of_topic,) = self._readers.values()
             for message in good:
                 of_topic[message.partition()].buffer.append(message)

@@ -40,9 +40,10 @@ def producer_settings(properties: ClientProperties) -> dict[str, Any]:
     """Return the settings that the sink gives to its producers, in addition to the program's properties."""
     settings: dict[str, Any] = {"delivery.report.only.error": True}
     if "partitioner" not in properties:
-        settings["partitioner"] = "murmur2_random"  # as Java's client: all producers of a topic agree on partitions
+        # The choice of Java's client: all producers of a topic agree on partitions.
+        settings["partitioner"] = "murmur2_random"
     if not {"delivery.timeout.ms", "message.timeout.ms"} & properties.keys():
-        settings["message.timeout.ms"] = "120000"  # as Java's client
+        settings["message.timeout.ms"] = "120000"  # the default of Java's client
     return settings
 
 

@@ -121,7 +121,7 @@ class SplitWatermarks:
             self._splits[split_id] = (make_generator(self._strategy, self._clock), _SplitOutput())
 
     def remove(self, split_id: str) -> Iterator[SourceEvent]:
-        """Remove a split that was read to its end. It does not hold the watermark back any more."""
+        """Remove a split that was read to its end. It no longer holds the watermark back."""
         if self._splits.pop(split_id, None) is not None and self._splits:
             yield from self._combined()
 

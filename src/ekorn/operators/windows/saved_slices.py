@@ -55,7 +55,7 @@ class FiringMarks:
         ]
 
     def clear(self) -> None:
-        """Save no mark in the next checkpoint: the windows are not in slices any more."""
+        """Save no mark in the next checkpoint: the windows are no longer in slices."""
         self._state.clear()
 
     def save(self, mark: FiringMark) -> None:

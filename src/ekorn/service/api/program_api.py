@@ -130,7 +130,7 @@ def plan_of_program(service: JobService, wanted: Submission) -> dict[str, Any]:
     """Return the plan of a program's first job, in Flink's form.
 
     Raises:
-        ConfigurationError: The program does not come to the start of a job.
+        ConfigurationError: The program does not start a job.
     """
     record = submitted_record(wanted, service.clock.now_ms())
     folder = Path(tempfile.mkdtemp(prefix="plan-", dir=service.store.folder))

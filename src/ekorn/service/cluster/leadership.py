@@ -32,7 +32,7 @@ _STANDS_BY_FOR = 2 / 3
 
 
 class NotLeader(EkornError):
-    """This service does not lead any more: another one has taken its place, or it cannot reach the storage."""
+    """This service no longer leads: another one has taken its place, or it cannot reach the storage."""
 
 
 def elapsed_s() -> float:
@@ -133,7 +133,7 @@ class Leadership:
 
     @property
     def why_lost(self) -> str:
-        """Why this service does not lead any more."""
+        """The reason why this service no longer leads."""
         return self._lost or "it could not renew its lease in time"
 
     @property

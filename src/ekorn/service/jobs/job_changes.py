@@ -53,13 +53,13 @@ def upgraded(plan: JobPlan, program: str, arguments: Sequence[str] | None, setti
 
 
 def check_program(service: JobService, record: JobRecord, plan: JobPlan) -> None:
-    """Check that the state of a running job fits another program, while the job goes on.
+    """Check that the state of a running job fits another program, while the job continues.
 
     A savepoint is taken, the program is run up to the start of its job, in a process of its own, and the savepoint is
     deleted. Sinks commit nothing with this savepoint, so the job can still go back to an older checkpoint.
 
     Raises:
-        RestoreError: The state does not fit, or the program does not come to the start of its job.
+        RestoreError: The state does not fit, or the program does not start its job.
     """
     # Each check has a folder of its own: two clients may upgrade the job at the same time.
     folder = Path(tempfile.mkdtemp(prefix="check-", dir=service.store.job_folder(record.job_id)))

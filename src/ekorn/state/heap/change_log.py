@@ -84,7 +84,7 @@ class ChangeLog:
         self._pending = {i: p for i, p in self._pending.items() if i > checkpoint_id}
 
     def _begins_anew(self, base: Chain, changed: dict[str, Collection[Any]]) -> bool:
-        """Return whether to write everything: the chain is long, or these changes come to half of it anyway."""
+        """Return whether to write everything: the chain is long, or these changes are half of it anyway."""
         if not base.files:
             return False
         whole_bytes, changes = _size(base.whole), base.files[len(base.whole) :]

@@ -110,7 +110,7 @@ class _Editor:
         self._columns = {info.name: _column(info) for info in infos}
 
     def rewrite(self, savepoint: NewSavepoint) -> OperatorMetadata:
-        """Write the operator's state files anew: keyed state edited, operator state copied."""
+        """Write the operator's state files again: keyed state edited, operator state copied."""
         copied = savepoint.copied([replace(self._stored, metadata=_without_keyed(self._stored.metadata))])[0]
         target = WrittenFiles(savepoint.files, hashed=savepoint.key is not None)
         subtasks = tuple(

@@ -57,7 +57,7 @@ def new_directory(path: str) -> Iterator[FileStore]:
 
 @dataclass(frozen=True)
 class NewSavepoint:
-    """A savepoint that is being put together.
+    """A savepoint that is being written.
 
     Attributes:
         files: Its directory.

@@ -131,7 +131,7 @@ def replacing_operator_state(
 def keeping_operator_state(
     savepoint: NewSavepoint, operator: StoredOperator, written: OperatorMetadata
 ) -> OperatorMetadata:
-    """Return an operator whose keyed state was written anew, with the operator state that it has in another savepoint.
+    """Return an operator with new keyed state, and with the operator state that it has in another savepoint.
 
     The operator has passed `check_key_groups`.
     """
