@@ -23,42 +23,35 @@ from ekorn.graph.job_graph import Operator
 from ekorn.graph.specs import BroadcastProcessSpec
 from ekorn.keygroups import state_key
 from ekorn.operators.co_streams import FIRST, SECOND, TwoInputOperator
-from ekorn.operators.contexts.function_contexts import Clocks, ElementContext
+from ekorn.operators.contexts.function_contexts import ElementContext
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.keys import generate_key
-from ekorn.operators.process_operators import KeyedProcessOperator, OnTimerContext, generate_process_call
+from ekorn.operators.process_operators import (
+    KeyedProcessOperator,
+    OnTimerContext,
+    ProcessOperator,
+    generate_process_call,
+)
 from ekorn.state.keyed_backend import NO_KEY
 from ekorn.state.operator_state import BroadcastStore, BroadcastView, OperatorStates
 
 Apply = Callable[[StateDescriptor, KeyedStateFunction], None]
 
 
-class BroadcastProcessOperator(TwoInputOperator):
+class BroadcastProcessOperator(ProcessOperator, TwoInputOperator):
     """`process` on a stream without keys that is connected to a broadcast stream."""
 
     first_input = SECOND
 
     def __init__(self, operator: Operator, spec: BroadcastProcessSpec, environment: SubtaskEnvironment) -> None:
-        super().__init__(operator, environment)
+        super().__init__(operator, spec, environment)
         self._spec = spec
-        self._function = spec.function
-        self._clocks = Clocks(environment)
-
-    def functions(self) -> Iterable[Any]:
-        return (self._function,)
 
     def open(self) -> None:
         stores = _stores(self.states, self._spec)
-        self._data_context = DataContext(self._clocks, None, _views(stores))
+        self._context = DataContext(self._clocks, None, _views(stores))
         self._broadcast_context = BroadcastContext(self._clocks, stores, _no_keys)
         super().open()
-
-    def on_watermark(self, watermark_ms: int) -> None:
-        self._clocks.watermark_ms = watermark_ms
-
-    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-        process = self._function.process_element
-        generate_process_call(code, self, process, self._data_context, value=value, time=time, emit=emit, side=side)
 
     def generate_second(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         process = self._function.process_broadcast_element

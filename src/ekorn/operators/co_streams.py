@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
-from typing import Any
 
 from ekorn.codegen.chain_operator import Emit, GenerateRecord
 from ekorn.codegen.code_builder import CodeBuilder
-from ekorn.graph.job_graph import Operator
-from ekorn.graph.specs import CoFlatMapSpec, CoMapSpec
-from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.keys import generate_key
-from ekorn.operators.operator import RuntimeOperator
+from ekorn.operators.operator import RuntimeOperator, UserFunctionOperator
 from ekorn.operators.process_operators import KeyedProcessOperator, ProcessOperator, generate_process_call
 from ekorn.operators.results import generate_loop
 
@@ -30,14 +25,7 @@ class TwoInputOperator(RuntimeOperator):
         """Generate the statements that process one record of the second input."""
 
 
-class CoMapOperator(TwoInputOperator):
-    def __init__(self, operator: Operator, spec: CoMapSpec, environment: SubtaskEnvironment) -> None:
-        super().__init__(operator, environment)
-        self._function = spec.function
-
-    def functions(self) -> Iterable[Any]:
-        return (self._function,)
-
+class CoMapOperator(UserFunctionOperator, TwoInputOperator):
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         generate_key(code, self, value, FIRST)
         self._generate_map(code, code.bind(self._function.map1, "map"), value, time, emit)
@@ -54,14 +42,7 @@ class CoMapOperator(TwoInputOperator):
             emit(result, time)
 
 
-class CoFlatMapOperator(TwoInputOperator):
-    def __init__(self, operator: Operator, spec: CoFlatMapSpec, environment: SubtaskEnvironment) -> None:
-        super().__init__(operator, environment)
-        self._function = spec.function
-
-    def functions(self) -> Iterable[Any]:
-        return (self._function,)
-
+class CoFlatMapOperator(UserFunctionOperator, TwoInputOperator):
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         generate_key(code, self, value, FIRST)
         with generate_loop(code, self, self._function.flat_map1, value, "flat_map") as result:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
-from typing import Any
+from typing import Any, Protocol
 
 from ekorn.codegen.chain_operator import Emit, GenerateRecord, Out, RecordErrorHandler
 from ekorn.codegen.code_builder import CodeBuilder
@@ -287,6 +287,24 @@ class RuntimeOperator(ABC):
         return keyed + self.states.infos()
 
     _restored: OperatorRestore | None = None
+
+
+class HasFunction(Protocol):
+    """A spec with one function of the user."""
+
+    @property
+    def function(self) -> Any: ...
+
+
+class UserFunctionOperator(RuntimeOperator):
+    """An operator that calls one function of the user."""
+
+    def __init__(self, operator: Operator, spec: HasFunction, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment)
+        self._function = spec.function
+
+    def functions(self) -> Iterable[Any]:
+        return (self._function,)
 
 
 def method_of(function: Any, kind: type, name: str) -> Callable[..., Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from ekorn.codegen.chain_operator import Emit, RefusedSideOutputs
@@ -11,26 +11,21 @@ from ekorn.functions.output_tag import OutputTag
 from ekorn.functions.process_functions import KeyedProcessFunction
 from ekorn.functions.timer_service import TimeDomain
 from ekorn.graph.job_graph import Operator
-from ekorn.graph.specs import BroadcastProcessSpec, CoProcessSpec, ProcessSpec
 from ekorn.operators.contexts.function_contexts import Clocks, ElementContext
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.keys import generate_key
-from ekorn.operators.operator import RuntimeOperator
+from ekorn.operators.operator import HasFunction, RuntimeOperator, UserFunctionOperator
 from ekorn.operators.results import emit_results, generate_loop
 from ekorn.operators.time.timers import Timers
 
 
-class ProcessOperator(RuntimeOperator):
+class ProcessOperator(UserFunctionOperator):
     """`process` on a stream without keys: no timers, but the watermark and the processing time can be read."""
 
-    def __init__(self, operator: Operator, spec: ProcessSpec | CoProcessSpec, environment: SubtaskEnvironment) -> None:
-        super().__init__(operator, environment)
-        self._function = spec.function
+    def __init__(self, operator: Operator, spec: HasFunction, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, spec, environment)
         self._clocks = Clocks(environment)
         self._context = ElementContext(self._clocks, None)
-
-    def functions(self) -> Iterable[Any]:
-        return (self._function,)
 
     def on_watermark(self, watermark_ms: int) -> None:
         self._clocks.watermark_ms = watermark_ms
@@ -41,29 +36,20 @@ class ProcessOperator(RuntimeOperator):
         )
 
 
-class KeyedProcessOperator(RuntimeOperator):
+class KeyedProcessOperator(UserFunctionOperator):
     """`process` on a keyed stream: state and timers per key."""
 
     needs_out = True
 
-    def __init__(
-        self,
-        operator: Operator,
-        spec: ProcessSpec | CoProcessSpec | BroadcastProcessSpec,
-        environment: SubtaskEnvironment,
-    ) -> None:
-        super().__init__(operator, environment)
+    def __init__(self, operator: Operator, spec: HasFunction, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, spec, environment)
         assert self.backend is not None, "the stream graph puts this operator on keyed streams only"
-        self._function = spec.function
         self._cell = self.backend.cell
         self._cleanups = self.backend.every_record
         self.timers = Timers(self.backend, self._cell, environment.clock)
         self.metric_group().gauge("numFiredTimers", self.timers.fired_count)
         self._context = ElementContext(self.timers, self._cell)
         self._timer_context = OnTimerContext(self.timers, self._cell)
-
-    def functions(self) -> Iterable[Any]:
-        return (self._function,)
 
     def open(self) -> None:
         self.timers.open()

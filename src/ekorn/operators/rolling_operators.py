@@ -6,9 +6,6 @@ of a key is emitted, after its last record.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
 from ekorn.codegen.chain_operator import Emit
 from ekorn.codegen.code_builder import CodeBuilder
 from ekorn.errors import InvalidProgramError
@@ -18,7 +15,7 @@ from ekorn.graph.job_graph import Operator
 from ekorn.graph.specs import FoldSpec, ReduceSpec, WithStateSpec
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.keys import generate_key
-from ekorn.operators.operator import RuntimeOperator, method_of
+from ekorn.operators.operator import HasFunction, UserFunctionOperator, method_of
 from ekorn.types.by_value import own
 from ekorn.types.time_bounds import MAX_TIMESTAMP
 
@@ -29,19 +26,15 @@ class _SoFar(ValueStateDescriptor):
     checks_values = False
 
 
-class _OneValuePerKey(RuntimeOperator):
+class _OneValuePerKey(UserFunctionOperator):
     """An operator with one value per key as its own state, beside the state of its function."""
 
-    def __init__(self, operator: Operator, environment: SubtaskEnvironment, function: Any, state_name: str) -> None:
-        super().__init__(operator, environment)
+    def __init__(self, operator: Operator, spec: HasFunction, environment: SubtaskEnvironment, state_name: str) -> None:
+        super().__init__(operator, spec, environment)
         assert self.backend is not None, "the stream graph puts rolling operators on keyed streams only"
-        self._function = function
         self._descriptor: ValueStateDescriptor = _SoFar(state_name, operator.output_type)
         self._batch = environment.graph.settings.batch
         self.needs_out = self._batch
-
-    def functions(self) -> Iterable[Any]:
-        return (self._function,)
 
     def open(self) -> None:
         assert self.backend is not None
@@ -56,7 +49,7 @@ class _OneValuePerKey(RuntimeOperator):
 
 class ReduceOperator(_OneValuePerKey):
     def __init__(self, operator: Operator, spec: ReduceSpec, environment: SubtaskEnvironment) -> None:
-        super().__init__(operator, environment, spec.function, "_reduce")
+        super().__init__(operator, spec, environment, "_reduce")
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         generate_key(code, self, value)
@@ -77,7 +70,7 @@ def _refuse_none() -> None:
 
 class FoldOperator(_OneValuePerKey):
     def __init__(self, operator: Operator, spec: FoldSpec, environment: SubtaskEnvironment) -> None:
-        super().__init__(operator, environment, spec.function, "_fold")
+        super().__init__(operator, spec, environment, "_fold")
         self._initial = spec.initial
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
@@ -96,7 +89,7 @@ class WithStateOperator(_OneValuePerKey):
     """`map_with_state` and its filter and flat-map forms. A returned state of None clears the state."""
 
     def __init__(self, operator: Operator, spec: WithStateSpec, environment: SubtaskEnvironment) -> None:
-        super().__init__(operator, environment, spec.function, "_with_state")
+        super().__init__(operator, spec, environment, "_with_state")
         self._descriptor = ValueStateDescriptor("_with_state")  # the declared type is the type of results
         self._form = spec.form
         self.needs_out = False

@@ -10,23 +10,16 @@ from ekorn.codegen.code_builder import CodeBuilder
 from ekorn.functions.record_fields import read_field
 from ekorn.functions.record_functions import FilterFunction, FlatMapFunction, MapFunction
 from ekorn.graph.job_graph import Operator
-from ekorn.graph.specs import FilterSpec, FlatMapSpec, MapSpec, ProjectSpec, SplitSpec
+from ekorn.graph.specs import ProjectSpec, SplitSpec
 from ekorn.legacy.selection import OutputSelector, names_in
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.keys import generate_key
-from ekorn.operators.operator import RuntimeOperator, method_of
+from ekorn.operators.operator import RuntimeOperator, UserFunctionOperator, method_of
 from ekorn.operators.results import generate_loop
 from ekorn.types.by_value import own
 
 
-class MapOperator(RuntimeOperator):
-    def __init__(self, operator: Operator, spec: MapSpec, environment: SubtaskEnvironment) -> None:
-        super().__init__(operator, environment)
-        self._function = spec.function
-
-    def functions(self) -> Iterable[Any]:
-        return (self._function,)
-
+class MapOperator(UserFunctionOperator):
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         generate_key(code, self, value)
         result = code.fresh("v")
@@ -34,14 +27,7 @@ class MapOperator(RuntimeOperator):
         emit(result, time)
 
 
-class FlatMapOperator(RuntimeOperator):
-    def __init__(self, operator: Operator, spec: FlatMapSpec, environment: SubtaskEnvironment) -> None:
-        super().__init__(operator, environment)
-        self._function = spec.function
-
-    def functions(self) -> Iterable[Any]:
-        return (self._function,)
-
+class FlatMapOperator(UserFunctionOperator):
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         generate_key(code, self, value)
         flat_map = method_of(self._function, FlatMapFunction, "flat_map")
@@ -49,14 +35,7 @@ class FlatMapOperator(RuntimeOperator):
             emit(result, time)
 
 
-class FilterOperator(RuntimeOperator):
-    def __init__(self, operator: Operator, spec: FilterSpec, environment: SubtaskEnvironment) -> None:
-        super().__init__(operator, environment)
-        self._function = spec.function
-
-    def functions(self) -> Iterable[Any]:
-        return (self._function,)
-
+class FilterOperator(UserFunctionOperator):
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         generate_key(code, self, value)
         keep = code.bind(method_of(self._function, FilterFunction, "filter"), "filter")

@@ -28,7 +28,7 @@ from ekorn.graph.specs import AsyncSpec
 from ekorn.operators.asynchronous.async_queue import OrderedQueue, PendingRecord, Queue, UnorderedQueue
 from ekorn.operators.asynchronous.async_requests import AsyncRequest, Calls, Requests
 from ekorn.operators.environment import SubtaskEnvironment
-from ekorn.operators.operator import RuntimeOperator
+from ekorn.operators.operator import UserFunctionOperator
 from ekorn.types.by_value import loaded, stored
 
 _IN_FLIGHT = ListStateDescriptor("_in_flight")
@@ -36,7 +36,7 @@ _IN_FLIGHT = ListStateDescriptor("_in_flight")
 _MOST_WAITING = 10_000
 
 
-class AsyncWaitOperator(RuntimeOperator):
+class AsyncWaitOperator(UserFunctionOperator):
     """An `AsyncFunction` or an `AsyncBatchFunction`. At most `capacity` requests have results that have not left."""
 
     needs_out = True
@@ -44,9 +44,8 @@ class AsyncWaitOperator(RuntimeOperator):
     may_be_full = True
 
     def __init__(self, operator: Operator, spec: AsyncSpec, environment: SubtaskEnvironment) -> None:
-        super().__init__(operator, environment)
+        super().__init__(operator, spec, environment)
         self._spec = spec
-        self._function = spec.function
         self._queue: Queue = OrderedQueue() if spec.ordered else UnorderedQueue()
         self._filling: AsyncRequest | None = None  # the batch that is being filled
         self._due: float | None = None  # the monotonic time at which the batch is sent even if it is not full
@@ -59,9 +58,6 @@ class AsyncWaitOperator(RuntimeOperator):
         # job emits answers at any time.
         self._linger_s = 0.0 if environment.continuous else environment.graph.settings.async_linger_ms / 1000
         self._hurried = False
-
-    def functions(self) -> Iterable[Any]:
-        return (self._function,)
 
     def initialize(self) -> None:
         super().initialize()

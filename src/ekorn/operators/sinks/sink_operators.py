@@ -8,7 +8,6 @@ checkpoint is taken, before the checkpoint is complete.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from ekorn.codegen.chain_operator import Emit
@@ -21,7 +20,7 @@ from ekorn.graph.job_graph import Operator
 from ekorn.graph.specs import CollectSpec, PrintSpec, SinkFunctionSpec, WriterSpec
 from ekorn.operators.contexts.function_contexts import Clocks, ElementContext
 from ekorn.operators.environment import SubtaskEnvironment
-from ekorn.operators.operator import RuntimeOperator
+from ekorn.operators.operator import RuntimeOperator, UserFunctionOperator
 from ekorn.operators.sinks.driver_output import DriverOutput
 from ekorn.types.by_value import own
 from ekorn.types.record_text import record_text
@@ -31,18 +30,16 @@ _COMMITTABLES = ListStateDescriptor("_committables")
 _WRITERS = ListStateDescriptor("_writers")
 
 
-class SinkFunctionOperator(RuntimeOperator):
+class SinkFunctionOperator(UserFunctionOperator):
     """A `SinkFunction`: called once per record."""
 
+    _function: SinkFunction[Any]
+
     def __init__(self, operator: Operator, spec: SinkFunctionSpec, environment: SubtaskEnvironment) -> None:
-        super().__init__(operator, environment)
-        self._function: SinkFunction[Any] = spec.function
+        super().__init__(operator, spec, environment)
         self._buffering = spec.function if isinstance(spec.function, BufferingSinkFunction) else None
         self._clocks = Clocks(environment)
         self._context = ElementContext(self._clocks, None)
-
-    def functions(self) -> Iterable[Any]:
-        return (self._function,)
 
     def on_watermark(self, watermark_ms: int) -> None:
         self._clocks.watermark_ms = watermark_ms
