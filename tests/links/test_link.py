@@ -244,8 +244,9 @@ CHANGES: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("what", CHANGES)
-def test_a_message_changed_on_its_way_over_tcp_is_never_returned(what: str) -> None:
+@pytest.fixture
+def tapped() -> Iterator[tuple[Link, Middle, Link]]:
+    """The link of the caller, someone on its path, and the link of the called side."""
     links: list[Link] = []
     listener = Listener(("127.0.0.1", 0), SECRET, links.append, "test")
     listener.start()
@@ -253,17 +254,23 @@ def test_a_message_changed_on_its_way_over_tcp_is_never_returned(what: str) -> N
     middle = Middle(listener.address)
     link = connect(middle.address, SECRET)
     until(lambda: links)
-    link.send(b"untouched")
-    assert links[0].receive() == b"untouched"
     links[0].settimeout(30)
+    yield link, middle, links[0]
+    listener.close()
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_message_changed_on_its_way_over_tcp_is_never_returned(what: str, tapped: tuple[Link, Middle, Link]) -> None:
+    link, middle, called = tapped
+    link.send(b"untouched")
+    assert called.receive() == b"untouched"
     middle.change = CHANGES[what]
     link.send(b"a message")
     received = []
     with pytest.raises(EOFError, match="changed on its way"):
         while len(received) < 2:
-            received.append(links[0].receive())
+            received.append(called.receive())
     assert received in ([], [b"a message"]) and (not received or what == "repeated")
-    listener.close()
 
 
 def test_a_changed_message_ends_the_connection_for_both_sides() -> None:
@@ -284,15 +291,10 @@ ORDERS: dict[str, Callable[[bytes, bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("what", ORDERS)
-def test_messages_dropped_or_exchanged_on_their_way_over_tcp_are_never_returned(what: str) -> None:
-    links: list[Link] = []
-    listener = Listener(("127.0.0.1", 0), SECRET, links.append, "test")
-    listener.start()
-    assert isinstance(listener.address, tuple)
-    middle = Middle(listener.address)
-    link = connect(middle.address, SECRET)
-    until(lambda: links)
-    links[0].settimeout(30)
+def test_messages_dropped_or_exchanged_on_their_way_over_tcp_are_never_returned(
+    what: str, tapped: tuple[Link, Middle, Link]
+) -> None:
+    link, middle, called = tapped
     middle.seen = b""
     middle.change = lambda data: b""
     link.send(b"first one")
@@ -301,8 +303,7 @@ def test_messages_dropped_or_exchanged_on_their_way_over_tcp_are_never_returned(
     middle.change = lambda data: ORDERS[what](first, data)
     link.send(b"the second")
     with pytest.raises(EOFError, match="changed on its way"):
-        links[0].receive()
-    listener.close()
+        called.receive()
 
 
 def test_messages_over_a_unix_socket_carry_no_digest(door: Door) -> None:

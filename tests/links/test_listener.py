@@ -78,8 +78,8 @@ class Failing(socket.socket):
         return super().accept()
 
 
-@pytest.mark.parametrize("code", ["EMFILE", "ENFILE", "ENOBUFS", "ENOMEM", "ECONNABORTED", "EPERM"])
-def test_a_failing_accept_is_not_the_end(code: str) -> None:
+def accept_after_three(code: str) -> None:
+    """Fail three calls of `accept` with an error, and check that a connection is accepted afterwards."""
     sock = Failing(socket.AF_INET)
     sock.bind(("127.0.0.1", 0))
     sock.listen()
@@ -90,22 +90,18 @@ def test_a_failing_accept_is_not_the_end(code: str) -> None:
     with socket.create_connection(sock.getsockname()):
         assert heard.wait(60)
     acceptor.close()
+
+
+@pytest.mark.parametrize("code", ["EMFILE", "ENFILE", "ENOBUFS", "ENOMEM", "ECONNABORTED", "EPERM"])
+def test_a_failing_accept_is_not_the_end(code: str) -> None:
+    accept_after_three(code)
 
 
 @pytest.mark.parametrize(("code", "told"), [("EMFILE", 0), ("ECONNABORTED", 0), ("EPERM", 3)])
 def test_only_an_error_that_does_not_pass_by_itself_is_logged(
     code: str, told: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    sock = Failing(socket.AF_INET)
-    sock.bind(("127.0.0.1", 0))
-    sock.listen()
-    sock.errors = [getattr(errno, code)] * 3
-    heard = threading.Event()
-    acceptor = Acceptor(sock, lambda accepted: heard.set(), "test")
-    acceptor.start()
-    with socket.create_connection(sock.getsockname()):
-        assert heard.wait(60)
-    acceptor.close()
+    accept_after_three(code)
     assert caplog.text.count("a connection could not be accepted, the listener goes on") == told
 
 
