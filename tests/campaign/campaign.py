@@ -30,7 +30,7 @@ from tests.campaign.jobs import verify
 from tests.campaign.on_spark import MARKS, SparkProcesses, one_of, send
 from tests.campaign.outcome import Outcome
 from tests.campaign.schedules import Act, Scene, Schedule
-from tests.campaign.services import Services, Surroundings
+from tests.campaign.services import Services, SharedServices
 from tests.campaign.zygote import Zygote
 from tests.live_jobs import process_state
 from tests.spark.processes import java_of, with_variable
@@ -89,7 +89,7 @@ class Campaign:
         self._before: dict[Driver, set[Path]] = {}  # directories of jobs that existed when the driver started
         self._spark: SparkProcesses | None = None
         self._per_second = FASTER if schedule.unaligned else PER_SECOND
-        self._around = Surroundings(schedule, folder, services or Services(), PER_SECOND)
+        self._around = SharedServices(schedule, folder, services or Services(), PER_SECOND)
 
     def _where(self, s3: str | None) -> str:
         match self.schedule.storage:

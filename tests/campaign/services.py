@@ -34,7 +34,7 @@ class Services:
     postgres: PostgresServer | None = None
 
 
-class Surroundings:
+class SharedServices:
     """The topics and tables of one schedule."""
 
     def __init__(self, schedule: Schedule, folder: Path, services: Services, per_second: float) -> None:

@@ -68,7 +68,7 @@ class DataFileWriter(SinkWriter[Any, DataFile]):
         """Remove the file that no checkpoint names."""
         if self._stream is not None:
             self._writer = None  # dropped before its stream, because pyarrow's writer ends the file when it is dropped
-            self._folder.abandon(self._name, self._stream)
+            self._folder.discard(self._name, self._stream)
             self._stream = None
 
 

@@ -22,7 +22,7 @@ class DataFolder(Protocol):
     def complete(self, stream: BinaryIO) -> int:
         """End a file and make it durable; return its size in bytes."""
 
-    def abandon(self, name: str, stream: BinaryIO) -> None:
+    def discard(self, name: str, stream: BinaryIO) -> None:
         """Remove a file that is not complete."""
 
     def path_of(self, name: str) -> str:
@@ -49,7 +49,7 @@ class SharedFolder:
         sync_directory(self._path)
         return size_bytes
 
-    def abandon(self, name: str, stream: BinaryIO) -> None:
+    def discard(self, name: str, stream: BinaryIO) -> None:
         stream.close()
         os.unlink(self.path_of(name))
 
@@ -80,7 +80,7 @@ class RemoteFolder:
             raise OSError(f"cannot write to {shown(self._address)}: {text}") from None
         return size_bytes
 
-    def abandon(self, name: str, stream: BinaryIO) -> None:
+    def discard(self, name: str, stream: BinaryIO) -> None:
         self.complete(stream)  # an upload cannot be ended in any other way here
         path = f"{self._path}/{name}"
         self._calls.call(lambda: self._access.remove(path), verb="remove", url=self.path_of(name))
@@ -105,7 +105,7 @@ class TableFolder:
         stream.close()
         return size_bytes
 
-    def abandon(self, name: str, stream: BinaryIO) -> None:
+    def discard(self, name: str, stream: BinaryIO) -> None:
         stream.close()
         self._io.delete(self.path_of(name))
 

@@ -205,7 +205,7 @@ class ClusterNode:
         self._leader = None
         _log.warning("this service leads no more (term %d): %s", led.term.term, why)
         if not give_up:
-            led.abandon(why)
+            led.step_down(why)
         self._office.leave(led)
         if give_up:
             try:

@@ -115,7 +115,7 @@ class ClusteredService:
         service, self.service = self.service, None
         try:
             if service is not None:
-                service.abandon(wait_s=led.lease_s)
+                service.close_and_end_drivers(wait_s=led.lease_s)
         finally:
             self._end_drivers("of a leader that is replaced")
 

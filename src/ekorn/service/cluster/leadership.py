@@ -178,7 +178,7 @@ class Leadership:
             if self.is_valid:  # a lease that has lapsed meanwhile is not renewed
                 self._leads_until_s = began_s + self.lease_s * _LEADS_FOR
 
-    def abandon(self, why: str) -> None:
+    def step_down(self, why: str) -> None:
         """Stop leading."""
         self._lost = self._lost or why
 
@@ -189,6 +189,6 @@ class Leadership:
             OSError: The storage does not answer. The next service waits for the end of the lease.
         """
         was_valid = self.is_valid
-        self.abandon("it has given up its term")
+        self.step_down("it has given up its term")
         if was_valid:
             self._owned.release()

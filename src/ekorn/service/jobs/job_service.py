@@ -69,7 +69,7 @@ class JobService:
         self._wake.set()
         self._thread.join()
 
-    def abandon(self, wait_s: float) -> None:
+    def close_and_end_drivers(self, wait_s: float) -> None:
         """Start no more jobs, and kill the drivers: another service starts the jobs again.
 
         Args:

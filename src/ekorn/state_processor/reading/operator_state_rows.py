@@ -22,7 +22,7 @@ from ekorn.state_processor.stand_ins import load_value
 from ekorn.types.data_type_info import type_info_of
 from ekorn.types.data_types import DataTypes, IntegralType, RowType, VarBinaryType
 
-__all__ = ["ElementPlace", "ElementRows", "GatheredElements", "by_subtask", "rows_of_operator_state", "states_at"]
+__all__ = ["ElementPosition", "ElementRows", "GatheredElements", "by_subtask", "rows_of_operator_state", "states_at"]
 
 _MODES: dict[str, Mode] = {
     "list-split": "split",
@@ -102,7 +102,7 @@ def _is_of_serializer(schema: Any) -> bool:
 # ------------------------------------------------------------------------------------------------------------ writing
 
 
-class ElementPlace(NamedTuple):
+class ElementPosition(NamedTuple):
     """Where an element of a list goes.
 
     Without a subtask, all elements are divided. Without a position, elements keep the order in which Spark hands their
@@ -114,10 +114,10 @@ class ElementPlace(NamedTuple):
 
 
 class GatheredElements(NamedTuple):
-    """The elements of some rows, as a savepoint holds them, and their places."""
+    """The elements of some rows, as a savepoint holds them, and their positions."""
 
     elements: list[Any]  # bytes, or the bytes of the key and of the value of an entry
-    places: list[ElementPlace]
+    positions: list[ElementPosition]
     info: StateInfo
 
 
@@ -189,7 +189,7 @@ class ElementRows:
         Raises:
             StateError: A value is null, or does not fit its state.
         """
-        states, elements, places = OperatorStates(), list[Any](), list[ElementPlace]()
+        states, elements, positions = OperatorStates(), list[Any](), list[ElementPosition]()
         encoded = self._stored_bytes if self._as_bytes else self._encoder(states)
         may_be_null = () if self._as_bytes else ("value",)
         for row in rows:
@@ -197,8 +197,8 @@ class ElementRows:
             if absent:
                 raise StateError(f"state {self.name!r}: the column {absent[0]!r} of row {preview(dict(row))} is null")
             elements.append(encoded(row))
-            places.append(ElementPlace(row.get("subtask"), row.get("position")))
-        return GatheredElements(elements, places, self._info(states))
+            positions.append(ElementPosition(row.get("subtask"), row.get("position")))
+        return GatheredElements(elements, positions, self._info(states))
 
     def _stored_bytes(self, row: Mapping[str, Any]) -> Any:
         match self.kind:
@@ -264,8 +264,8 @@ def by_subtask(
         StateError: A subtask or key group is not one of the operator's, two elements have one position, or two rows
             are of one key of broadcast state or of one key group.
     """
-    together = [(place, each) for part in gathered for place, each in zip(part.places, part.elements, strict=True)]
-    together.sort(key=lambda one: (one[0].subtask or 0, one[0].position or 0))  # stable: see `ElementPlace`
+    together = [(place, each) for part in gathered for place, each in zip(part.positions, part.elements, strict=True)]
+    together.sort(key=lambda one: (one[0].subtask or 0, one[0].position or 0))  # stable: see `ElementPosition`
     _check_positions(rows, [place for place, _ in together])
     elements = [element for _, element in together]
     if rows.mode == "broadcast":
@@ -298,9 +298,9 @@ def by_subtask(
     return found
 
 
-def _check_positions(rows: ElementRows, places: Sequence[ElementPlace]) -> None:
-    """Refuse elements whose positions do not determine their order; the places are sorted."""
-    for place, following in pairwise(places):
+def _check_positions(rows: ElementRows, positions: Sequence[ElementPosition]) -> None:
+    """Refuse elements whose positions do not determine their order; the positions are sorted."""
+    for place, following in pairwise(positions):
         if place.position is not None and place == following:
             of_subtask = "" if place.subtask is None else f" of subtask {place.subtask}"
             advice = (
