@@ -152,7 +152,11 @@ def test_the_table_of_names_around_the_state_runs_nothing(reader: str, good: tup
 
     rewrite(savepoint, forge)
     message = refused(reader, savepoint, tmp_path)
-    assert "expected keyed state (b'EKOK')" in message and described[0] in message and "keyed state of operator 'tally'" in message
+    assert (
+        "expected keyed state (b'EKOK')" in message
+        and described[0] in message
+        and "keyed state of operator 'tally'" in message
+    )
 
 
 @pytest.mark.parametrize("where", ["_metadata", "state", "savepoint"])
