@@ -1,9 +1,11 @@
 """An exception of user code names the operator and the record, and shows the user's own lines."""
 
 import threading
+from typing import Any, cast
 
 import pytest
 
+from ekorn.codegen.blame import Blame
 from ekorn.common import Types
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.datastream.functions import (
@@ -93,6 +95,34 @@ def test_the_operator_and_the_record_are_named(call, behind):
     assert error.message == "LookupError: no two"
     assert 'raise LookupError(f"no {value[1]}")' in error.user_traceback
     assert "src/ekorn" not in error.user_traceback
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, GeneratorExit, SystemExit])
+@pytest.mark.parametrize("call", ["map", "flat_map"])
+def test_an_exception_that_is_no_error_is_blamed_too(kind, call):
+    def ends(value):
+        if value == (2, "two"):
+            raise kind("enough")
+        return [value]
+
+    env = StreamExecutionEnvironment.get_execution_environment()
+    stream = env.from_collection(RECORDS)
+    error = failure((stream.map(ends) if call == "map" else stream.flat_map(ends)).name("the culprit"))
+    assert error.operator_name == "the culprit"
+    assert error.record_preview == "(2, 'two')"
+    assert error.message == f"{kind.__name__}: enough"
+
+
+def test_ctrl_c_and_the_end_of_a_generator_are_not_blamed():
+    blame: Any = Blame(cast(Any, None), 0)
+    with pytest.raises(KeyboardInterrupt), blame.operator():
+        raise KeyboardInterrupt
+
+    names: dict[str, Any] = {"blame": blame}
+    exec(compile("def run():\n with blame.operator():\n  yield 1", "<chain of ekorn>", "exec"), names)
+    running = names["run"]()
+    next(running)
+    running.close()
 
 
 def test_a_key_selector_is_blamed_with_the_record_it_was_given():

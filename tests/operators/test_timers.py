@@ -57,6 +57,22 @@ class Ask(KeyedProcessFunction):
         yield ctx.get_current_key(), timestamp, ctx.time_domain(), ctx.timestamp()
 
 
+@pytest.mark.parametrize("call", ["register_event_time_timer", "register_processing_time_timer"])
+def test_a_timer_that_no_clock_reaches_is_refused(call):
+    last = [("a", [(call, MAX_TIMESTAMP)])]
+    assert len(collected(timed(environment(), [(last[0], 1, 1)]).key_by(lambda v: v[0]).process(Ask()))) <= 1
+    for time_ms in (MAX_TIMESTAMP + 1, MIN_TIMESTAMP - 1):
+        stream = timed(environment(), [(("a", [(call, time_ms)]), 1, 1)]).key_by(lambda v: v[0]).process(Ask())
+        with pytest.raises(UserFunctionError, match=rf"a timer at {time_ms} ms is out of range: timestamps go from"):
+            collected(stream)
+
+
+def test_timers_out_of_range_in_old_savepoints_are_dropped():
+    table = TimerTable("t", tracked=True)
+    table.load({("a", 5): None, ("b", MAX_TIMESTAMP + 1): None})
+    assert table.take_all() == [("a", 5)]
+
+
 EVENT, PROCESSING = "register_event_time_timer", "register_processing_time_timer"
 
 

@@ -251,3 +251,17 @@ def test_after_a_restart_every_dead_letter_is_there_once():
     dead = collect_locally(checked.get_dead_letters())
     assert sorted(letter.record for letter in dead) == list(range(100, 1001, 100))
     assert CRASHES == [800]
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+def test_a_record_is_skipped_although_its_exception_has_no_text():
+    def silent(value):
+        if value == POISON:
+            raise Mute
+        return value
+
+    assert collect_locally(environment("skip").from_collection(RECORDS).map(silent)) == [1, 2, 3]

@@ -10,10 +10,12 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ekorn.common.job_status import JobStatus
+from ekorn.datastream.functions import MapFunction, RuntimeContext
 from ekorn.errors import ConfigurationError
 from ekorn.testing.local_run import on_local_engine
 from ekorn.testing.process_engine import on_process_engine
@@ -100,6 +102,73 @@ def test_slots_end_with_their_driver(registering: bool) -> None:
         driver.wait()
         driver.stdout.close()
     until(lambda: not any(is_running(pid) for pid in pids))
+
+
+class Forking(MapFunction):
+    """Starts a process that would outlive its slot; a file has its id as its name."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        child = subprocess.Popen(["sleep", "600"])
+        (self._folder / str(child.pid)).touch()
+
+    def map(self, value: Any) -> Any:
+        return value
+
+
+def forked(folder: Path) -> list[int]:
+    return [int(path.name) for path in folder.iterdir()]
+
+
+@pytest.mark.parametrize("how", ["cancelled", "slot killed", "hung"])
+def test_a_process_that_a_function_forked_ends_with_its_slot(tmp_path: Path, how: str) -> None:
+    (folder := tmp_path / "forked").mkdir()
+    env = environment(1, timeout_ms=1_000 if how == "hung" else 60_000)
+    sums(env, per_second=100).map(Forking(folder)).filter(lambda v: False).print()
+    try:
+        with on_process_engine():
+            client = env.execute_async()
+            until(lambda: bool(forked(folder)) and bool(client.get_progress().slot_pids))
+            children = forked(folder)
+            assert all(is_running(pid) for pid in children)
+            if how != "cancelled":
+                os.kill(client.get_progress().slot_pids[0], signal.SIGKILL if how == "slot killed" else signal.SIGSTOP)
+                until(lambda: not any(is_running(pid) for pid in children))
+            client.cancel().result()
+        until(lambda: not any(is_running(pid) for pid in forked(folder)))
+    finally:
+        for pid in forked(folder):
+            if is_running(pid):
+                os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("registering", [False, True], ids=["children", "registering"])
+def test_a_process_that_a_function_forked_ends_with_its_driver(tmp_path: Path, registering: bool) -> None:
+    program = f"""
+        import pathlib, time
+        from tests.slot.summing_job import environment, sums
+        from tests.slot.test_slot_processes import Forking
+        from ekorn.testing.process_engine import on_process_engine
+        with on_process_engine(registering={registering}):
+            env = environment(1)
+            sums(env, per_second=100).map(Forking(pathlib.Path({str(tmp_path)!r}))).filter(lambda v: False).print()
+            env.execute()
+    """
+    path = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
+    driver = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], env=os.environ | {"PYTHONPATH": path})
+    try:
+        until(lambda: bool(forked(tmp_path)))
+    finally:
+        driver.kill()
+        driver.wait()
+    try:
+        until(lambda: not any(is_running(pid) for pid in forked(tmp_path)))
+    finally:
+        for pid in forked(tmp_path):
+            if is_running(pid):
+                os.kill(pid, signal.SIGKILL)
 
 
 def hang(value):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import threading
 import traceback
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -117,9 +118,19 @@ class _Blaming:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, frames: Any) -> None:
-        if error is None or isinstance(error, (UserFunctionError, GeneratorExit, KeyboardInterrupt)):
+        if error is None or isinstance(error, UserFunctionError) or _is_from_outside(error):
             return
         raise self._blame.error(error, self._number) from error
+
+
+def _is_from_outside(error: BaseException) -> bool:
+    """Return whether an exception reached user code without being raised there: Ctrl-C, or the end of a generator.
+
+    Python raises Ctrl-C in the main thread alone. The end of a generator of this package shows no frame of the user's.
+    """
+    if isinstance(error, KeyboardInterrupt):
+        return threading.current_thread() is threading.main_thread()
+    return isinstance(error, GeneratorExit) and not _users(traceback.extract_tb(error.__traceback__))
 
 
 def user_error(
@@ -145,7 +156,7 @@ def user_error(
         record,
         _text(error, frames),
         type(error).__qualname__,
-        _message(error),
+        message_of(error),
         may_be_retried(error),
         activity,
     )
@@ -181,10 +192,11 @@ def _unserializable(error: BaseException, result: Any) -> BaseException:
     if not isinstance(error, TypeError | pickle.PicklingError | AttributeError):
         return error
     what = f"the result {preview(result)} ({type(result).__name__})"
-    return TypeError(f"{what} cannot be serialized: {_message(error)}; emit plain data instead")
+    return TypeError(f"{what} cannot be serialized: {message_of(error)}; emit plain data instead")
 
 
-def _message(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
+    """Return the text of an exception."""
     try:
         return str(error)
     except Exception:  # a broken __str__ of the user's exception must not hide the exception

@@ -10,7 +10,7 @@ from typing import Any
 
 import ekorn
 from ekorn.clock import Clock
-from ekorn.codegen.blame import Blame, Blamed
+from ekorn.codegen.blame import Blame, Blamed, message_of
 from ekorn.codegen.chain_operator import Out
 from ekorn.errors import (
     EkornError,
@@ -94,7 +94,7 @@ class RecordErrors:
         time_ms: int | None,
     ) -> None:
         self._skipped += 1
-        reason = f"{type(error).__qualname__}: {error}"
+        reason = f"{type(error).__qualname__}: {message_of(error)}"
         if self._limit is not None and self._skipped > self._limit:
             raise RecordErrorLimitExceeded(self._operator.name, self._limit, record_preview, reason) from error
         self._count()

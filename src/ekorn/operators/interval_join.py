@@ -23,7 +23,7 @@ from ekorn.operators.keys import generate_key
 from ekorn.operators.operator import RuntimeOperator
 from ekorn.operators.results import LateRecords, emit_results
 from ekorn.operators.time.timers import Timers
-from ekorn.types.time_bounds import MIN_TIMESTAMP
+from ekorn.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 LEFT, RIGHT = 0, 1
 
@@ -86,7 +86,7 @@ class IntervalJoinOperator(RuntimeOperator):
                     else:
                         self._emit(other, other_ms, record, time_ms)
         self._time_cell[0] = (self._cell[0], (side, time_ms))
-        self.timers.register_event_time_timer(time_ms + self._keep_ms[side])
+        self.timers.register_event_time_timer(min(time_ms + self._keep_ms[side], MAX_TIMESTAMP))
 
     def _emit(self, left: Any, left_ms: int, right: Any, right_ms: int) -> None:
         context = self._context

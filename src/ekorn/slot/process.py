@@ -16,11 +16,12 @@ import logging
 import os
 import pickle
 import select
+import signal
 import socket
 import sys
 import threading
 from dataclasses import replace
-from typing import BinaryIO, TextIO, cast
+from typing import BinaryIO, NoReturn, TextIO, cast
 
 from ekorn.links.link import Address, connect
 from ekorn.slot.garbage import ProcessGarbage, collect_by_growth
@@ -58,7 +59,7 @@ def main() -> None:
         _serve(config, pipe, log, output)
     finally:
         own.close() if own is not None else _remove_if_empty(config.folder)
-    os._exit(0)  # user code may have left threads behind that would keep the process alive
+    _end_group()
 
 
 def _serve(config: SlotConfig, pipe: BinaryIO, log: RecentLog, output: RecentOutput) -> None:
@@ -91,6 +92,13 @@ def _serve(config: SlotConfig, pipe: BinaryIO, log: RecentLog, output: RecentOut
         threading.Thread(target=_watch_executor, args=watched, name="executor-watch", daemon=True).start()
     server.ended.wait()
     server.stop()
+
+
+def _end_group() -> NoReturn:
+    """End the process, although user code may have left threads behind, and all processes that user code forked."""
+    if os.getpgrp() == os.getpid():  # started by ekorn: the group has this process and its children alone
+        os.killpg(0, signal.SIGKILL)
+    os._exit(0)
 
 
 def _switch_often() -> None:

@@ -7,9 +7,12 @@ import itertools
 import os
 import pickle
 import select
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 
 from ekorn.config.settings.deployment_settings import PythonDependencies
 from ekorn.engine.slots.interpreter import Interpreter, prepare_interpreter
@@ -137,7 +140,8 @@ class ChildSlotProcess:
             pass_fds=(theirs,),
             env=with_users_umask(environment) | {"EKORN_READY_FD": str(theirs)},
             umask=PRIVATE_UMASK,
-            start_new_session=True,  # ctrl-C is for the driver, which ends its slots in order
+            # ctrl-C is for the driver, which ends its slots in order. The children of a slot are in its process group.
+            start_new_session=True,
         )
         os.close(theirs)
         data = pickle.dumps(config)
@@ -146,6 +150,7 @@ class ChildSlotProcess:
         self._process.stdin.flush()
         self.pid = self._process.pid
         self._given_up: str | None = None
+        self._reaping = threading.Lock()
 
     def wait_ready(self) -> Address:
         """Wait until the slot listens; return its address.
@@ -162,34 +167,62 @@ class ChildSlotProcess:
 
     @property
     def alive(self) -> bool:
-        return self._process.poll() is None
+        return not self._has_ended()
 
     def wait_for_end(self) -> str | None:
         if self._given_up is not None:
             return f"its process {self.pid} was killed: {self._given_up}"
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            code = self._process.wait(timeout=0.5)
-            if code < 0:
-                return f"its process {self.pid} was killed by signal {-code}"
-            return f"its process exited with {code}"
-        return None
+        if not self._wait(0.5):
+            return None
+        code = self._process.returncode
+        if code < 0:
+            return f"its process {self.pid} was killed by signal {-code}"
+        return f"its process exited with {code}"
 
     def end(self) -> None:
         """Close the pipe that keeps the slot alive; kill the process if it does not end."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):  # the slot has closed its end already
             self._process.stdin.close()
-        try:
-            self._process.wait(timeout=10.0)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        if not self._wait(10.0):
+            self._kill()
 
     def give_up(self, why: str) -> None:
         """Kill the process, even if it is stopped."""
         self._given_up = why
+        self._kill()
+
+    def _kill(self) -> None:
         self._process.kill()
-        self._process.wait()
+        self._wait(None)
+
+    def _wait(self, seconds: float | None) -> bool:
+        """Wait for the end of the process; return whether it has ended."""
+        until = None if seconds is None else time.monotonic() + seconds
+        delay_s = 0.0005
+        while not self._has_ended():
+            if until is not None and time.monotonic() >= until:
+                return False
+            time.sleep(delay_s)
+            delay_s = min(delay_s * 2, 0.05)
+        return True
+
+    def _has_ended(self) -> bool:
+        """Return whether the process has ended. If it has, processes that user code forked in it are killed.
+
+        They are killed before the process is reaped: until then no other process group can have its number.
+        """
+        if self._process.returncode is not None:
+            return True
+        with self._reaping:
+            if self._process.returncode is None:
+                with contextlib.suppress(ChildProcessError):  # the program waits for every child and has reaped it
+                    if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                        return False
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self.pid, signal.SIGKILL)
+                self._process.wait()
+        return True
 
 
 def _read_within(fd: int, seconds: float) -> bytes:

@@ -69,6 +69,10 @@ class TimerTable(Table):
         if bucket is None:
             if time_ms.__class__ is not int:
                 time_ms = operator.index(time_ms)
+            if not MIN_TIMESTAMP <= time_ms <= MAX_TIMESTAMP:
+                raise ValueError(
+                    f"a timer at {time_ms} ms is out of range: timestamps go from {MIN_TIMESTAMP} to {MAX_TIMESTAMP} ms"
+                )
             bucket = self._by_time[time_ms] = {}
             heappush(self._heap, time_ms)
         elif entry in bucket:
@@ -172,7 +176,9 @@ class TimerTable(Table):
     def load(self, entries: dict[Any, Any]) -> None:
         self.drop()
         for address in entries:
-            self.add(*self._timer(address))
+            entry, time_ms = self._timer(address)
+            if time_ms <= MAX_TIMESTAMP:  # earlier versions accepted later ones, which never fire
+                self.add(entry, time_ms)
         self._added.clear()
 
     def drop(self) -> None:

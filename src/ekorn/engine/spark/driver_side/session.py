@@ -112,12 +112,14 @@ def spark_context(configuration: dict[str, str], session: Any = None) -> Any:
         session: The `SparkSession` that the program names, or None.
 
     Raises:
-        DeploymentError: PySpark is not installed, Spark does not start, or a running session cannot be used.
+        DeploymentError: PySpark cannot be imported, Spark does not start, or a running session cannot be used.
     """
     with _lock:
         try:
             from pyspark import SparkConf, SparkContext
         except ImportError as error:
+            if error.name != "pyspark":  # a package that PySpark needs is missing, or does not fit
+                raise DeploymentError(f"PySpark cannot be imported: {error}") from error
             raise DeploymentError(
                 "PySpark is not installed; a job runs on Spark: pip install 'ekorn[spark]' (or use your cluster's)"
             ) from error
