@@ -204,6 +204,17 @@ def test_secrets_are_masked(caller, run):
     assert values["spark.hadoop.fs.s3a.secret.key"] == "******"
 
 
+def test_secrets_are_masked_in_urls_and_among_the_parameters_of_a_job(caller, run):
+    parameters = "db.passwd:HUSH1,shop:north,lake:s3://KEY:HUSH2@bucket"
+    handle = run(
+        **{"my__dir": "s3://KEY:HUSH3@bucket", "my__pwd": "HUSH4", "pipeline__global-job-parameters": parameters}
+    )
+    for path in ("/jobmanager/config", f"/jobs/{handle.job_id}/config", f"/jobs/{handle.job_id}/jobmanager/config"):
+        assert "HUSH" not in str(caller.get(path))
+    user = caller.get(f"/jobs/{handle.job_id}/config")["execution-config"]["user-config"]
+    assert user["shop"] == "north" and user["db.passwd"] == "******"
+
+
 @pytest.mark.parametrize(
     ("path", "status", "reason"),
     [

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from ekorn.config.masking import masked_settings
 from ekorn.config.value_text import parse_bool, parse_float, parse_int, parse_list, value_text
 from ekorn.errors import ConfigurationError
 
-__all__ = ["Configuration", "masked"]
+__all__ = ["Configuration"]
 
 T = TypeVar("T")
 
@@ -162,29 +163,7 @@ class Configuration:
         return hash(frozenset(self.to_dict().items()))
 
     def __str__(self) -> str:
-        return "{" + ", ".join(f"{key}={masked(key, text)}" for key, text in self.to_dict().items()) + "}"
+        return "{" + ", ".join(f"{key}={text}" for key, text in masked_settings(self.to_dict()).items()) + "}"
 
     def __repr__(self) -> str:
-        return f"Configuration({ {key: masked(key, value) for key, value in self._values.items()}!r})"
-
-
-# Flink: the value of a key that contains one of these words is masked in texts. The getters return it.
-_SECRET_WORDS = (
-    "password",
-    "secret",
-    "token",
-    "credential",
-    "apikey",
-    "api-key",
-    "account.key",
-    "service-key",
-    "auth-params",
-    "basic-auth",
-    "jaas.config",
-    "http-headers",
-)
-
-
-def masked(key: str, value: Any) -> Any:
-    """Return a value for people to read: asterisks if the key names a secret."""
-    return "******" if any(word in key.lower() for word in _SECRET_WORDS) else value
+        return f"Configuration({masked_settings(self._values)!r})"

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ekorn
-from ekorn.config.configuration import masked
+from ekorn.config.masking import masked_settings
 from ekorn.driver.statistics.failure_history import PastFailure
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.graph.job_graph import JobGraph, Vertex
@@ -193,7 +193,7 @@ def job_config(job: KnownJob) -> dict[str, Any]:
             "restart-strategy": settings.restart.get_description(),
             "job-parallelism": max(vertex.parallelism for vertex in graph.vertices),
             "object-reuse-mode": graph.settings.object_reuse,
-            "user-config": {key: masked(key, value) for key, value in graph.settings.job_parameters.items()},
+            "user-config": masked_settings(graph.settings.job_parameters),
         },
     }
 
@@ -208,7 +208,7 @@ def resource_requirements(job: KnownJob) -> dict[str, Any]:
 
 def configuration(values: Mapping[str, Any]) -> list[dict[str, str]]:
     """Answer `/jobmanager/config`: keys and values, secrets masked."""
-    return [{"key": key, "value": str(masked(key, value))} for key, value in sorted(values.items())]
+    return [{"key": key, "value": str(value)} for key, value in sorted(masked_settings(values).items())]
 
 
 def exceptions(job: KnownJob, most: int | None, labels: Sequence[str] = ()) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+from ekorn.config.masking import without
 from ekorn.errors import ConfigurationError
 
 __all__ = ["check_path", "join", "masked", "options_of", "plain", "scheme_of", "secrets_of", "shown", "split_last"]
@@ -140,6 +141,4 @@ def masked(text: str, secrets: tuple[str, ...]) -> str:
     >>> masked("403 for key:secret", ("key:secret",))
     '403 for ***'
     """
-    for secret in secrets:
-        text = text.replace(secret, "***")
-    return text
+    return without(text, secrets, "***")

@@ -5,7 +5,8 @@ import pickle
 import cloudpickle
 import pytest
 
-from ekorn.connectors.kafka.client_properties import ClientProperties, is_secret
+from ekorn.config.masking import is_secret
+from ekorn.connectors.kafka.client_properties import ClientProperties
 from ekorn.connectors.kafka.clients import check_properties, start_consumer
 from ekorn.errors import ConfigurationError
 

@@ -10,11 +10,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ekorn.config.masking import HIDDEN, is_secret, without
 from ekorn.errors import ConfigurationError
 
-_HIDDEN = "******"
-# Parts of names that make a value secret: Flink's list, and those of Kafka's own properties.
-_SECRET = re.compile(r"password|secret|token|credential|jaas|\.key$|key\.pem|oauthbearer\.config", re.I)
 # Flink's source and sink always set these: records pass through as bytes, and schemas convert them.
 _OF_BYTES = ("key.deserializer", "value.deserializer", "key.serializer", "value.serializer")
 _JAAS_FIELD = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
@@ -57,7 +55,7 @@ class ClientProperties(Mapping[str, str]):
         return len(self._given)
 
     def __repr__(self) -> str:
-        return repr({name: _HIDDEN if is_secret(name) else value for name, value in self._given.items()})
+        return repr({name: HIDDEN if is_secret(name) else value for name, value in self._given.items()})
 
     def with_values(self, more: Mapping[str, Any]) -> ClientProperties:
         """Return these properties with others added or replaced."""
@@ -83,14 +81,7 @@ class ClientProperties(Mapping[str, str]):
         """Return a text, such as an error of the client, with the values of secrets removed."""
         secrets = {value for name, value in self._given.items() if is_secret(name) and value}
         secrets |= {value for name, value in _jaas_fields(self._given).items() if is_secret(name) and value}
-        for value in sorted(secrets, key=len, reverse=True):
-            text = text.replace(value, _HIDDEN)
-        return text
-
-
-def is_secret(name: str) -> bool:
-    """Return whether the value of a property must not be shown."""
-    return _SECRET.search(name) is not None
+        return without(text, secrets)
 
 
 def _checked_name(name: Any) -> str:
@@ -104,7 +95,7 @@ def _text(name: str, value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, (str, int, float)):
         return str(value)
-    shown = _HIDDEN if is_secret(name) else repr(value)
+    shown = HIDDEN if is_secret(name) else repr(value)
     raise TypeError(f"the value of Kafka's property {name!r} is text or a number, got {shown}")
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ekorn.config.configuration import masked
+from ekorn.config.masking import masked_settings
 from ekorn.service.api.driver_poller import DriverPoller
 from ekorn.service.jobs.job_record import JobRecord
 from ekorn.service.jobs.job_store import JobStore
@@ -93,7 +93,7 @@ class JobOverviews:
             "slots": record.slots,
             "program": record.program,
             "arguments": len(record.arguments),
-            "settings": {key: masked(key, value) for key, value in record.settings.items()},
+            "settings": masked_settings(record.settings),
             "submitted": record.submitted_ms,
             "started": record.started_ms,
             "ended": record.ended_ms,
