@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from ekorn.service.jobs.job_process import Started, end_process, is_alive, start_driver
+from ekorn.service.jobs.job_process import (
+    Started,
+    drivers_below,
+    end_process,
+    found_driver,
+    is_alive,
+    start_driver,
+)
 from ekorn.service.jobs.job_record import JobRecord
 from ekorn.service.jobs.job_store import JobStore
 from tests.live_jobs import parent_of, process_state, until
@@ -44,3 +51,12 @@ def test_a_process_of_another_start_is_not_the_one_that_is_asked_for(tmp_path: P
     assert is_alive(*started)
     end_process(*started, at_once=True)
     assert parent_of(started.pid) == 0
+
+
+def test_a_process_of_another_user_with_the_command_line_of_a_driver_is_no_driver(tmp_path: Path) -> None:
+    started, store = driver(tmp_path), JobStore(str(tmp_path))
+    until(lambda: found_driver(store, f"{1:032x}") == started)  # the system shows a command a moment after its start
+    assert found_driver(store, f"{1:032x}", uid=os.geteuid() + 1) is None
+    assert [each.pid for each in drivers_below(tmp_path / "jobs")] == [started.pid]
+    assert drivers_below(tmp_path / "jobs", uid=os.geteuid() + 1) == []
+    end_process(*started, at_once=True)

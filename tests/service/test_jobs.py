@@ -2,6 +2,7 @@
 
 import os
 import signal
+import tempfile
 from dataclasses import replace
 
 import pytest
@@ -418,3 +419,35 @@ def test_a_submission_that_is_sent_again_starts_one_job(client, programs):
     sent = [{"submissionId": name} for name in ("one", "one", "two")]
     ids = [client.web.ask("POST", f"/jars/{program}/run", body).json()["jobid"] for body in sent]
     assert ids[0] == ids[1] != ids[2] and [job["id"] for job in client.jobs()] == [ids[0], ids[2]]
+
+
+@pytest.fixture
+def stranger_has_the_runtime_folder(runtime_dir, monkeypatch, tmp_path):
+    """A runtime folder that others may enter, as one that another user has made beforehand."""
+    taken = tmp_path / "taken"
+    taken.mkdir()
+    taken.chmod(0o777)
+    monkeypatch.setenv("EKORN_RUNTIME_DIR", str(taken))
+
+
+def test_a_strangers_runtime_folder_stops_no_job(settings, programs, stranger_has_the_runtime_folder):
+    with tempfile.TemporaryDirectory(prefix="s") as short:
+        service = StandingService(replace(settings, folder=f"{short}/s"))
+        try:
+            client = client_of(service)
+            client.submit(programs / "bounded.py", arguments=["1"])
+            until(lambda: client.jobs()[0]["phase"] == "ENDED")
+            assert client.jobs()[0]["state"] == "FINISHED"
+        finally:
+            service.close()
+
+
+def test_a_job_without_a_place_for_its_socket_says_why(settings, programs, stranger_has_the_runtime_folder, tmp_path):
+    service = StandingService(replace(settings, folder=str(tmp_path / ("s" * 100))))
+    try:
+        client = client_of(service)
+        client.submit(programs / "bounded.py", arguments=["1"])
+        until(lambda: client.jobs()[0]["phase"] == "ENDED")
+        assert "could not be started: there is no safe place for the sockets" in client.jobs()[0]["why"]
+    finally:
+        service.close()

@@ -67,13 +67,21 @@ def start_driver(store: JobStore, record: JobRecord, script: Path) -> Started:
     return Started(process.pid, _start_of(process.pid) or 0)
 
 
-def found_driver(store: JobStore, job_id: str) -> Started | None:
-    """Return the process that runs the driver of a job; None if there is none."""
+def found_driver(store: JobStore, job_id: str, uid: int | None = None) -> Started | None:
+    """Return the process that runs the driver of a job; None if there is none.
+
+    Args:
+        store: The store of the service.
+        job_id: The job.
+        uid: The user who must own the process: any user can give a process of his own the command line of a driver.
+            None for the user of the service.
+    """
+    owner = os.geteuid() if uid is None else uid
     words = [os.fsencode(word) for word in _command(store.submission(job_id))[1:]]
     for folder in Path("/proc").glob("[0-9]*"):
         pid = int(folder.name)
         try:
-            is_driver = (folder / "cmdline").read_bytes().split(b"\0")[1:-1] == words
+            is_driver = folder.stat().st_uid == owner and (folder / "cmdline").read_bytes().split(b"\0")[1:-1] == words
             is_first = is_driver and os.getsid(pid) == pid  # excludes children that the driver has forked
         except OSError:
             continue  # the process has ended
@@ -90,15 +98,17 @@ class FoundDriver(NamedTuple):
     submission: Path
 
 
-def drivers_below(folder: Path) -> list[FoundDriver]:
-    """Return the drivers that run with submissions below a folder."""
+def drivers_below(folder: Path, uid: int | None = None) -> list[FoundDriver]:
+    """Return the drivers that run with submissions below a folder, of a user; None for the user of the service."""
+    owner = os.geteuid() if uid is None else uid
     words, below = [os.fsencode(word) for word in _command(folder)[1:-1]], os.fsencode(f"{folder}{os.sep}")
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         pid = int(entry.name)
         try:
             *command, submission = (entry / "cmdline").read_bytes().split(b"\0")[1:-1] or [b""]
-            if command == words and submission.startswith(below) and os.getsid(pid) == pid:
+            is_own = entry.stat().st_uid == owner
+            if is_own and command == words and submission.startswith(below) and os.getsid(pid) == pid:
                 found.append(FoundDriver(pid, Path(os.fsdecode(submission))))
         except OSError:
             continue  # the process has ended

@@ -36,6 +36,7 @@ from ekorn.web.http_client import WebClient
 __all__ = ["WENT_BACK", "DriverEnds", "JobService"]
 
 _log = logging.getLogger(__name__)
+_LONGEST_SOCKET = 107  # bytes: the kernel's limit for the address of a socket
 
 _LOOK_S = 0.2  # the interval of looking for drivers that have ended
 _MOST_WAITING = 1000
@@ -242,7 +243,13 @@ class JobService:
 
     def _start(self, record: JobRecord) -> None:
         run = self.store.new_run()
-        socket = str(runtime_folder() / f"{record.job_id}{run and '-'}{run}.rest")
+        try:
+            socket = self._socket_of(record.job_id, run)
+        except (OSError, EkornError) as error:  # shown with the job: nothing would change if it were tried again
+            with self._jobs.lock:
+                if self._jobs[record.job_id].phase == "WAITING":
+                    self._not_started(record, f"its driver could not be started: {error}")
+            return
         settings = {**record.settings, options.WEB_SOCKET.key: socket, **self.store.settings_of_drivers}
         record = replace(record, socket=socket, run=run, host=self.store.host, settings=settings)
         with self._jobs.lock:
@@ -270,6 +277,17 @@ class JobService:
             self._jobs.show(started)
             self._jobs.save(started)
         _log.info("job %s (%s) was started in process %d", record.job_id, record.name, process.pid)
+
+    def _socket_of(self, job_id: str, run: str) -> str:
+        """Return where a driver answers: in the job's own folder, which no other user can take beforehand.
+
+        Raises:
+            ConfigurationError: The path is too long for a socket, and another user has the user's runtime folder.
+        """
+        own = str(self.store.job_folder(job_id) / f"rest{run and '-'}{run}")
+        if len(os.fsencode(own)) <= _LONGEST_SOCKET:
+            return own
+        return str(runtime_folder() / f"{job_id}{run and '-'}{run}.rest")
 
     def _started(self, record: JobRecord) -> Started:
         with contextlib.suppress(FileNotFoundError):
