@@ -123,6 +123,7 @@ def test_another_user_reads_nothing_of_a_running_job(scratch: Path, tmp_path: Pa
         while not shuffled(scratch):
             assert driver.poll() is None and time.monotonic() < limit, driver.communicate(timeout=30)[0]
         assert open_to_others(scratch) == []
+        assert list(scratch.glob("blockmgr-*")) == [], "Spark has its blocks in a folder that ekorn removes"
         if os.geteuid() == 0:
             assert read_by_another_user(scratch) == []
         assert {umask_of(pid) for pid in descendants(driver.pid)} == {"0077"}
