@@ -34,7 +34,7 @@ _PARAMETERS = {
     "targetServerType": "target_session_attrs",
 }
 _SERVER_TYPES = {"any": "any", "primary": "primary", "secondary": "standby", "preferSecondary": "prefer-standby"}
-_LEDGER_LOCK = 0x7461_6D69_6173  # any number; subtasks that create the ledger take this lock one after the other
+_LEDGER_LOCK = 0x65_6B6F_726E  # any number; subtasks that create the ledger take this lock one after the other
 
 _BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
 # Types by their object id in pg_type. Values of other types arrive without a declared type. Times are among them,
