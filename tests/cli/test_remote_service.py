@@ -1,4 +1,4 @@
-"""Commands that go to a service on another machine: its address, its token, its certificate."""
+"""Commands that go to a service on another machine: its address, its token, its certificate, its names of jobs."""
 
 import pytest
 
@@ -58,3 +58,20 @@ def test_a_command_uses_plain_http_that_is_allowed(encrypted, tmp_path, capsys, 
     address = ["-m", "http://nowhere.invalid:8081", "--allow-plain-http", "--token-file", str(tmp_path / "token")]
     assert main([name, *address, *rest]) == 1
     assert "http://nowhere.invalid:8081 does not answer" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["list", "-a"], ["cancel", "nobody"]])
+def test_names_and_reasons_of_jobs_cannot_steer_the_terminal_nor_fill_it(tmp_path, runtime_dir, capsys, command):
+    hostile = "\x1b[2J\x1b]0;title\x07\0\r\n\x9b\u202e" + "x" * 100_000
+    job = {"id": "1" * 32, "name": hostile, "state": "CREATED", "phase": "WAITING", "why": hostile, "pid": 0}
+    routes = Routes()
+    routes.add("GET", "/service/jobs", lambda request: {"jobs": [job]})
+    serving = serve(WebSettings(port=0), routes, str(tmp_path / "token"))
+    try:
+        main([command[0], "-m", serving.address, "--token-file", str(tmp_path / "token"), *command[1:]])
+    finally:
+        serving.server.close()
+    out, err = capsys.readouterr()
+    assert "1" * 32 in out + err and r"\x1b[2J" in out + err and r"\x00" in out + err
+    assert all(line.isprintable() for line in (out + err).split("\n"))
+    assert len(out + err) < 5000

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ekorn.cli.savepoint_commands import absolute, print_table
+from ekorn.cli.savepoint_commands import MOST_OF_A_NAME, absolute, print_table, printable
 from ekorn.config import environment_variables as variables
 from ekorn.config import options
 from ekorn.driver.checkpoints.savepoint_requests import Then
@@ -29,6 +29,7 @@ from ekorn.service.client.service_client import ServiceClient, own_service
 __all__ = ["cancel", "list_jobs", "logs", "rescale", "service_for", "stop", "top", "trigger", "upgrade"]
 
 _FOLLOW_S = 0.5
+_MOST_OF_A_REASON = 2000  # characters
 _POLL_S = 5.0  # how long drivers may take to report the progress of their jobs
 _ENDED = {status.name for status in JobStatus if status.is_terminal_state()}
 
@@ -109,7 +110,7 @@ def list_jobs(service: ServiceClient | None, shown: str = "unended") -> int:
     print_table([("job", "name", "status", "records", "checkpoints", "restarts", "process"), *rows])
     for job in jobs:
         if job.details.get("phase") == "WAITING":
-            print(f"{job.id}: {job.details['why']}")
+            print(f"{job.id}: {printable(job.details['why'], _MOST_OF_A_REASON)}")
         elif job.details.get("silent"):
             print(f"{job.id}: its driver does not answer")
     return 0
@@ -143,7 +144,7 @@ def _within(counts: Future[_Counts], until_s: float) -> _Counts:
 
 def _row(job: _Job, counts: _Counts) -> tuple[str, ...]:
     has_process = job.pid and job.status not in _ENDED  # the system may have given the number to another process
-    return job.id, job.name, job.status, *counts, str(job.pid) if has_process else ""
+    return job.id, printable(job.name, MOST_OF_A_NAME), job.status, *counts, str(job.pid) if has_process else ""
 
 
 def trigger(service: ServiceClient | None, job: str, directory: str | None, *, native: bool) -> int:
@@ -162,7 +163,7 @@ def cancel(service: ServiceClient | None, job: str, *, with_savepoint: bool, dir
         return _savepoint(service, job, directory, native=False, then="cancel")
     found = _find(service, job)
     status = found.remote().cancel_and_wait()
-    print(f"job {found.name!r} is {status.name}")
+    print(f"job {found.name[:MOST_OF_A_NAME]!r} is {status.name}")
     return 0 if status is JobStatus.CANCELED else 1
 
 
@@ -320,8 +321,9 @@ def _find(service: ServiceClient | None, wanted: str) -> _Job:
     matching = exact or [job for job in running if job.id.startswith(wanted)]
     if len(matching) == 1:
         return matching[0]
-    known = ", ".join(f"{job.id} ({job.name})" for job in matching or running)
+    known = ", ".join(f"{job.id} ({printable(job.name, MOST_OF_A_NAME)})" for job in matching or running)
     what = f"{len(matching)} running jobs are called" if matching else "no running job is called"
     raise ConfigurationError(
-        f"{what} {wanted!r}; " + (f"there are: {known}" if known else "no jobs of yours run on this machine")
+        f"{what} {wanted[:MOST_OF_A_NAME]!r}; "
+        + (f"there are: {known}" if known else "no jobs of yours run on this machine")
     )

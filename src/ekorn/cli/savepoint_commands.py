@@ -35,11 +35,28 @@ def list_all(directory: str) -> int:
     return 0
 
 
+MOST_OF_A_NAME = 80  # characters of a name in a table or a sentence
+
+
 def print_table(rows: Sequence[Sequence[str]]) -> None:
-    """Print rows with aligned columns."""
+    """Print rows with aligned columns. Characters that could steer the terminal are escaped."""
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def printable(text: str, most: int | None = None) -> str:
+    r"""Return a text on one line without characters that could steer a terminal, cut to a number of characters.
+
+    >>> printable("a\x1b[2Jb\n"), printable("abcdef", 4)
+    ('a\\x1b[2Jb\\n', 'abc…')
+    """
+    if most is not None and len(text) > most:
+        text = f"{text[: most - 1]}…"
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def _row(found: FoundCheckpoint) -> tuple[str, str, str, str, str, str]:
@@ -50,7 +67,7 @@ def _row(found: FoundCheckpoint) -> tuple[str, str, str, str, str, str]:
         found.path,
         metadata.kind,
         str(metadata.checkpoint_id),
-        metadata.job_name,
+        printable(metadata.job_name, MOST_OF_A_NAME),
         str(len(metadata.operators)),
         size_text(metadata.state_bytes),
     )
