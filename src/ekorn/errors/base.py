@@ -100,6 +100,24 @@ def preview(value: Any, limit: int = PREVIEW_CHARS) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
+def shortened(text: str, limit: int, where: str = "") -> str:
+    r"""Return the beginning and the end of a text that has more than ``limit`` characters, with a note between them.
+
+    Args:
+        text: The text.
+        limit: The most characters, without the note.
+        where: Where the whole text is, for the note.
+
+    >>> shortened("abcdefghi" * 100, limit=6)
+    'abcd\n[... 894 of 900 characters are left out ...]\nhi'
+    """
+    if len(text) <= limit:
+        return text
+    tail = limit // 3
+    note = f"[... {len(text) - limit} of {len(text)} characters are left out{where} ...]"
+    return f"{text[: limit - tail]}\n{note}\n{text[len(text) - tail :]}"
+
+
 def where(operator_name: str | None, uid: str | None, subtask_index: int | None, activity: str | None = None) -> str:
     """Return ``operator 'count' (uid 'u1', subtask 0)``, with the parts that are known.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import tempfile
@@ -15,8 +14,9 @@ from ekorn.errors import ConfigurationError
 from ekorn.service.api.request_fields import field, texts
 from ekorn.service.jobs.job_process import plan_command
 from ekorn.service.jobs.job_service import JobService
+from ekorn.service.jobs.job_store import PLANS
 from ekorn.service.jobs.job_submission import Submission, submitted_record
-from ekorn.storage.result_modes import PRIVATE_UMASK, with_users_umask
+from ekorn.service.jobs.program_run import run_program
 from ekorn.web.http_messages import HttpError, Request, Response, not_found
 
 __all__ = ["ProgramApi"]
@@ -133,27 +133,18 @@ def plan_of_program(service: JobService, wanted: Submission) -> dict[str, Any]:
         ConfigurationError: The program does not start a job.
     """
     record = submitted_record(wanted, service.clock.now_ms())
-    folder = Path(tempfile.mkdtemp(prefix="plan-", dir=service.store.folder))
+    folder = Path(tempfile.mkdtemp(prefix=PLANS, dir=service.store.folder))
     try:
         script = service.store.unpack_into(
             record.program, record.script, folder / "program", service.settings.bundle_bytes
         )
         plan = folder / "plan.json"
-        done = subprocess.run(
-            plan_command(script, record.arguments, record.settings, folder, plan),
-            cwd=script.parent,
-            env=with_users_umask(os.environ),
-            umask=PRIVATE_UMASK,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_PLAN_S,
-            check=False,
-        )
+        command = plan_command(script, record.arguments, record.settings, folder, plan)
+        done = run_program(command, script.parent, _PLAN_S)
         if plan.is_file():
             found: dict[str, Any] = json.loads(plan.read_bytes())
             return found
-        said = (done.stderr or done.stdout).decode("utf-8", "replace").strip()[-2000:]
-        raise ConfigurationError(f"the program ended with exit code {done.returncode} and started no job: {said}")
+        raise ConfigurationError(f"the program ended with exit code {done.exit_code} and started no job: {done.said}")
     except subprocess.TimeoutExpired:
         raise ConfigurationError(f"the program did not come to the start of a job within {_PLAN_S:.0f} s") from None
     except OSError as error:

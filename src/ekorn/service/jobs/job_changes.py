@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 import subprocess
 import tempfile
@@ -17,7 +16,8 @@ from ekorn.service.client.remote_job import RemoteJob
 from ekorn.service.jobs.job_process import check_command
 from ekorn.service.jobs.job_record import JobPlan, JobRecord
 from ekorn.service.jobs.job_service import JobService
-from ekorn.storage.result_modes import PRIVATE_UMASK, with_users_umask
+from ekorn.service.jobs.job_store import CHECKS
+from ekorn.service.jobs.program_run import run_program
 from ekorn.web.http_client import RefusedRequest, ServerGone
 
 __all__ = ["check_program", "rescaled", "upgraded"]
@@ -62,23 +62,14 @@ def check_program(service: JobService, record: JobRecord, plan: JobPlan) -> None
         RestoreError: The state does not fit, or the program does not start its job.
     """
     # Each check has a folder of its own: two clients may upgrade the job at the same time.
-    folder = Path(tempfile.mkdtemp(prefix="check-", dir=service.store.job_folder(record.job_id)))
+    folder = Path(tempfile.mkdtemp(prefix=CHECKS, dir=service.store.job_folder(record.job_id)))
     saved = None
     try:
         saved = _savepoint(service, record, str(folder / "savepoint"))
         settings = {**plan.settings, options.RESTORE_PATH.key: saved, options.ONLY_CHECK_RESTORE.key: "true"}
         script = service.store.unpack_into(plan.program, plan.script, folder / "program", service.settings.bundle_bytes)
         command = check_command(script, plan.arguments, settings, folder)
-        done = subprocess.run(
-            command,
-            cwd=script.parent,
-            env=with_users_umask(os.environ),
-            umask=PRIVATE_UMASK,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_CHECK_S,
-            check=False,
-        )
+        done = run_program(command, script.parent, _CHECK_S)
     except subprocess.TimeoutExpired:
         raise RestoreError(f"the program did not come to the start of its job within {_CHECK_S:.0f} s") from None
     except OSError as error:
@@ -87,9 +78,8 @@ def check_program(service: JobService, record: JobRecord, plan: JobPlan) -> None
         if saved is not None:
             _dispose(RemoteJob(service.driver(record), record.job_id), saved)
         shutil.rmtree(folder, ignore_errors=True)
-    if done.returncode != 0:
-        said = (done.stderr or done.stdout).decode("utf-8", "replace").strip()[-2000:]
-        raise RestoreError(f"the job goes on as it is, since the new program does not fit it: {said}")
+    if done.exit_code != 0:
+        raise RestoreError(f"the job goes on as it is, since the new program does not fit it: {done.said}")
 
 
 def _savepoint(service: JobService, record: JobRecord, own: str) -> str:

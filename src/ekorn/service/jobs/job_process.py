@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ __all__ = [
     "drivers_below",
     "end_drivers_below",
     "end_process",
+    "end_runs_below",
     "found_driver",
     "is_alive",
     "plan_command",
@@ -122,6 +123,20 @@ def end_drivers_below(folder: Path) -> int:
         with contextlib.suppress(OSError):  # the process has just ended
             os.killpg(driver.pid, signal.SIGKILL)
             ended += 1
+    return ended
+
+
+def end_runs_below(folders: Iterable[Path]) -> int:
+    """Kill the programs that a service which was killed ran for checks and plans in folders; return their number."""
+    words, below = [os.fsencode(word) for word in _command(Path())[1:-1]], {os.fsencode(each) for each in folders}
+    ended = 0
+    for entry in Path("/proc").glob("[0-9]*") if below else ():
+        pid = int(entry.name)
+        with contextlib.suppress(OSError):  # the process has ended
+            *command, submission = (entry / "cmdline").read_bytes().split(b"\0")[1:-1] or [b""]
+            if command == words and os.path.dirname(submission) in below and os.getpgid(pid) == pid:
+                os.killpg(pid, signal.SIGKILL)
+                ended += 1
     return ended
 
 

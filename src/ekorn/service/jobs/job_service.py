@@ -24,7 +24,7 @@ from ekorn.functions.results.job_status import JobStatus
 from ekorn.service.api.driver_poller import DriverPoller, driver_client
 from ekorn.service.api.job_overviews import JobOverviews
 from ekorn.service.cluster.takeover import after_lost_driver, was_replaced
-from ekorn.service.jobs.job_process import Started, end_process, found_driver, is_alive, start_driver
+from ekorn.service.jobs.job_process import Started, end_process, end_runs_below, found_driver, is_alive, start_driver
 from ekorn.service.jobs.job_record import JobRecord
 from ekorn.service.jobs.job_store import JobStore
 from ekorn.service.jobs.job_submission import Submission, resumes, script_of, submitted_record
@@ -61,7 +61,12 @@ class JobService:
         self._thread = threading.Thread(target=self._watch, name="ekorn-service", daemon=True)
 
     def start(self) -> None:
-        """Start jobs, and watch those that an earlier service started, from now on."""
+        """Start jobs, and watch those that an earlier service started, from now on.
+
+        Checks and plans that an earlier service did not finish are ended, and their folders removed.
+        """
+        left = self.store.drop_unfinished()
+        end_runs_below(left)
         self._thread.start()
 
     def close(self) -> None:

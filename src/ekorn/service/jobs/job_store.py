@@ -26,6 +26,7 @@ _log = logging.getLogger(__name__)
 PROGRAM = re.compile(r"[0-9a-f]{64}_[A-Za-z0-9_.-]{1,100}\.zip")
 RECORD = "job.json"
 SUBMISSION = "submission.json"
+CHECKS, PLANS = "check-", "plan-"  # how the folders of checks, in those of their jobs, and of plans begin
 _SCRIPT = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
 
@@ -182,6 +183,15 @@ class JobStore:
 
     def keep_answers(self, job_id: str) -> None:
         """Keep the last answers of a driver where other services find them."""
+
+    # -------------------------------------------------------------------------------- what was cut short
+
+    def drop_unfinished(self) -> list[Path]:
+        """Remove the folders of checks and plans that a service which was killed has left; return them."""
+        found = [*self._jobs.glob(f"*/{CHECKS}*"), *self.folder.glob(f"{PLANS}*")]
+        for each in found:
+            shutil.rmtree(each, ignore_errors=True)
+        return found
 
     # --------------------------------------------------------------------------------------------------- the records
 
