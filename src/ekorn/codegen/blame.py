@@ -24,6 +24,7 @@ from ekorn.errors import (
     preview,
 )
 from ekorn.graph.job_graph import Operator, Vertex
+from ekorn.storage.long_texts import cut_texts
 
 _NOTHING: Any = object()
 _OWN_FILES = (*(os.path.join(*each.__path__, "") for each in (ekorn, cloudpickle)), "<chain ")
@@ -104,7 +105,7 @@ class Blamed(NamedTuple):
 
     def traceback_text(self) -> str:
         """Return the traceback from the user's first frame on, as text."""
-        return _text(self.error, self.frames)
+        return cut_texts(_text(self.error, self.frames))[0]
 
 
 class _Blaming:
@@ -149,14 +150,15 @@ def user_error(
         frames: The traceback from the user's first frame on.
         activity: What was done for the operator, if it was not the operator itself that ran.
     """
+    trace, message = cut_texts(_text(error, frames), message_of(error))
     return UserFunctionError(
         failed.name,
         failed.uid,
         index,
         record,
-        _text(error, frames),
+        trace,
         type(error).__qualname__,
-        message_of(error),
+        message,
         may_be_retried(error),
         activity,
     )

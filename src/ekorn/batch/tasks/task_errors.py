@@ -23,6 +23,7 @@ from ekorn.batch.tasks.folds import Fold
 from ekorn.batch.tasks.fused_loop import FusedLoop
 from ekorn.batch.tasks.task_operator import TaskOperator
 from ekorn.errors import InvalidKeyError, UserFunctionError, may_be_retried, preview
+from ekorn.storage.long_texts import cut_texts
 
 __all__ = ["TaskFailed", "carried_error", "user_error"]
 
@@ -82,14 +83,15 @@ def user_error(error: BaseException, operator: TaskOperator, subtask: int) -> Us
         error = InvalidKeyError(shown, preview(key), f"it has no hash ({error}); use a tuple or a str")
     elif key is not _NOTHING and shown is None:
         activity = f"the group of key {preview(key)} in"
+    trace, message = cut_texts(_text(error, frames), str(error))
     return UserFunctionError(
         operator.name,
         None,
         subtask,
         shown,
-        _text(error, frames),
+        trace,
         type(error).__qualname__,
-        str(error),
+        message,
         may_be_retried(error),
         activity,
     )
