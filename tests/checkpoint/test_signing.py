@@ -16,7 +16,7 @@ from ekorn.errors import CheckpointError, ConfigurationError, CorruptFileError, 
 from ekorn.state.snapshots import StateFile
 from ekorn.state.state_files import read_state, write_state
 from ekorn.storage.memory import MemoryFiles
-from tests.checkpoint.checkpoint_values import graph, metadata, opened, vertex
+from tests.checkpoint.checkpoint_values import all_files, graph, metadata, opened, vertex
 
 KEY, OTHER = SigningKey(b"k" * 32), SigningKey(b"o" * 32)
 JOB_GRAPH = graph(vertex(0, "job", source=True))
@@ -71,6 +71,27 @@ def test_the_version_is_signed_and_nothing_can_follow_the_signature():
 def test_metadata_whose_state_files_have_no_sha256_is_not_signed():
     with pytest.raises(CheckpointError, match="has no SHA-256"):
         encode_metadata(metadata(JOB_GRAPH, MemoryFiles(), 7), KEY)
+
+
+def test_signed_metadata_with_a_state_file_without_sha256_is_refused():
+    """The signature is right, as by a program that has the key and does not hash: the file could be exchanged."""
+    value = metadata(JOB_GRAPH, MemoryFiles(), 7)
+    assert any(file.path is not None and file.sha256 is None for file in value.files())
+    document = body_of(encode_metadata(value)).removesuffix(b"\n}")
+    signature = KEY.sign(f"EKORN-CHECKPOINT {value.format_version}\n".encode() + document)
+    signed = with_header(document + f',\n "hmac_sha256": "{signature}"\n}}'.encode(), value.format_version)
+    assert decode_metadata(signed, "here") == value, "without a key it is metadata like any other"
+    with pytest.raises(UntrustedFileError, match=r"here.*state file '.*' without SHA-256"):
+        decode_metadata(signed, "here", KEY)
+    store = MemoryFiles()
+    directory = opened(store)
+    directory.start_from(None)
+    directory.complete(value)
+    (path,) = [each for each in all_files(store) if each.endswith("/_metadata")]
+    store.replace(path, signed)
+    directory.signing_key = KEY
+    with pytest.raises(UntrustedFileError, match="without SHA-256"):
+        directory.load(7)
 
 
 def test_a_state_file_with_another_sha256_is_refused_though_size_and_crc32_are_right():

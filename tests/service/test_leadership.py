@@ -4,6 +4,7 @@ import hashlib
 import itertools
 import json
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -22,7 +23,7 @@ from ekorn.graph.job_graph import ExecutionSettings, JobGraph
 from ekorn.service.cluster.cluster_files import ClusterFiles, Member
 from ekorn.service.cluster.cluster_node import ClusterNode, Office
 from ekorn.service.cluster.clustered_service import ClusteredService
-from ekorn.service.cluster.leadership import LeaseWatch, NotLeader, Sighting, look, try_to_lead
+from ekorn.service.cluster.leadership import Leadership, LeaseWatch, NotLeader, Sighting, elapsed_s, look, try_to_lead
 from ekorn.service.cluster.shared_jobs import SharedJobStore
 from ekorn.service.cluster.takeover import MOST_LOST, SHORT_LIFE_MS, after_lost_driver, taken_over, was_replaced
 from ekorn.service.jobs.bundles import make_bundle
@@ -71,6 +72,33 @@ def test_a_storage_without_a_leader_and_a_lease_that_was_released_lapse_at_once(
     assert not LeaseWatch(LEASE_S).has_lapsed(look(store), 0.0)
     led.release()
     assert LeaseWatch(LEASE_S).has_lapsed(look(store), 0.0)
+
+
+class SlowFiles(MemoryFiles):
+    """A storage that takes a while to replace a file."""
+
+    pause_s = 0.0
+
+    def replace(self, path: str, data: bytes) -> None:
+        time.sleep(self.pause_s)
+        super().replace(path, data)
+
+
+def test_a_renewal_that_ends_after_the_lease_does_not_bring_it_back():
+    """The renewal began in time, so a lease that counted from its beginning would still be valid."""
+    store = SlowFiles()
+    owned = claim(store, service_named("a"), now_ms=0, take_over=False)
+    led = Leadership(owned, "cluster", lease_s=2.0, since_s=elapsed_s() - 0.7)  # leads for one second
+    store.pause_s = 0.4
+    began_s = elapsed_s()
+    assert led.is_valid
+    led.renew()
+    assert began_s + 0.3 < elapsed_s() < began_s + 1.0, "it took too long for this test"
+    assert not led.is_valid, "another service may lead already"
+    store.pause_s = 0.0
+    with pytest.raises(NotLeader, match="could not renew its lease in time"):
+        led.renew()
+    assert not led.is_valid
 
 
 def test_of_two_standbys_that_see_the_same_lapse_one_leads():
