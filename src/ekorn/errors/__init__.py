@@ -23,7 +23,7 @@ its message in ``__init__`` would compose it twice, or could not be rebuilt.
         kafka.py        KafkaError (KafkaOffsetsLost, KafkaPartitionLost, KafkaTransactionLost)
 """
 
-from ekorn.errors.base import EkornError, preview, shortened
+from ekorn.errors.base import EkornError, preview
 from ekorn.errors.checkpoints import (
     CheckpointError,
     CheckpointFailed,
@@ -164,7 +164,6 @@ __all__ = [
     "WorkerPythonError",
     "may_be_retried",
     "preview",
-    "shortened",
     "warn",
 ]
 from ekorn.errors.batch import (

@@ -12,7 +12,7 @@ import tempfile
 import threading
 from pathlib import Path
 
-from ekorn.errors import shortened
+from ekorn.errors.base import shortened
 
 __all__ = ["LongTexts", "cut_texts"]
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ekorn.errors import shortened
+from ekorn.errors.base import shortened
 from ekorn.storage.result_modes import PRIVATE_UMASK, with_users_umask
 
 __all__ = ["KeptOutput", "ProgramRun", "run_program"]
