@@ -184,6 +184,22 @@ def test_any_bytes_are_keys_or_refused(keys):
         assert isinstance(decode_keys(keys, None), list)
 
 
+def test_no_beginning_of_keys_is_taken_for_all_of_them():
+    whole = encode_list(
+        ["text", b"bytes", 1, 2.5, ("a", 1), Row(n=1), decimal.Decimal("1.5"), datetime.date(2020, 1, 1)]
+    )
+    for size in range(len(whole)):
+        with pytest.raises(QueryRefused):
+            decode_keys(whole[:size], None)
+
+
+def test_the_driver_counts_levels_itself():
+    for level in (b"*" + COUNT.pack(1) + b"(", b"t" + COUNT.pack(1)):
+        assert decode_keys(level * (DEEPEST - 1) + encode_list([1]), None)
+        with pytest.raises(QueryRefused, match="more than 32 levels"):
+            decode_keys(level * (DEEPEST + 1) + encode_list([1]), None)
+
+
 def test_both_sides_have_the_same_bounds_of_keys():
     assert decode_keys(encode_list([nested(DEEPEST - 1)]), None) == [nested(DEEPEST - 1)]
     with pytest.raises(QueryRefused, match="more than 32 levels"):

@@ -99,4 +99,5 @@ def test_checks_and_plans_that_a_killed_service_left_are_ended_and_removed_by_th
             assert not check.exists() and not plan.exists() and other.exists()
             assert left.wait(30) == -9
         finally:
+            left.kill()
             service.close()
