@@ -42,6 +42,9 @@ class SinkCase(ABC):
     def visible(self) -> list[Any]:
         """Return the records that a reader of the destination sees, in any order."""
 
+    def settle(self) -> None:  # noqa: B027 -- most destinations have nothing to wait for
+        """Wait until all that was committed is visible, where a commit returns before readers see its records."""
+
     def spoil(self) -> tuple[Any, type[Exception], str]:
         """Return a record that the sink refuses, the error, and a pattern of its message."""
         raise AssertionError("a case of `RefusesBadRecords` has a record that its sink refuses")
@@ -136,6 +139,7 @@ class SinkKit(Kit):
 
     def compare(self, case: SinkCase, job: SinkJob, where: str) -> None:
         """Compare what is visible with what was written, in any order."""
+        case.settle()
         form = type(self).comparable
         same_records(Counter(map(form, case.visible())), Counter(map(form, job.written)), where)
 

@@ -36,6 +36,9 @@ class TransactionsCase(SinkCase):
     def visible(self):
         return values(self._kafka, self._topic)
 
+    def settle(self):
+        wait_until_nothing_is_open(self._kafka.servers, self._topic)
+
     def spoil(self):
         return "x" * 2_000_000, KafkaError, "MSG_SIZE_TOO_LARGE"
 
