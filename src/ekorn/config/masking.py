@@ -11,7 +11,16 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["HIDDEN", "is_secret", "masked", "masked_settings", "masked_text", "masked_urls", "without"]
+__all__ = [
+    "HIDDEN",
+    "USER_IS_NO_SECRET",
+    "is_secret",
+    "masked",
+    "masked_settings",
+    "masked_text",
+    "masked_urls",
+    "without",
+]
 
 HIDDEN = "******"
 
@@ -41,7 +50,8 @@ _WORDS = (
 )
 _PARTS = frozenset({"pass", "pw", "pwd", "sig"})  # too short to be looked for within words
 _BETWEEN = re.compile(r"[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])")
-_USER_IS_NO_SECRET = frozenset({"abfs", "abfss", "hdfs", "viewfs", "webhdfs", "sftp", "ssh", "ftp", "smb"})
+# Schemes whose addresses name a user or a container before the `@`; elsewhere it is a key.
+USER_IS_NO_SECRET = frozenset({"abfs", "abfss", "hdfs", "viewfs", "webhdfs", "sftp", "ssh", "ftp", "smb"})
 # Possessive quantifiers and bounds: a hostile text must not take more than linear time. A secret may hold a slash that
 # should have been encoded: then a colon without a port stands before the slash.
 _USER_INFO = re.compile(
@@ -135,7 +145,7 @@ def masked_urls(text: str) -> str:
 def _without_user_info(match: re.Match[str]) -> str:
     scheme, user_info = match[1], match[2] or match[3] or ""
     user, colon, _ = user_info.partition(":")
-    if scheme.lower() in _USER_IS_NO_SECRET:
+    if scheme.lower() in USER_IS_NO_SECRET:
         return f"{scheme}://{user}{colon}{HIDDEN if colon else ''}@"
     return f"{scheme}://{HIDDEN}@"
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from ekorn.config.masking import without
+from ekorn.config.masking import USER_IS_NO_SECRET, without
 from ekorn.errors import ConfigurationError
 
 __all__ = ["check_path", "join", "masked", "options_of", "plain", "scheme_of", "secrets_of", "shown", "split_last"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_USER_IS_NO_SECRET = frozenset({"abfs", "abfss", "hdfs", "viewfs", "webhdfs", "sftp", "ssh", "ftp", "smb"})
 
 
 def check_path(path: str) -> tuple[str, ...]:
@@ -76,7 +75,7 @@ def shown(address: str) -> str:
         return address
     parts = urlsplit(address)
     user, at, host = parts.netloc.rpartition("@")
-    user = user.partition(":")[0] if scheme in _USER_IS_NO_SECRET else ""
+    user = user.partition(":")[0] if scheme in USER_IS_NO_SECRET else ""
     return f"{parts.scheme}://{user + at if user else ''}{host}{parts.path}".rstrip("/")
 
 
@@ -128,7 +127,7 @@ def secrets_of(address: str) -> tuple[str, ...]:
         return ()
     parts = urlsplit(address)
     user = parts.netloc.rpartition("@")[0]
-    if scheme_of(address) in _USER_IS_NO_SECRET:
+    if scheme_of(address) in USER_IS_NO_SECRET:
         user = user.partition(":")[2]
     found = {user, *user.split(":"), parts.query, *(value for _, value in parse_qsl(parts.query))}
     found |= {unquote(piece) for piece in found}
