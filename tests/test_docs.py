@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.manual import errors_page, rest_page
+from tests.manual import errors_page, gallery_pages, rest_page
 from tests.manual.blocks import FENCE, LANGUAGES, blocks_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -71,6 +71,19 @@ def test_the_page_of_errors_is_written_from_the_classes() -> None:
 
 def test_the_page_of_paths_is_written_from_the_descriptions() -> None:
     assert rest_page.PAGE.read_text(encoding="utf-8") == rest_page.page(), "run python -m tests.manual.rest_page"
+
+
+def test_programs_on_pages_are_those_of_the_repository() -> None:
+    pages = gallery_pages.pages()
+    assert len(pages) >= 10
+    texts = {page: page.read_text(encoding="utf-8") for page in pages}
+    old = [page.name for page, text in texts.items() if gallery_pages.with_programs(text) != text]
+    assert not old, f"run python -m tests.manual.gallery_pages: {old}"
+
+
+def test_a_page_reads_the_same_on_a_code_host() -> None:
+    """A snippet that only the site's builder resolves would be shown as its own source there."""
+    assert not [page.name for page in PAGES if "--8<--" in page.read_text(encoding="utf-8")]
 
 
 def test_every_decision_is_listed_under_its_title() -> None:

@@ -68,8 +68,10 @@ class PageRun:
         for shown, real in self.replaced.items():
             text = text.replace(shown, real)
         match block.language:
-            case _ if text.startswith("--8<-- "):  # a file of the repository, which has tests of its own
-                assert (ROOT / text.split('"')[1]).is_file(), where
+            case _ if block.title.startswith("examples/"):  # a program of the repository, which has tests of its own
+                assert block.text == (ROOT / block.title).read_text(encoding="utf-8"), (
+                    f"{where} is not {block.title}: run python -m tests.manual.gallery_pages"
+                )
             case _ if block.is_file:
                 (self.folder / block.title).write_text(text, encoding="utf-8")
             case "python" if text.startswith(">>>"):
