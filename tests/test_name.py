@@ -39,7 +39,7 @@ def test_every_command_that_installs_names_the_distribution_and_an_extra_that_ex
         if path.suffix not in (".py", ".md", ".ipynb", ".toml", ".txt") or path == Path(__file__).resolve():
             continue
         for number, line in enumerate(path.read_text(encoding="utf-8").replace("\\", "").splitlines(), 1):
-            for what in re.findall(r"\bpip install ((?:--?[\w-]+ (?:\S+\.txt )?)*(?:'[^']*'|[\w<>.\[\],-]+))", line):
+            for what in re.findall(r"\bpip install ((?:--?[\w-]+ (?:\S+\.txt )?)*(?:'[^']*'|[\w<>./\[\],-]+))", line):
                 found += 1
                 wrong += [f"{path.relative_to(ROOT)}:{number}: {what}"] if not _is_right(what, project) else []
     assert found > 30
@@ -53,4 +53,4 @@ def _is_right(what: str, project: dict) -> bool:
         return name in (".", "", "ekorn", "pyspark", *NOT_OURS)
     quoted = requirement.startswith("'")  # zsh expands brackets
     known = all(extra in project["optional-dependencies"] for extra in extras.split(","))
-    return quoted and known and name in ("ekorn", ".", "<path to the clone>")
+    return quoted and known and name in ("ekorn", ".", "./ekorn", "<path to the clone>")

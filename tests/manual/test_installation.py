@@ -38,8 +38,8 @@ def shell(script: str, folder: Path, environment: dict[str, str]) -> str:
 
 
 def script_of(page: Path, **replaced: str) -> str:
-    (block,) = blocks_run_by(__file__, page)
-    script = "\n".join(command for command, _ in commands_of(block.text))
+    blocks = blocks_run_by(__file__, page)
+    script = "\n".join(command for block in blocks for command, _ in commands_of(block.text))
     for shown, real in replaced.items():
         script = script.replace(f"<{shown.replace('_', ' ')}>", real)
     return script
