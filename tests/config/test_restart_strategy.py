@@ -69,9 +69,17 @@ def test_the_programs_wish_comes_before_the_configurations_and_that_before_the_d
     for no_wish in (None, RestartStrategies.fall_back_restart()):
         assert resolve(no_wish, config, checkpointing=True) == NoRestartStrategyConfiguration()
         assert resolve(no_wish, Configuration(), checkpointing=False) == NoRestartStrategyConfiguration()
-        assert resolve(no_wish, Configuration(), checkpointing=True) == FixedDelayRestartStrategyConfiguration(
-            2**31 - 1, 1000
+        assert resolve(no_wish, Configuration(), checkpointing=True) == RestartStrategies.exponential_delay_restart(
+            1000, 60_000, 1.5, 3_600_000, 0.1, 2**31 - 1
         )
+
+
+def test_the_default_takes_the_delays_that_are_configured():
+    strategy = resolve(None, configured(exponential_delay__max_backoff="5 s"), checkpointing=True)
+    assert isinstance(strategy, ExponentialDelayRestartStrategyConfiguration)
+    assert (strategy.initial_backoff_ms, strategy.max_backoff_ms) == (1000, 5000)
+    with pytest.raises(ConfigurationError, match="maximum backoff"):
+        resolve(None, configured(exponential_delay__max_backoff="1 ms"), checkpointing=True)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from ekorn.errors import (
     may_be_retried,
     preview,
 )
+from ekorn.errors.origin import program_line, reaches_outside
 from ekorn.graph.job_graph import Operator, Vertex
 from ekorn.storage.long_texts import cut_texts
 
@@ -161,7 +162,13 @@ def user_error(
         message,
         may_be_retried(error),
         activity,
+        program_line(frames) or program_line(_cause_frames(error)),
+        reaches_outside(error),
     )
+
+
+def _cause_frames(error: BaseException) -> TracebackType | None:
+    return None if error.__cause__ is None else error.__cause__.__traceback__
 
 
 def _author(error: BaseException, vertex: Vertex, operator: int) -> int:

@@ -27,8 +27,6 @@ __all__ = [
     "resolve",
 ]
 
-UNLIMITED = 2**31 - 1  # as a number of restarts
-
 Length = Duration | Time | timedelta | int
 
 
@@ -194,9 +192,11 @@ def from_configuration(configuration: Configuration) -> RestartStrategyConfigura
         ConfigurationError: The strategy is unknown, or a number of it is out of range.
     """
     name = options.RESTART_STRATEGY.read(configuration)
-    if name is None:
-        return None
+    return None if name is None else _named(name, configuration)
 
+
+def _named(name: str, configuration: Configuration) -> RestartStrategyConfiguration:
+    """Return a strategy by its name, with the numbers that the configuration sets."""
     try:
         match name.strip().lower():
             case "none" | "off" | "disable":
@@ -228,9 +228,9 @@ def resolve(
         return configured
     if not checkpointing:
         return NoRestartStrategyConfiguration(is_default=True)
-    # Flink: 1.x restarts for ever after a delay of one second, 2.x after growing delays. Ekorn keeps the first: a job
-    # under test restarts soon, and its timing is predictable.
-    return FixedDelayRestartStrategyConfiguration(restart_attempts=UNLIMITED)
+    # Flink: the same since 1.20; before, a second after each failure. A bug that each attempt meets again must not cost
+    # a restart per second. Flink leaves the keys of the delays aside here; a key that is set counts in Ekorn.
+    return _named("exponential-delay", configuration)
 
 
 def _require_count(name: str, value: object) -> None:

@@ -144,6 +144,19 @@ class UserFunctionError(EkornError):
     """An exception of user code, as a slot sends it to the driver.
 
     The error holds text only: the class of the user's exception may not pickle, or not be importable in the driver.
+
+    Args:
+        operator_name: The operator.
+        uid: The uid of the operator.
+        subtask_index: The subtask of the operator.
+        record_preview: The record in process, as :func:`preview` returns it.
+        traceback_text: The traceback as text.
+        original_type: The class of the exception.
+        original_message: The message of the exception.
+        original_retryable: Whether another attempt of the job may succeed.
+        activity: What was done for the operator, if it was not the operator itself that ran.
+        program_line: The innermost function and line of the program, if the traceback has one.
+        reaches_outside: Whether a machine, a disk, a network or a service may be at fault.
     """
 
     operator_name: str
@@ -155,9 +168,11 @@ class UserFunctionError(EkornError):
     original_message: str = ""
     original_retryable: bool = True
     activity: str | None = None
+    program_line: str | None = None
+    reaches_outside: bool = False
 
     def __str__(self) -> str:
-        name, uid, subtask, record, trace, original_type, message, _, activity = self.args
+        name, uid, subtask, record, trace, original_type, message, _, activity, _, _ = self.args
         head = f"{original_type}: {message}" if message else original_type
         at = "" if record is None else f" while processing record {record}"
         return f"{head} in {where(name, uid, subtask, activity)}{at}\n{trace}".rstrip()

@@ -23,6 +23,7 @@ from ekorn.batch.tasks.folds import Fold
 from ekorn.batch.tasks.fused_loop import FusedLoop
 from ekorn.batch.tasks.task_operator import TaskOperator
 from ekorn.errors import InvalidKeyError, UserFunctionError, may_be_retried, preview
+from ekorn.errors.origin import program_line, reaches_outside
 from ekorn.storage.long_texts import cut_texts
 
 __all__ = ["TaskFailed", "carried_error", "user_error"]
@@ -94,6 +95,8 @@ def user_error(error: BaseException, operator: TaskOperator, subtask: int) -> Us
         message,
         may_be_retried(error),
         activity,
+        program_line(frames),
+        reaches_outside(error),
     )
 
 

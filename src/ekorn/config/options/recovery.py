@@ -10,7 +10,8 @@ from ekorn.config.value_text import parse_float
 
 RESTART_STRATEGY = text(
     "restart-strategy.type",
-    "The restart strategy: `none`, `fixed-delay`, `failure-rate` or `exponential-delay`.",
+    "The restart strategy: `none`, `fixed-delay`, `failure-rate` or `exponential-delay`. If the key is not set, it is "
+    "`exponential-delay` for jobs with checkpoints, and `none` for others.",
     "restart-strategy",
 )
 FIXED_DELAY_ATTEMPTS = count("restart-strategy.fixed-delay.attempts", 1, "The maximum number of restarts.")

@@ -1,4 +1,4 @@
-"""Recognises a job that fails with one error again and again, so that its log says so."""
+"""Recognises a job that fails in the same way again and again, and says whose fault that is."""
 
 from __future__ import annotations
 
@@ -6,36 +6,54 @@ from ekorn.errors import UserFunctionError
 
 __all__ = ["RepeatedFailures"]
 
+_CERTAIN = 3  # after so many failures of one kind in a row, chance is no explanation
+
 
 class RepeatedFailures:
-    """Counts failures in a row that have the same operator and the same error.
+    """Counts failures in a row of one kind.
+
+    Two exceptions of the program are of one kind if class, operator and line of the program are the same, whatever the
+    record and the message. Other failures are of one kind if class and message are the same.
 
     >>> failures = RepeatedFailures()
     >>> failures.advice_after(ValueError("no price"))
     ''
-    >>> failures.advice_after(ValueError("no price"))  # doctest: +ELLIPSIS
-    '; the same error ended 2 attempts in a row: a restart does not help ...'
+    >>> failures.advice_after(ValueError("no price"))
+    '; the same failure ended 2 attempts in a row'
     """
 
     def __init__(self) -> None:
-        self._last: tuple[str, ...] | None = None
+        self._last: tuple[str | None, ...] | None = None
         self._count = 0
 
     def advice_after(self, error: BaseException) -> str:
-        """Return what to add to the log line of a failure: nothing, unless the failure repeats the one before."""
-        identity = _identity(error)
-        self._count = self._count + 1 if identity == self._last else 1
-        self._last = identity
+        """Return what to add to the log line of a failure: nothing, unless the failure is like the one before."""
+        kind = _kind(error)
+        self._count = self._count + 1 if kind == self._last else 1
+        self._last = kind
         if self._count == 1:
             return ""
-        return (
-            f"; the same error ended {self._count} attempts in a row: a restart does not help against a record "
-            "that the program cannot process. Cancel the job, correct the function and resume from the last "
-            "checkpoint, or set ekorn.on-record-error"
-        )
+        said = f"; the same failure ended {self._count} attempts in a row"
+        return said + _fault(error) if self._count >= _CERTAIN else said
 
 
-def _identity(error: BaseException) -> tuple[str, ...]:
-    if isinstance(error, UserFunctionError):
-        return (error.operator_name, error.original_type, error.original_message)
-    return (type(error).__name__, str(error))
+def _kind(error: BaseException) -> tuple[str | None, ...]:
+    if not isinstance(error, UserFunctionError):
+        return (type(error).__name__, str(error))
+    if error.program_line is not None:
+        return (error.original_type, error.operator_name, error.uid, error.program_line)
+    return (error.original_type, error.operator_name, error.uid, error.record_preview, error.original_message)
+
+
+def _fault(error: BaseException) -> str:
+    """Return whose fault a failure is that repeats itself, and how to go on; nothing if that is not known."""
+    if not isinstance(error, UserFunctionError) or error.program_line is None:
+        return ""
+    if error.reaches_outside:
+        return f": {error.program_line} does not get what it asks for; look at the file, service or memory that it uses"
+    skip = "" if error.record_preview is None else "set ekorn.on-record-error to skip to leave such records out; "
+    return (
+        f": the program is at fault, not the machine, so restarts do not help. The line is {error.program_line}. End "
+        "the job (Ctrl-C keeps its checkpoints), correct the function and start the program again with ekorn run "
+        f"--resume; {skip}or set restart-strategy.type to none to end the job at its first failure"
+    )
