@@ -4,6 +4,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ekorn.config.flink_options import ACCEPTED, REFUSED
 from ekorn.config.option import ConfigOption
 from ekorn.config.options import rocksdb as rocksdb_options
 from ekorn.config.options.listing import MODULES, SERVICE_MODULES
@@ -16,6 +17,17 @@ Every key that Ekorn reads, with its default. `python -m tests.config.options_pa
 declarations in `src/ekorn/config/options/`. [Configuration](guides/programs.md#configuration) says where keys are set
 and which setting overrides which. Durations are written `500 ms`, `10 s`, `5 min`; sizes `64 kb`, `8 mb`, `1 gb`. Every
 `spark.` key goes to Spark. [State backends](state_backends.md) has RocksDB's keys (`state.backend.rocksdb.`).
+"""
+
+WITHOUT_EFFECT = """## Options of Flink without effect
+
+These options have no meaning here, and no result depends on them. A job that sets some is run, and one line of its log
+names them. `src/ekorn/config/flink_options.py` has the table; a longer name goes before a shorter one.
+"""
+IS_REFUSED = """## Options of Flink that are refused
+
+These options would change the job if Ekorn read them: its results, what a failure costs, or who may see and change
+what. A job that sets one is refused, and so is a job with a misspelt key.
 """
 
 # The pages that say how the options of a module are used.
@@ -39,7 +51,24 @@ EXPLAINED_ON = {
 
 def page() -> str:
     """Return the text of docs/options.md."""
-    return HEAD + "".join(_section(module) for module in (*MODULES, *SERVICE_MODULES))
+    return HEAD + "".join(_section(module) for module in (*MODULES, *SERVICE_MODULES)) + _options_of_flink()
+
+
+def _options_of_flink() -> str:
+    accepted = _rows(ACCEPTED)
+    refused = _rows({name: f"{why[0].upper()}{why[1:]}." for name, why in REFUSED.items()})
+    return (
+        f"\n{WITHOUT_EFFECT}\n| options | what takes their place |\n|---|---|\n{accepted}"
+        f"\n{IS_REFUSED}\n| options | what to do |\n|---|---|\n{refused}"
+    )
+
+
+def _rows(rules: dict[str, str]) -> str:
+    """Return one row for each reason, with the options that it holds for."""
+    options: dict[str, list[str]] = {}
+    for name, why in rules.items():
+        options.setdefault(why, []).append(f"`{name}*`" if name.endswith(".") else f"`{name}`")
+    return "".join(f"| {', '.join(names)} | {why} |\n" for why, names in options.items())
 
 
 def _section(module: ModuleType) -> str:

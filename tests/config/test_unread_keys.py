@@ -1,10 +1,15 @@
-"""Keys that nothing reads are refused in a program, and left out of a file with a line in the log."""
+"""Keys that nothing reads: misspelt ones are refused, those of Flink go by a table, and files leave them out."""
 
 import logging
+from pathlib import Path
 
 import pytest
 
 from ekorn.common import Configuration
+from ekorn.config.flink_options import ACCEPTED, rule_for
+from ekorn.config.flink_options import REFUSED as REFUSED_OPTIONS
+from ekorn.config.options.listing import all_options
+from ekorn.config.options.rocksdb import rocksdb_options
 from ekorn.config.starting_configuration import starting_configuration
 from ekorn.config.unread_keys import refuse_unread_keys
 from ekorn.datastream import StreamExecutionEnvironment
@@ -22,15 +27,17 @@ REFUSED = {
     "ekorn.epoch.target": "did you mean 'ekorn.epoch.target-ms'?",
     "paralelism.default": "did you mean 'parallelism.default'?",
     "state.backend.rocksd.block.blocksize": "did you mean 'state.backend.rocksdb.block.blocksize'?",
+    "rest.flamegraph.enable": "did you mean 'rest.flamegraph.enabled'?",
     "execution.nonsense": "docs/options.md lists the options",
-    "queryable-state.server.ports": "slots answer queries over the connections of the driver",
-    "taskmanager.memory.process.size": "set spark.executor.memory",
-    "taskmanager.numberOfTaskSlots": "set parallelism.default",
+    "execution.checkpointing.file-merging.enabled": "how the job is checkpointed",
+    "high-availability": "continued by the next driver",
     "high-availability.type": "continued by the next driver",
-    "rest.port": "a driver of its own has ekorn.web",
-    "jobmanager.rpc.address": "Ekorn runs on Spark and starts no Flink processes",
+    "fs.overwrite-files": "the call that writes a file says",
     "pipeline.jars": "call env.add_jars()",
-    "metrics.scope.jm.job": "docs/options.md lists the options",
+    "pipeline.jobvertex-parallelism-overrides": "call set_parallelism()",
+    "security.kerberos.login.keytab": "docs/guides/security.md",
+    "taskmanager.data.ssl.enabled": "docs/guides/security.md",
+    "web.cancel.enable": "set ekorn.web.read-only",
 }
 
 
@@ -45,21 +52,49 @@ def test_a_key_that_nothing_reads_is_refused_with_what_to_do(key):
 
 
 FAMILIES = {
-    "slots answer queries": "server.ports server.query-threads proxy.network-threads client.network-threads",
-    "Spark provides the memory": "process.size flink.size managed.size managed.fraction task.heap.size network.min",
-    "continued by the next driver": "type storageDir cluster-id zookeeper.quorum jobmanager.port",
-    "an option of the service": "port address bind-port bind-address flamegraph.cleanup-interval server.numThreads",
-    "docs/checkpoint_storage.md": "access-key secret-key endpoint path.style.access",
+    "execution.checkpointing.file-merging": "enabled max-file-size",
+    "high-availability": "type storageDir cluster-id zookeeper.quorum jobmanager.port",
+    "s3": "access-key secret-key endpoint path.style.access",
+    "security": "ssl.internal.enabled ssl.rest.keystore kerberos.login.principal redaction.additional-keys",
+    "state.backend.forst": "memory.managed timer-service.factory",
 }
-NAMES = ["queryable-state", "taskmanager.memory", "high-availability", "rest", "s3"]
-PREFIXES = dict(zip(FAMILIES, NAMES, strict=True))
 
 
-@pytest.mark.parametrize("why", FAMILIES)
-def test_every_option_of_a_family_without_a_meaning_here_is_refused(why):
-    for name in FAMILIES[why].split():
-        with pytest.raises(ConfigurationError, match=why):
-            refuse_unread_keys(configured(f"{PREFIXES[why]}.{name}"))
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_option_of_a_family_that_would_change_the_job_is_refused(family):
+    for name in FAMILIES[family].split():
+        with pytest.raises(ConfigurationError, match="is refused, because nothing reads it"):
+            refuse_unread_keys(configured(f"{family}.{name}"))
+
+
+def published_options():
+    lines = (Path(__file__).parents[1] / "compat" / "flink_options.txt").read_text().splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def test_what_is_done_with_each_option_that_flink_documents_is_decided():
+    read = {option.key for option in all_options()} | {option.key for option in rocksdb_options()}
+    unread = [key for key in published_options() if key not in read]
+    unread = [key for key in unread if not key.startswith(("metrics.reporter.", "state.backend.rocksdb."))]
+    assert len(unread) > 700
+    assert [key for key in unread if rule_for(key) is None] == []
+
+
+def test_no_option_that_flink_documents_is_taken_for_a_misspelt_one():
+    said = []
+    for key in published_options():
+        try:
+            refuse_unread_keys(configured(key))
+        except ConfigurationError as refused:
+            said.append(str(refused))
+    assert len(said) > 100
+    assert [each for each in said if "did you mean" in each] == []
+
+
+def test_no_rule_stands_for_an_option_that_is_read():
+    read = {key for option in all_options() for key in (option.key, *option.old_keys)}
+    assert sorted(read & (ACCEPTED.keys() | REFUSED_OPTIONS.keys())) == []
+    assert sorted(ACCEPTED.keys() & REFUSED_OPTIONS.keys()) == []
 
 
 @pytest.mark.parametrize(
@@ -70,16 +105,51 @@ def test_keys_of_the_program_of_spark_and_of_earlier_versions_are_accepted(key):
     refuse_unread_keys(configured(key))
 
 
-def test_tuning_of_pyflink_is_accepted_with_a_line_in_the_log(caplog):
-    with caplog.at_level(logging.WARNING, "ekorn"):
-        refuse_unread_keys(configured("python.fn-execution.bundle.size"))
-    assert "'python.fn-execution.bundle.size' tunes PyFlink's connection to the JVM" in caplog.text
+# Options that PyFlink's own tests set, and those that a Flink cluster's deployment has.
+WITHOUT_EFFECT = [
+    "akka.ask.timeout",
+    "classloader.check-leaked-classloader",
+    "jobmanager.memory.process.size",
+    "jobmanager.rpc.address",
+    "metrics.scope.jm-job",
+    "pekko.ask.timeout",
+    "python.execution-mode",
+    "python.fn-execution.bundle.size",
+    "python.logging.default.level",
+    "rest.port",
+    "taskmanager.memory.managed.size",
+    "taskmanager.memory.process.size",
+    "taskmanager.numberOfTaskSlots",
+]
+
+
+def test_options_of_flink_without_a_meaning_here_are_accepted_with_one_line_in_the_log(caplog):
+    env = StreamExecutionEnvironment.get_execution_environment(
+        Configuration.from_dict(dict.fromkeys(WITHOUT_EFFECT[:6], "1"))
+    )
+    env.configure(Configuration.from_dict(dict.fromkeys([*WITHOUT_EFFECT[6:], "shop.currency"], "1")))
+    with caplog.at_level(logging.INFO, "ekorn.config"):
+        env.job_settings("any")
+    assert [record.getMessage() for record in caplog.records] == [
+        f"options of Flink that have no effect here: {', '.join(WITHOUT_EFFECT)}; "
+        "docs/options.md says what takes their place"
+    ]
+
+
+def test_nothing_is_logged_of_options_that_are_read(caplog):
+    with caplog.at_level(logging.INFO, "ekorn.config"):
+        refuse_unread_keys(configured("rest.flamegraph.enabled"))
+        refuse_unread_keys(configured("taskmanager.state.local.root-dirs"))
+        refuse_unread_keys(configured("shop.currency"))
+    assert caplog.records == []
 
 
 def test_a_file_of_a_flink_cluster_can_be_used(tmp_path, monkeypatch, caplog):
-    (tmp_path / "config.yaml").write_text("parallelism.default: 3\njobmanager:\n  rpc.address: here\nshop.tax: 7\n")
+    (tmp_path / "config.yaml").write_text(
+        "parallelism.default: 3\njobmanager:\n  rpc.address: here\nshop.tax: 7\nexecution.nonsense: 1\n"
+    )
     monkeypatch.setenv("EKORN_CONF_DIR", str(tmp_path))
     with caplog.at_level(logging.WARNING, "ekorn"):
         found = starting_configuration().to_dict()
     assert found == {"parallelism.default": "3", "shop.tax": "7"}
-    assert "that nothing reads: jobmanager.rpc.address" in caplog.text
+    assert "that nothing reads: execution.nonsense, jobmanager.rpc.address" in caplog.text
