@@ -147,7 +147,7 @@ def _draw_flames(page: Page) -> None:
 
 
 def _look_up(page: Page) -> None:
-    page.get_by_label("Keys, one in each line").fill("7\n12\n99")
+    page.get_by_label("Keys, one per line").fill("7\n12\n99")
     page.get_by_role("button", name="Look up").click()
     page.get_by_role("row", name="99 no value").wait_for()
 

@@ -23,7 +23,7 @@ def encrypted(tmp_path, runtime_dir):
 def test_a_command_trusts_the_certificate_that_it_is_given(encrypted, tmp_path, capsys):
     known = ["--token-file", str(tmp_path / "token"), "--certificate-file", str(tmp_path / "server.pem")]
     assert main(["list", "-m", encrypted.address, *known]) == 1
-    assert "no such jobs" in capsys.readouterr().err
+    assert "no matching jobs" in capsys.readouterr().err
 
 
 def test_a_command_trusts_the_certificate_that_the_environment_names(encrypted, tmp_path, capsys, monkeypatch):
@@ -31,7 +31,7 @@ def test_a_command_trusts_the_certificate_that_the_environment_names(encrypted, 
     monkeypatch.setenv("EKORN_SERVICE_TOKEN_FILE", str(tmp_path / "token"))
     monkeypatch.setenv("EKORN_SERVICE_CERTIFICATE_FILE", str(tmp_path / "server.pem"))
     assert main(["list"]) == 1
-    assert "no such jobs" in capsys.readouterr().err
+    assert "no matching jobs" in capsys.readouterr().err
 
 
 def test_a_certificate_that_nobody_vouches_for_is_refused(encrypted, tmp_path, capsys):
@@ -42,7 +42,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(encrypted, tmp_path, c
 def test_an_address_without_a_scheme_reaches_a_service_over_tls(encrypted, tmp_path, capsys):
     known = ["--token-file", str(tmp_path / "token"), "--certificate-file", str(tmp_path / "server.pem")]
     assert main(["list", "-m", encrypted.address.removeprefix("https://"), *known]) == 1
-    assert "no such jobs" in capsys.readouterr().err
+    assert "no matching jobs" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", [["list"], ["cancel", "a-job"], ["run", "-d", "a.py"], ["logs", "a-job"]])

@@ -66,7 +66,7 @@ def test_jobs_are_listed(start, capsys):
 
 def test_without_jobs_that_is_said(capsys):
     assert main(["list"]) == 1
-    assert "no jobs of yours run on this machine" in capsys.readouterr().err
+    assert "you have no running jobs on this machine" in capsys.readouterr().err
 
 
 def test_a_killed_job_is_not_listed(start, capsys, folder):
@@ -122,7 +122,7 @@ def test_no_directory_is_said_by_the_job(start, capsys):
 def test_a_name_that_no_job_has_lists_those_there_are(start, capsys, command):
     _, job_id = start("first")
     assert main([*command, "other"]) == 1
-    assert f"no running job is called 'other'; there are: {job_id} (first)" in capsys.readouterr().err
+    assert f"no running job is called 'other'; running jobs: {job_id} (first)" in capsys.readouterr().err
 
 
 def test_a_name_that_two_jobs_have_lists_them(start, capsys):
@@ -134,7 +134,7 @@ def test_a_name_that_two_jobs_have_lists_them(start, capsys):
 
 def test_without_any_job_that_is_said_too(capsys):
     assert main(["stop", "-p", "x", "first"]) == 1
-    assert "no running job is called 'first'; no jobs of yours run on this machine" in capsys.readouterr().err
+    assert "no running job is called 'first'; you have no running jobs on this machine" in capsys.readouterr().err
 
 
 def test_as_a_command(start, tmp_path):

@@ -212,7 +212,7 @@ def test_the_backend_is_described_by_the_configuration(env):
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"timer_service__factory": "ROCKSDB"}, "timers are kept on the heap"),
+        ({"timer_service__factory": "ROCKSDB"}, "timers are always kept on the heap"),
         ({"memory__managed": "true"}, "memory.fixed-per-slot"),
         ({"compaction__style": "FIFO"}, "FIFO"),
         ({"bloom_filter__block_based_mode": "true"}, "no longer"),
@@ -221,7 +221,7 @@ def test_the_backend_is_described_by_the_configuration(env):
         ({"writebuffer__sizes": "1mb"}, "did you mean 'state.backend.rocksdb.writebuffer.size'"),
         ({"writebuffer__size": "much"}, "expected a size"),
         ({"writebuffer__count": "1"}, "at least 2"),
-        ({"compression__per__level": "MAGIC"}, "there is no 'MAGIC'"),
+        ({"compression__per__level": "MAGIC"}, "'MAGIC' is not a compression type"),
         ({"localdir": "relative"}, "not an absolute path"),
         ({"predefined_options": "FAST"}, "FAST"),
     ],

@@ -85,7 +85,8 @@ def test_only_terminals_and_notebooks_are_watched():
 def test_the_start_says_where_the_parallelism_and_the_state_come_from():
     facts = JobFacts("a", "0", "Spark at spark://h:7077", 1, is_default_parallelism=True, restored_from="chk-7")
     assert start_line(facts) == (
-        "job 'a' (0) starts on Spark at spark://h:7077, parallelism 1 (nobody set it: parallelism.default), from chk-7"
+        "job 'a' (0) starts on Spark at spark://h:7077, parallelism 1 (default: parallelism.default is not set), from "
+        "chk-7"
     )
 
 
@@ -115,7 +116,7 @@ def test_the_log_tells_of_the_start_and_the_end(caplog):
     with on_local_engine(), caplog.at_level(logging.INFO, "ekorn"):
         env.execute("story")
     lines = [each.getMessage() for each in caplog.records if "'story'" in each.getMessage()]
-    assert "starts on this process, without Spark, parallelism 1 (nobody set it: parallelism.default)" in lines[0]
+    assert "starts on this process, without Spark, parallelism 1 (default: parallelism.default is not set)" in lines[0]
     assert "job 'story' finished after" in lines[-1] and "2 records read" in lines[-1]
 
 

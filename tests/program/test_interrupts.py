@@ -27,7 +27,7 @@ def test_an_interrupt_ends_the_job_in_one_line_and_resuming_continues_it(tmp_pat
     out, said = process.communicate(timeout=60)
     assert process.returncode == 128 + number
     name = "Ctrl-C" if number is signal.SIGINT else "SIGTERM"
-    assert said.startswith(f"ekorn: {name} ended job 'endless'; resume: ekorn run --resume ")
+    assert said.startswith(f"ekorn: {name} ended job 'endless'; to resume it: ekorn run --resume ")
     assert said.count("\n") == 1 and "/chk-" in said
     assert out == "the state is empty\n"
     assert set(directory.glob("*/chk-*/_metadata")), "an interrupt keeps the checkpoints"

@@ -149,7 +149,10 @@ def test_an_interrupt_of_the_kernel_ends_the_job_in_one_line_and_the_notebook_go
         "numbers(10**9).map(lambda n: n)\nenv.execute('endless')",
         when_shown=lambda shown: any("\nrunning, " in text for text in shown.displays.values()),
     )
-    assert shown.error == ["ekorn: Ctrl-C ended job 'endless'; it has no checkpoint in a directory, so it starts anew"]
+    assert shown.error == [
+        "ekorn: Ctrl-C ended job 'endless'; it has no checkpoint in a directory, so the next run "
+        "starts from the beginning"
+    ]
     assert shown.printed == {}
     assert notebook.run("1 + 1").result == {"text/plain": "2"}
 

@@ -114,7 +114,9 @@ def test_the_last_line_comes_before_the_program_goes_on_and_before_it_ends(more)
 # ------------------------------------------------------------------------------------------------------- Ctrl-C
 
 ENDLESS = "numbers(10**9).map(lambda n: n)\nenv.execute('numbers')"
-ENDED = "ekorn: Ctrl-C ended job 'numbers'; it has no checkpoint in a directory, so it starts anew"
+ENDED = (
+    "ekorn: Ctrl-C ended job 'numbers'; it has no checkpoint in a directory, so the next run starts from the beginning"
+)
 
 
 def test_ctrl_c_leaves_one_line_below_the_first():

@@ -113,4 +113,4 @@ def test_the_status_shows_the_leader_and_the_standbys(cluster, tmp_path, monkeyp
     assert re.search(f"standby: {standby.address}, .*this service", printed)
     assert "4 of 4 slots free" in printed  # as the leader says
     assert main(["list"]) == 1  # the command follows the standby to the leader
-    assert "no such jobs" in capsys.readouterr().err
+    assert "no matching jobs" in capsys.readouterr().err

@@ -30,7 +30,7 @@ def duration(overviews, record):
     return overviews.of(record)["duration"]
 
 
-def test_the_last_words_of_a_driver_are_read_once(store):
+def test_the_last_reports_of_a_driver_are_read_once(store):
     overviews = JobOverviews(store)
     assert [duration(overviews, ENDED) for _ in range(3)] == [1, 1, 1]
     assert store.reads == 1

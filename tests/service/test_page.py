@@ -29,7 +29,7 @@ def upload_and_run(page, programs):
     page.get_by_role("dialog").get_by_role("button", name="Upload").click()
     page.get_by_role("status").get_by_text("Uploaded: endless.py").wait_for()
     page.get_by_role("button", name="Run").click()
-    page.get_by_label("Arguments, one in each line").fill("a\nb c")
+    page.get_by_label("Arguments, one per line").fill("a\nb c")
     page.get_by_label("Parallelism").fill("2")
     page.get_by_role("dialog").get_by_role("button", name="Run").click()
 
@@ -83,7 +83,7 @@ def test_what_the_service_refuses_is_said_on_the_page(page, running, programs, t
     upload_and_run(page, programs)
     page.locator("h1 + .badge", has_text="RUNNING").wait_for()
     page.get_by_role("button", name="Start from savepoint").click()
-    page.get_by_text("The job still runs. A second one starts beside it.").wait_for()
+    page.get_by_text("The job is still running. This starts a second job in parallel.").wait_for()
     page.get_by_role("button", name="Start", exact=True).click()
     page.get_by_role("alert").get_by_text("'savepointPath' is needed").wait_for()
     page.get_by_role("button", name="Start from savepoint").click()

@@ -24,5 +24,6 @@ def test_ctrl_c_leaves_one_line_below_the_first_which_names_spark_s_log(tmp_path
     )
     assert len(rest) == 1, written
     assert re.fullmatch(
-        rf"ekorn: Ctrl-C ended job 'numbers'; resume: ekorn run --resume SCRIPT, or start from {tmp_path}/.*", rest[0]
+        rf"ekorn: Ctrl-C ended job 'numbers'; to resume it: ekorn run --resume SCRIPT, or start from {tmp_path}/.*",
+        rest[0],
     )

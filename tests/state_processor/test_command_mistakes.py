@@ -76,15 +76,15 @@ def test_a_key_of_another_type_is_refused_with_the_type_of_the_keys(tmp_path, ca
 
 def test_a_key_without_state_is_told_with_one_that_has_some(path, capsys):
     code, text, _ = run(capsys, "get", path, "every-kind", "'3'")
-    assert code == 1 and "has no state of key '3', which is a str; a key that it has is " in text
+    assert code == 1 and "has no state of key '3', which is a str; one of its keys is " in text
     assert text.rstrip().endswith(", which is a int")
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["get", "PATH", "numbers", "1"], "has no keyed state: `ekorn state show` has its elements"),
-        (["get", "PATH", "", "1"], "an operator is named by its uid"),
+        (["get", "PATH", "numbers", "1"], "has no keyed state: `ekorn state show` prints its elements"),
+        (["get", "PATH", "", "1"], "the uid is empty: name the operator by its uid"),
         (["get", "PATH", "every-kind", "{'a': 1}"], "cannot use {'a': 1} as a key: a dict can change"),
         (["edit", "PATH", "numbers", f"{__file__}:run", "NEW"], "as rows of the format ekorn-state"),
         (["export", "PATH", "positions", "NEW"], "its other states by its name: 'seen', 'all', 'rules'"),
@@ -100,7 +100,7 @@ def test_a_mistake_is_named_with_what_to_do(path, tmp_path, capsys, arguments, s
 def test_a_number_of_entries_below_zero_is_refused(path, capsys):
     with pytest.raises(SystemExit):
         main(["state", "show", path, "--sample", "-1"])
-    assert "'-1' is no number of entries" in capsys.readouterr().err
+    assert "'-1' is not a number of entries" in capsys.readouterr().err
 
 
 # --------------------------------------------------------------------------------------------------------------- edits

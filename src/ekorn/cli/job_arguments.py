@@ -20,7 +20,7 @@ def add_service_address(parser: argparse.ArgumentParser) -> None:
         "--jobmanager",
         dest="address",
         metavar="ADDRESS",
-        help="the service's address: host:port means HTTPS",
+        help="the address of the service; host:port means HTTPS",
     )
     parser.add_argument("--token-file", metavar="FILE", help="the file with the token of the service")
     parser.add_argument(
@@ -48,35 +48,35 @@ def add_jobs(commands: Any) -> None:
     listing = commands.add_parser("list", help="list your jobs that run on this machine, and those of the service")
     shown = listing.add_mutually_exclusive_group()
     for short, name, help_text in (
-        ("-a", "all", "ended jobs of the service too"),
-        ("-r", "running", "running jobs only"),
-        ("-s", "scheduled", "jobs that have not started only"),
+        ("-a", "all", "list ended jobs of the service too"),
+        ("-r", "running", "list only running jobs"),
+        ("-s", "scheduled", "list only jobs that have not started"),
     ):
         shown.add_argument(short, f"--{name}", dest="shown", action="store_const", const=name, help=help_text)
     add_service_address(listing)
     listing.set_defaults(command=lambda given: jobs.list_jobs(service_of(given), given.shown or "unended"))
     log = commands.add_parser("logs", help="print the log of a job of the service")
-    log.add_argument("-f", "--follow", action="store_true", help="print what is added, until the job has ended")
+    log.add_argument("-f", "--follow", action="store_true", help="keep printing new lines until the job ends")
     log.add_argument("job", metavar="JOB", help=_JOB)
     add_service_address(log)
     log.set_defaults(command=lambda given: jobs.logs(service_of(given), given.job, follow=given.follow))
     _add_changes(commands)
-    live = commands.add_parser("top", help="show the jobs, live")
+    live = commands.add_parser("top", help="show the jobs, updated live")
     add_service_address(live)
     live.set_defaults(command=lambda given: jobs.top(service_of(given)))
-    stop = commands.add_parser("stop", help="end a job with a savepoint")
+    stop = commands.add_parser("stop", help="stop a job with a savepoint")
     stop.add_argument(
         "-p",
         "--savepoint-path",
         "--savepointPath",
         metavar="DIRECTORY",
-        help="the directory of the savepoint; else the job's default",
+        help="the directory of the savepoint; by default, the one configured for the job",
     )
     stop.add_argument(
         "-d",
         "--drain",
         action="store_true",
-        help="advance event time to its end first; not for a job that is to be resumed",
+        help="advance event time to its end first; do not use it if the job will be resumed",
     )
     _add_format(stop)
     stop.add_argument("job", metavar="JOB", help=_JOB)
@@ -94,7 +94,7 @@ def add_jobs(commands: Any) -> None:
         metavar="DIRECTORY",
         nargs="?",
         const="",
-        help="take a savepoint first, in this directory; else in the job's default",
+        help="take a savepoint first, in this directory or, by default, in the one configured for the job",
     )
     cancel.add_argument("job", metavar="JOB", nargs="?", help=_JOB)
     add_service_address(cancel)
@@ -102,11 +102,13 @@ def add_jobs(commands: Any) -> None:
 
 
 def _add_changes(commands: Any) -> None:
-    rescale = commands.add_parser("rescale", help="let a running job go on at another parallelism")
+    rescale = commands.add_parser("rescale", help="change the parallelism of a running job")
     rescale.add_argument("-p", "--parallelism", type=int, required=True, metavar="N")
-    upgrade = commands.add_parser("upgrade", help="continue a job of the service with another program")
+    upgrade = commands.add_parser("upgrade", help="continue a job of the service with a new program")
     for one in (rescale, upgrade):
-        one.add_argument("--savepoint-path", "--savepointPath", metavar="DIRECTORY", help="where its savepoint goes")
+        one.add_argument(
+            "--savepoint-path", "--savepointPath", metavar="DIRECTORY", help="the directory of the savepoint"
+        )
         one.add_argument("job", metavar="JOB", help=_JOB)
         add_service_address(one)
     upgrade.add_argument(
@@ -117,7 +119,9 @@ def _add_changes(commands: Any) -> None:
         help="drop saved state for which the new program has no operator, instead of failing",
     )
     upgrade.add_argument("script", help="the new program")
-    upgrade.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments; none for those of the old one")
+    upgrade.add_argument(
+        "arguments", nargs=argparse.REMAINDER, help="the arguments of the program; by default, those of the old program"
+    )
     rescale.set_defaults(
         command=lambda given: jobs.rescale(service_of(given), given.job, given.parallelism, given.savepoint_path)
     )
@@ -147,7 +151,10 @@ def add_trigger(commands: Any) -> None:
     trigger = commands.add_parser("trigger", help="take a savepoint of a job that keeps running")
     trigger.add_argument("job", metavar="JOB", help=_JOB)
     trigger.add_argument(
-        "directory", metavar="DIRECTORY", nargs="?", help="the directory of the savepoint; else the job's default"
+        "directory",
+        metavar="DIRECTORY",
+        nargs="?",
+        help="the directory of the savepoint; by default, the one configured for the job",
     )
     _add_format(trigger)
     add_service_address(trigger)

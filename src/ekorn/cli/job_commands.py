@@ -102,7 +102,7 @@ def list_jobs(service: ServiceClient | None, shown: str = "unended") -> int:
     for each in silent:
         print(f"the driver {each} does not answer", file=sys.stderr)
     if not jobs:
-        print("no jobs of yours run on this machine" if service is None else "no such jobs", file=sys.stderr)
+        print("you have no running jobs on this machine" if service is None else "no matching jobs", file=sys.stderr)
         return 1
     counts = [in_background(partial(_counts, job)) for job in jobs]  # in parallel, because a driver may hang
     until_s = time.monotonic() + _POLL_S
@@ -252,7 +252,7 @@ def _wait_for_change(found: _ServiceJob, at: str, answer: dict[str, Any]) -> int
 def _of_service(service: ServiceClient | None, job: str) -> _ServiceJob:
     found = _find(service, job)
     if found.service is None:
-        raise ConfigurationError(f"job {job!r} runs in a program of yours, not in a service")
+        raise ConfigurationError(f"job {job!r} runs in a program of your own, not in the service")
     return _ServiceJob(found.id, found.service)
 
 
@@ -325,5 +325,5 @@ def _find(service: ServiceClient | None, wanted: str) -> _Job:
     what = f"{len(matching)} running jobs are called" if matching else "no running job is called"
     raise ConfigurationError(
         f"{what} {wanted[:MOST_OF_A_NAME]!r}; "
-        + (f"there are: {known}" if known else "no jobs of yours run on this machine")
+        + (f"running jobs: {known}" if known else "you have no running jobs on this machine")
     )

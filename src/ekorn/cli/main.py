@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return command(given)
     except (EkornError, OSError) as error:
-        if not (isinstance(error, BrokenPipeError) and _nobody_reads()):
+        if not (isinstance(error, BrokenPipeError) and _reader_has_ended()):
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def _nobody_reads() -> bool:
+def _reader_has_ended() -> bool:
     """Return whether the program that read the output has ended, such as `head`; then further output is dropped."""
     output = sys.stdout.fileno()
     pipe = select.poll()
@@ -110,8 +110,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"ekorn {ekorn.__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="command")
     _add_run(commands.add_parser("run", help="run a program, with settings for its environments"))
-    _add_info(commands.add_parser("info", help="print the plan of a program, and run nothing"))
-    _add_service(commands.add_parser("service", help="start, stop or look at the standing service"))
+    _add_info(commands.add_parser("info", help="print the plan of a program without running it"))
+    _add_service(commands.add_parser("service", help="start, stop or inspect the service"))
     submission = commands.add_parser("submission")  # has no help line, because only the service calls it
     submission.add_argument("file")
     submission.set_defaults(command=lambda given: run_submission(given.file))
@@ -136,10 +136,10 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         help="`local` for this process (the default), `service`, or the address of a Spark master",
     )
     parser.add_argument(
-        "--slot-memory", metavar="SIZE", type=_memory, default=0, help="memory that each slot claims of the service's"
+        "--slot-memory", metavar="SIZE", type=_memory, default=0, help="memory that each slot claims from the service"
     )
     parser.add_argument(
-        "--files", metavar="PATH", action="append", default=[], help="a file or folder that the service needs too"
+        "--files", metavar="PATH", action="append", default=[], help="a further file or folder to send to the service"
     )
     add_service_address(parser)
     # Flink: its spellings of the long names are accepted too.
@@ -178,7 +178,9 @@ def _add_info(parser: argparse.ArgumentParser) -> None:
 
 def _add_program(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that name a program and the configuration that its environments start from."""
-    parser.add_argument("-p", "--parallelism", type=int, metavar="N", help="parallelism of operators without their own")
+    parser.add_argument(
+        "-p", "--parallelism", type=int, metavar="N", help="parallelism of operators that do not set their own"
+    )
     parser.add_argument("-c", "--class", dest="entry_class", metavar="CLASS", help=argparse.SUPPRESS)
     _add_settings(parser, "a setting that overrides config.yaml and is overridden by the program")
     parser.add_argument("script", help="the program")
@@ -193,7 +195,7 @@ def _add_settings(parser: argparse.ArgumentParser, help_text: str) -> None:
 
 def _count(text: str) -> int:
     if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of entries, such as 0 or 10")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of entries, such as 0 or 10")
     return int(text)
 
 
@@ -215,8 +217,8 @@ def _configuration(parser: argparse.ArgumentParser, given: argparse.Namespace) -
     """Return the configuration of a program's environments, from the arguments that all such commands share."""
     if given.entry_class is not None:
         parser.error(
-            f"-c names a class of a jar ({given.entry_class!r}); a Python program has none: name the script that "
-            "starts it, and give what it is to start as an argument of the script"
+            f"-c names a class of a jar ({given.entry_class!r}); a Python program has none: name the script instead, "
+            "and pass what it should start as an argument of the script"
         )
     configuration = Configuration()
     for key, value in given.settings:
@@ -250,7 +252,7 @@ def _run(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
             detached=given.detached,
         )
     if given.detached:
-        parser.error(f"-d needs the target 'service', not {target!r}: a job in this process ends with it")
+        parser.error(f"-d needs the target 'service', not {target!r}: a job in this process ends when the process ends")
     if target != "local":
         configuration.set_string("spark.master", target)
     return run_program(given.script, given.arguments, configuration)
@@ -259,9 +261,9 @@ def _run(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
 def _add_service(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(title="commands", required=True, metavar="command")
     for name, command, help_text in (
-        ("start", services.start, "start the service of this user, as a process of its own"),
-        ("stop", services.stop, "end the service; its jobs go on, and the next service finds them"),
-        ("status", services.status, "print where the service is, and what it runs"),
+        ("start", services.start, "start your service in a process of its own"),
+        ("stop", services.stop, "stop the service; its jobs keep running, and the next service finds them"),
+        ("status", services.status, "print the address of the service and what it runs"),
     ):
         one = commands.add_parser(name, help=help_text)
         _add_settings(one, "a setting of the service that overrides config.yaml")
@@ -292,7 +294,9 @@ def _add_savepoint(parser: argparse.ArgumentParser) -> None:
         one = commands.add_parser(name, help=help_text)
         one.add_argument("path", metavar="PATH")
         one.add_argument(
-            "--key-file", metavar="FILE", help=f"the key; else the file that {options.SIGNING_KEY_FILE.key} names"
+            "--key-file",
+            metavar="FILE",
+            help=f"the signing key; by default, it is read from the file that {options.SIGNING_KEY_FILE.key} names",
         )
         one.set_defaults(command=lambda given, command=with_key: command(given.path, given.key_file))
 
@@ -316,9 +320,9 @@ def _add_state(parser: argparse.ArgumentParser) -> None:
     get = commands.add_parser("get", help="print all state of a key")
     get.add_argument("path", metavar="PATH", help="a savepoint or checkpoint")
     get.add_argument("uid", metavar="UID", help=_UID)
-    get.add_argument("key", metavar="KEY", help="of the keys' declared type, or a literal of Python, such as ('a', 1)")
+    get.add_argument("key", metavar="KEY", help="a key of the declared type, or a Python literal such as ('a', 1)")
     get.set_defaults(command=lambda given: states.get(given.path, given.uid, given.key))
-    diff = commands.add_parser("diff", help="print what was added, removed or changed between two")
+    diff = commands.add_parser("diff", help="print what was added, removed or changed between two savepoints")
     diff.add_argument("old", metavar="OLD", help="a savepoint or checkpoint")
     diff.add_argument("new", metavar="NEW", help="a savepoint or checkpoint")
     diff.add_argument("--uid", help=_UID)
@@ -328,17 +332,19 @@ def _add_state(parser: argparse.ArgumentParser) -> None:
     export.add_argument("uid", metavar="UID", help=_UID)
     export.add_argument("directory", metavar="DIRECTORY", help="a new local directory")
     what = export.add_mutually_exclusive_group()
-    what.add_argument("--state", metavar="NAME", help="one state, keyed or not: a row for each of its entries")
+    what.add_argument("--state", metavar="NAME", help="export one state, keyed or not, with a row for each entry")
     what.add_argument("--timers", action="store_true", help="the registered timers")
     export.set_defaults(
         command=lambda given: states.export(
             given.path, given.uid, given.directory, state=given.state, timers=given.timers
         )
     )
-    edit = commands.add_parser("edit", help="change keyed state by a function of Python, into a new savepoint")
+    edit = commands.add_parser("edit", help="change keyed state with a Python function, and write a new savepoint")
     edit.add_argument("path", metavar="PATH", help="a savepoint or checkpoint, which is not changed")
     edit.add_argument("uid", metavar="UID", help=_UID)
-    edit.add_argument("function", metavar="FILE:FUNCTION", help="called with each key and a dict of its states")
+    edit.add_argument(
+        "function", metavar="FILE:FUNCTION", help="a function that is called with each key and a dict of its states"
+    )
     edit.add_argument("new", metavar="NEW", help="the directory of the new savepoint")
     edit.set_defaults(command=lambda given: states.edit(given.path, given.uid, given.function, given.new))
 

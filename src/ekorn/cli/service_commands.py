@@ -31,7 +31,7 @@ def start(given: Configuration) -> int:
     settings = service_settings(configuration)
     running = own_service(configuration)
     if running is not None:
-        raise ConfigurationError(f"a service runs already: process {running['pid']}, {running['address']}")
+        raise ConfigurationError(f"a service is already running: process {running['pid']}, {running['address']}")
     with PrivateFolder.opened(settings.folder):
         pass
     log_path = os.path.join(settings.folder, "service.log")
@@ -65,7 +65,7 @@ def start(given: Configuration) -> int:
         )
     found = own_service(configuration)
     assert found is not None
-    print(f"the service runs: process {found['pid']}, {found['address']}, token in {found['token_file']}")
+    print(f"the service is running: process {found['pid']}, {found['address']}, token in {found['token_file']}")
     return 0
 
 
@@ -73,7 +73,7 @@ def stop(given: Configuration) -> int:
     """End the service. The drivers of its jobs keep running, and the next service finds them."""
     running = own_service(_merged(given))
     if running is None:
-        print("no service of yours runs on this machine", file=sys.stderr)
+        print("you have no running service on this machine", file=sys.stderr)
         return 1
     os.kill(running["pid"], signal.SIGTERM)
     until = time.monotonic() + _STOP_S
@@ -81,7 +81,7 @@ def stop(given: Configuration) -> int:
         if time.monotonic() > until:
             raise ConfigurationError(f"the service has not ended after {_STOP_S:.0f} s: process {running['pid']}")
         time.sleep(0.05)
-    print("the service has ended; its jobs go on")
+    print("the service has stopped; its jobs keep running")
     return 0
 
 
@@ -89,7 +89,7 @@ def status(given: Configuration) -> int:
     """Print where the service is and what it runs. The exit code is 1 if none runs."""
     running = own_service(_merged(given))
     if running is None:
-        print("no service of yours runs on this machine", file=sys.stderr)
+        print("you have no running service on this machine", file=sys.stderr)
         return 1
     client = ServiceClient(running["local_address"], running["token_file"], running["certificate_file"])
     print(f"process {running['pid']}, {running['address']}, token in {running['token_file']}")
@@ -100,7 +100,7 @@ def status(given: Configuration) -> int:
             return 1
     overview = client.web.get("/overview")
     print(
-        f"{overview['jobs-running']} jobs not ended, {overview['slots-available']} of {overview['slots-total']} "
+        f"{overview['jobs-running']} unfinished jobs, {overview['slots-available']} of {overview['slots-total']} "
         "slots free"
     )
     return 0

@@ -57,7 +57,7 @@ def get(path: str, uid: str, key_text: str) -> int:
     """Print all state of a key. The exit code is 1 if it has none."""
     stored = _operator(_opened(path), uid)
     if not stored.keyed_states:
-        raise StateError(f"operator {stored.label} has no keyed state: `ekorn state show` has its elements")
+        raise StateError(f"operator {stored.label} has no keyed state: `ekorn state show` prints its elements")
     key = key_of(key_text, stored)
     found = find_key(stored, key)
     for info, namespace, value, stamps in found:
@@ -66,7 +66,7 @@ def get(path: str, uid: str, key_text: str) -> int:
         print(f"{_text(info)}{at}" + ("" if info.kind == "timers" else f": {value!r}{last}"))
     if not found:
         other = some_key(stored)
-        like = "" if other is None else f"; a key that it has is {other!r}, which is a {type(other).__name__}"
+        like = "" if other is None else f"; one of its keys is {other!r}, which is a {type(other).__name__}"
         print(f"operator {stored.label} has no state of key {key!r}, which is a {type(key).__name__}{like}")
     return 0 if found else 1
 
@@ -130,7 +130,7 @@ def _operator(savepoint: StoredSavepoint, uid: str) -> StoredOperator:
 
 def _identifier(uid: str) -> OperatorIdentifier:
     if not uid:
-        raise ConfigurationError("an operator is named by its uid, or by its id of 32 hex digits, and the uid is empty")
+        raise ConfigurationError("the uid is empty: name the operator by its uid, or by its id of 32 hex digits")
     return OperatorIdentifier.for_uid_hash(uid) if is_operator_id(uid) else OperatorIdentifier.for_uid(uid)
 
 
@@ -161,7 +161,7 @@ def key_of(text: str, stored: StoredOperator) -> Any:
 def _function(text: str) -> Callable[[Any, dict[str, Any]], dict[str, Any] | None]:
     path, colon, name = text.rpartition(":")
     if not colon or not path:
-        raise ConfigurationError(f"{text!r} names no function: write FILE:FUNCTION, such as repair.py:edit")
+        raise ConfigurationError(f"{text!r} does not name a function: write FILE:FUNCTION, such as repair.py:edit")
     found: Callable[[Any, dict[str, Any]], dict[str, Any] | None] | None = runpy.run_path(path).get(name)
     if not callable(found):
         raise ConfigurationError(f"{path!r} has no function {name!r}")

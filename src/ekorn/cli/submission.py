@@ -40,7 +40,7 @@ def run_submission(file: str) -> int:
         plan = found.get("plan")
         watch = None if found.get("leader") is None else LeaderWatch(found["leader"], end_this_process)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ConfigurationError(f"{file!r} holds no submission of a service: {error}") from error
+        raise ConfigurationError(f"{file!r} is not a submission of a service: {error}") from error
     if plan is not None:
         return _write_plan(script, arguments, Configuration.from_dict(settings), Path(plan))
     code = 1

@@ -107,7 +107,7 @@ def test_keys_of_a_running_job_are_looked_up(page, serve):
     handle = serve()
     page.goto(page.url.partition("#")[0] + f"#/jobs/{handle.job_id}/state")
     page.get_by_label("State", exact=True).select_option("count")
-    keys = page.get_by_label("Keys, one in each line")
+    keys = page.get_by_label("Keys, one per line")
     keys.fill("3\n77")
     page.get_by_role("button", name="Look up").click()
     page.get_by_role("row", name="77 no value").wait_for()
@@ -124,7 +124,7 @@ def test_keys_of_a_running_job_are_looked_up(page, serve):
 def test_a_field_keeps_its_text_and_the_focus_while_the_page_shows_itself_anew(page, serve):
     handle = serve()
     page.goto(page.url.partition("#")[0] + f"#/jobs/{handle.job_id}/state")
-    keys = page.get_by_label("Keys, one in each line")
+    keys = page.get_by_label("Keys, one per line")
     keys.focus()
     page.keyboard.type("12")
     page.evaluate("document.querySelector('.tabs').dataset.old = 'yes'")
@@ -214,7 +214,7 @@ def test_every_view_opens_in_both_themes_and_on_a_narrow_screen(page, run, tmp_p
         themes.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
     assert len(themes) == 2
     page.keyboard.press("?")
-    page.get_by_text("the views of a job").wait_for()
+    page.get_by_text("open a view of the job").wait_for()
 
 
 def test_a_wrong_token_is_asked_for_again_and_a_cancelled_job_is_shown(browser, caller, run):

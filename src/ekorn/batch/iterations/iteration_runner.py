@@ -103,9 +103,9 @@ class IterationRunner:
             try:
                 progress = self._attempt(plan, tables, operator, stages, given)
             except Exception as error:
-                if not self._may_begin_anew(error, [tables]):
+                if not self._may_restart(error, [tables]):
                     raise
-                _log.warning("iteration %r begins anew: %s", operator.name, tables.lost() or "a slot was lost")
+                _log.warning("iteration %r starts again: %s", operator.name, tables.lost() or "a slot was lost")
         self.accumulators += progress.accumulators
         splits = TableSource(tables, plan.result_table).splits(operator.parallelism, {})
         result = stages.source(splits, operator.parallelism, ReadSplits(operator.name))
@@ -117,9 +117,9 @@ class IterationRunner:
 
         The result of an iteration is read from its slots. If one is lost, so is the result.
         """
-        if not self._running or not self._may_begin_anew(error, self._running):
+        if not self._running or not self._may_restart(error, self._running):
             return False
-        _log.warning("the job begins anew: the result of an iteration was lost")
+        _log.warning("the job starts again: the result of an iteration was lost")
         return True
 
     def drop_reports(self) -> None:
@@ -164,7 +164,7 @@ class IterationRunner:
                 _log.info("iteration %r ended after superstep %d", operator.name, number)
                 return progress
 
-    def _may_begin_anew(self, error: Exception, tables: Sequence[IterationTables]) -> bool:
+    def _may_restart(self, error: Exception, tables: Sequence[IterationTables]) -> bool:
         """Return whether a failure is the loss of a slot, and another attempt is allowed."""
         if not any(_is_loss(error, each) for each in tables):
             return False

@@ -172,7 +172,7 @@ def _run_sinks(
         flows = Translation(stages, plan, iterations=iterations).flows
         return [_result(stages, sink, flows[sink]) for sink in plan.sinks], stages.reports
     except Exception as error:
-        if not iterations.lost_a_result(error) and not runs.may_begin_anew(error):
+        if not iterations.lost_a_result(error) and not runs.may_restart(error):
             raise
         iterations.drop_reports()
         return None, {}
@@ -188,7 +188,7 @@ class PlanRuns:
     def __init__(self) -> None:
         self._left = _MOST_RUNS
 
-    def may_begin_anew(self, error: Exception) -> bool:
+    def may_restart(self, error: Exception) -> bool:
         """Return whether a failure means that the whole plan is to run again."""
         carried = carried_error(str(error))
         recomputed = carried is not None and carried.original_type == RecomputedInputError.__qualname__
@@ -197,7 +197,7 @@ class PlanRuns:
             return False
         self._left -= 1
         if self._left > 0:
-            _log.warning("the job begins anew: an executor was lost with results that depend on the order of records")
+            _log.warning("the job starts again: an executor was lost with results that depend on the order of records")
         return self._left > 0
 
 

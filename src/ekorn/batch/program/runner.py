@@ -55,7 +55,7 @@ def run_plan(plan: Plan, settings: RunSettings, cancelled: threading.Event | Non
                     settings.job_name, error.cause, log_path=error.log_path, restarts=restarts, refusal=decision.reason
                 ) from None
             restarts += 1
-            _log.warning("job %r begins anew (restart %d): %s", settings.job_name, restarts, error.cause)
+            _log.warning("job %r starts again (restart %d): %s", settings.job_name, restarts, error.cause)
             if (cancelled or threading.Event()).wait(decision.delay_ms / 1000):
                 raise
 

@@ -28,17 +28,18 @@ CHANGELOG_ENABLED = ConfigOption[bool | None](
     "state.changelog.enabled",
     parse_bool,
     None,
-    sentence="Whether checkpoints write only changes of state. Flink logs changes continuously; here the key "
-    "enables incremental checkpoints.",
+    sentence="Whether checkpoints write only the changes to state. Flink logs changes continuously; here, this "
+    "key enables incremental checkpoints.",
 )
 CHECKPOINT_STORAGE = text(
     "execution.checkpointing.storage",
-    "The checkpoint storage: `jobmanager` or `filesystem`. If not set, it is `filesystem` if a directory is set.",
+    "The checkpoint storage: `jobmanager` or `filesystem`. By default, it is `filesystem` if a checkpoint directory "
+    "is set, and `jobmanager` otherwise.",
     "state.checkpoint-storage",
 )
 CHECKPOINT_DIR = text(
     "execution.checkpointing.dir",
-    "The directory for checkpoints: a path, or a URL.",
+    "The directory in which checkpoints are stored, as a path or a URL.",
     "state.checkpoints.dir",
     "state.backend.fs.checkpointdir",
 )
@@ -58,7 +59,7 @@ CHECKPOINT_NUM_RETAINED = ConfigOption(
 )
 SAVEPOINT_DIR = text(
     "execution.checkpointing.savepoint-dir",
-    "The directory for savepoints whose request names none.",
+    "The directory for savepoints whose request does not name one.",
     "state.savepoints.dir",
 )
 CHECKPOINT_INLINE_THRESHOLD = ConfigOption(
@@ -95,20 +96,20 @@ LOCAL_BACKUP_DIRS = ConfigOption[list[str]](
     parse_list,
     [],
     ("taskmanager.state.local.root-dirs",),
-    sentence="The directories for local copies. If not set, they are kept in the directory for temporary files.",
+    sentence="The directories for local copies. By default, they are kept in the directory for temporary files.",
 )
 CHECKPOINT_MODE = choice(
     "execution.checkpointing.mode",
     "EXACTLY_ONCE",
     ("EXACTLY_ONCE", "AT_LEAST_ONCE"),
-    "The guarantee after a failure: for the output of sinks and, with continuous execution, also for state.",
+    "The guarantee after a failure. It applies to the output of sinks and, with continuous execution, also to state.",
 )
 CHECKPOINT_INTERVAL = ConfigOption[int | None](
     "execution.checkpointing.interval",
     parse_duration_ms,
     None,
     unit="ms",
-    sentence="The interval of periodic checkpoints. If not set, no periodic checkpoints are taken.",
+    sentence="The interval of periodic checkpoints. By default, no periodic checkpoints are taken.",
     check=at_least(0),
 )
 CHECKPOINT_INTERVAL_DURING_BACKLOG = ConfigOption[int | None](
@@ -116,8 +117,8 @@ CHECKPOINT_INTERVAL_DURING_BACKLOG = ConfigOption[int | None](
     parse_duration_ms,
     None,
     unit="ms",
-    sentence="The interval of periodic checkpoints while sources have a backlog; 0 takes none. If not set, the "
-    "usual interval applies.",
+    sentence="The interval of periodic checkpoints while sources have a backlog; 0 disables them meanwhile. By "
+    "default, the usual interval applies.",
     check=at_least(0),
 )
 CHECKPOINT_TIMEOUT = millis(
@@ -145,8 +146,8 @@ CHECKPOINT_RETENTION = choice(
 CHECKPOINT_UNALIGNED = flag(
     "execution.checkpointing.unaligned.enabled",
     False,
-    "Whether checkpoint marks overtake records in flight, which then become part of the checkpoint. It "
-    "applies to continuous execution (ekorn.execution); in epochs no record is in flight at a "
+    "Whether checkpoint marks overtake records in flight, which then become part of the checkpoint. This "
+    "applies to continuous execution (`ekorn.execution`) only: in epochs, no record is in flight at a "
     "checkpoint.",
     "execution.checkpointing.unaligned",
 )
@@ -184,13 +185,13 @@ RESTORE_PATH = text(
 RESTORE_IGNORE_UNCLAIMED = flag(
     "execution.state-recovery.ignore-unclaimed-state",
     False,
-    "Whether saved state that belongs to no operator of the job is dropped. If false, such state fails the restore.",
+    "Whether saved state that belongs to no operator of the job is dropped. If false, the restore fails.",
     "execution.savepoint.ignore-unclaimed-state",
 )
 RESUME = flag(
     "ekorn.resume",
     False,
-    "Whether the job continues the job of the same name with the newest checkpoint in the checkpoint directory.",
+    "Whether the job resumes from the newest checkpoint of a job with the same name in the checkpoint directory.",
 )
 ONLY_CHECK_RESTORE = flag(
     "$internal.only-check-restore",
@@ -212,7 +213,8 @@ RESTORE_CLAIM_MODE: ConfigOption[Literal["NO_CLAIM", "CLAIM", "LEGACY"]] = choic
     "execution.state-recovery.claim-mode",
     "NO_CLAIM",
     ("NO_CLAIM", "CLAIM", "LEGACY"),
-    "Whether the job takes ownership of the checkpoint that it starts from, and later deletes it.",
+    "Whether the job takes ownership of the checkpoint that it starts from, and deletes it when it is no longer "
+    "needed.",
     "execution.savepoint-restore-mode",
 )
 OWNER_LEASE = millis(

@@ -17,20 +17,20 @@ LINK_ENCRYPTION: ConfigOption[Literal["auto", "required", "off"]] = choice(
 )
 LINK_CERTIFICATE_FILE = text(
     "ekorn.links.certificate-file",
-    "A PEM file with the certificate and the private key of encrypted connections. If not set, each job "
+    "A PEM file with the certificate and the private key for encrypted connections. By default, each job "
     "generates its own.",
 )
 DATA_FRAMES_DIR = text(
     "ekorn.data-frames.dir",
-    "The directory for the rows of DataFrames on their way between Spark and the slots: a path or URL "
-    "that every machine reaches.",
+    "The directory through which the rows of DataFrames pass between Spark and the slots: a path or URL "
+    "that every machine can reach.",
 )
 CONTROL = ConfigOption[bool | None](
     "ekorn.control.enabled",
     parse_bool,
     None,
-    sentence="Whether `ekorn list`, `stop`, `cancel` and `savepoint trigger` reach the job. If not set, they "
-    "reach jobs on Spark.",
+    sentence="Whether `ekorn list`, `stop`, `cancel` and `savepoint trigger` reach the job. By default, they "
+    "reach jobs that run on Spark.",
 )
 MOST_SLOTS = ConfigOption[int | None](
     "ekorn.slots.max",
@@ -44,7 +44,7 @@ PYTHON_FILES = comma_list(
 )
 PYTHON_ARCHIVES = comma_list(
     "python.archives",
-    "Archives that are unpacked to the working directory of the slots; `path#folder` unpacks to that folder.",
+    "Archives that are unpacked into the working directory of the slots; `path#folder` unpacks into that folder.",
 )
 PYTHON_EXECUTABLE = text("python.executable", "The Python interpreter that runs the slots.")
 PYTHON_REQUIREMENTS = text(

@@ -11,13 +11,13 @@ SCHEDULER_MODE: ConfigOption[Literal["default", "reactive"]] = choice(
     "scheduler-mode",
     "default",
     ("default", "reactive"),
-    "With `reactive`, the parallelism of a job follows the number of tasks that the Spark session can run at a time.",
+    "With `reactive`, the parallelism of a job follows the number of tasks that Spark can run at the same time.",
 )
 PRELOAD = flag(
     "ekorn.rescale.preload",
     True,
-    "Whether the new slots of a job load its state before a rescale switches to them. Both sets of "
-    "slots need memory meanwhile.",
+    "Whether the new slots of a job load its state before a rescale switches to them. Meanwhile, both "
+    "sets of slots need memory.",
 )
 RESCALE_COOLDOWN = millis(
     "jobmanager.adaptive-scheduler.executing.cooldown-after-rescaling",
@@ -37,7 +37,7 @@ AUTOSCALER_TARGET = ConfigOption[float](
     float,
     0.7,
     ("job.autoscaler.target.utilization",),
-    sentence="The utilization that the autoscaler aims at: the share of its time that the job is busy.",
+    sentence="The target utilization of the autoscaler: the share of time in which the job is busy.",
     check=within(0.01, 1.0),
 )
 AUTOSCALER_BOUNDARY = ConfigOption[float](
@@ -50,7 +50,7 @@ AUTOSCALER_BOUNDARY = ConfigOption[float](
 AUTOSCALER_STABILIZATION = millis(
     "job.autoscaler.stabilization.interval",
     300_000,
-    "How long the autoscaler waits after the start of a job and after a rescale.",
+    "How long the autoscaler waits after a job starts, and after each rescale.",
 )
 AUTOSCALER_WINDOW = millis(
     "job.autoscaler.metrics.window", 900_000, "The time over which the autoscaler averages the utilization."

@@ -12,26 +12,26 @@ EXECUTION: ConfigOption[Literal["epochs", "continuous", "auto"]] = choice(
     "ekorn.execution",
     "epochs",
     ("epochs", "continuous", "auto"),
-    "How Spark runs a job. `epochs` runs one Spark job per epoch. `continuous` runs Spark jobs as long "
-    "as an attempt, which takes records from source to sink in milliseconds. `auto` runs continuously "
-    "if Spark 4.3, the session and the job allow it. BATCH programs, loops and sources that are queries "
-    "of Spark always run in epochs.",
+    "How a job runs on Spark. `epochs` runs one Spark job per epoch. `continuous` runs Spark jobs that last "
+    "as long as an attempt, so that records take milliseconds from source to sink. `auto` runs continuously "
+    "if Spark 4.3, the session and the job allow it. BATCH programs, loops and sources that are Spark "
+    "queries always run in epochs.",
 )
 BUFFER_TIMEOUT = millis(
     "execution.buffer-timeout.interval",
     100,
-    "How long output may wait to be sent together with more output.",
+    "The maximum time that output is buffered before it is sent.",
     "execution.buffer-timeout",
 )
 BUFFER_TIMEOUT_ENABLED = flag(
     "execution.buffer-timeout.enabled",
     True,
-    "Whether output is sent after the buffer timeout. If false, it waits until a blob is full.",
+    "Whether output is sent after the buffer timeout. If false, output is sent only when a blob is full.",
 )
 EPOCH_TARGET = count(
     "ekorn.epoch.target-ms",
     2_000,
-    "The duration, in milliseconds, that an epoch aims at while sources have a backlog.",
+    "The target duration of an epoch, in milliseconds, while sources have a backlog.",
     least=1,
 )
 EPOCH_LATENCY_TARGET = ConfigOption(
@@ -39,8 +39,8 @@ EPOCH_LATENCY_TARGET = ConfigOption(
     parse_duration_ms,
     500,
     unit="ms",
-    sentence="The duration that an epoch aims at under backlog in a job that processes few records a second. It "
-    "grows with the rate up to ekorn.epoch.target-ms, which applies from 20,000 records a second on. "
+    sentence="The target duration of an epoch under backlog in a job that processes few records per second. The "
+    "target grows with the rate, up to `ekorn.epoch.target-ms` at 20,000 records per second. "
     "Shorter epochs lower the throughput, because each epoch has a fixed cost.",
     check=at_least(1),
 )
@@ -49,7 +49,8 @@ EPOCH_SOURCE_BYTES = ConfigOption(
     parse_memory_bytes,
     64 << 20,
     unit="bytes",
-    sentence="How many bytes a source subtask may read in one epoch, estimated from a sample of its records.",
+    sentence="The maximum number of bytes that a source subtask reads in one epoch, estimated from a sample of its "
+    "records.",
     check=at_least(1),
 )
 EPOCH_STALL_TIMEOUT = millis(
@@ -63,7 +64,7 @@ BLOB_BYTES = ConfigOption(
     parse_memory_bytes,
     8 << 20,
     unit="bytes",
-    sentence="The size at which a blob, the output of a subtask to another subtask, is sent.",
+    sentence="The size at which a blob, the buffered output of one subtask to another, is sent.",
     check=within(1024, 1 << 29),
 )
 MAX_RECORD_BYTES = ConfigOption(
@@ -79,8 +80,8 @@ SLOT_MEMORY = ConfigOption(
     parse_memory_bytes,
     64 << 20,
     unit="bytes",
-    sentence="How much input of an epoch a slot keeps in memory until subtasks read it. The rest is written to "
-    "local disk.",
+    sentence="How much input of an epoch a slot buffers in memory until its subtasks read it. Further input is "
+    "written to local disk.",
     check=at_least(0),
 )
 COLLECT_BUFFER = ConfigOption(
@@ -102,7 +103,8 @@ BATCH_RECORDS_IN_MEMORY = count(
 ASYNC_LINGER = millis(
     "ekorn.async-io.linger",
     50,
-    "How long the end of an epoch waits for asynchronous requests. Later answers are emitted in the next epoch.",
+    "How long the end of an epoch waits for asynchronous requests. Results that arrive later are emitted in the next "
+    "epoch.",
 )
 TASK_CANCELLATION_INTERVAL = millis("task.cancellation.interval", 30_000, "Accepted without effect.")
 TASK_CANCELLATION_TIMEOUT = millis("task.cancellation.timeout", 180_000, "Accepted without effect.")

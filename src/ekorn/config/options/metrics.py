@@ -9,7 +9,7 @@ from ekorn.config.options.kinds import choice, comma_list, count, flag, millis
 
 METRICS_REPORTERS = comma_list(
     "metrics.reporters",
-    "The names of the metric reporters that run. If not set, every reporter with a factory class runs.",
+    "The names of the metric reporters to run. By default, every reporter with a factory class runs.",
 )
 LATENCY_TRACKING_INTERVAL = millis(
     "metrics.latency.interval",
@@ -20,11 +20,10 @@ LATENCY_GRANULARITY: ConfigOption[Literal["single", "operator", "subtask"]] = ch
     "metrics.latency.granularity",
     "operator",
     ("single", "operator", "subtask"),
-    "How latencies are kept apart: not at all (`single`), by source (`operator`), or by subtask of a "
-    "source (`subtask`).",
+    "How latencies are grouped: all together (`single`), per source (`operator`), or per source subtask (`subtask`).",
 )
 LATENCY_HISTORY = count(
-    "metrics.latency.history-size", 128, "How many of the latest latencies percentiles are computed from.", least=1
+    "metrics.latency.history-size", 128, "The number of recent latencies from which percentiles are computed.", least=1
 )
 STATE_LATENCY_ENABLED = flag(
     "state.latency-track.keyed-state-enabled",
@@ -35,14 +34,14 @@ STATE_LATENCY_ENABLED = flag(
 STATE_LATENCY_EVERY = count(
     "state.latency-track.sample-interval",
     100,
-    "The sampling rate: one access in this many is timed.",
+    "The sampling interval: with 100, every hundredth access to keyed state is timed.",
     "state.backend.latency-track.sample-interval",
     least=1,
 )
 STATE_LATENCY_HISTORY = count(
     "state.latency-track.history-size",
     128,
-    "How many of the latest timed accesses percentiles are computed from.",
+    "The number of recent timed accesses from which percentiles are computed.",
     "state.backend.latency-track.history-size",
     least=1,
 )

@@ -27,7 +27,7 @@ MAX_PARALLELISM = ConfigOption(
     "pipeline.max-parallelism",
     parse_int,
     -1,
-    sentence="The number of key groups, which is the highest parallelism that keyed state can be rescaled to; -1 "
+    sentence="The number of key groups, which is the highest parallelism to which keyed state can be rescaled; -1 "
     "derives it from the parallelism.",
     check=_max_parallelism,
 )
@@ -37,15 +37,15 @@ AUTO_WATERMARK_INTERVAL = millis(
 HELD_WATERMARK_WARNING = millis(
     "ekorn.watermark.held-back-warning",
     60_000,
-    "How long one split or input may hold the watermark back while others advance; then a warning in "
-    "the log names it. 0 disables the warning.",
+    "How long one split or input may hold back the watermark while others advance, before a warning in "
+    "the log names it; 0 disables the warning.",
 )
 TIME_CHARACTERISTIC = choice(
     "pipeline.time-characteristic",
     "EventTime",
     ("ProcessingTime", "IngestionTime", "EventTime"),
-    "The notion of time of a program written for Flink 1.x: the time that `time_window` uses, and how "
-    "sources assign timestamps.",
+    "The time characteristic of a program written for Flink 1.x. It decides which time `time_window` uses "
+    "and how sources assign timestamps.",
 )
 OPERATOR_CHAINING = flag(
     "pipeline.operator-chaining.enabled",
@@ -73,7 +73,7 @@ AUTO_GENERATE_UIDS = flag(
     True,
     "Whether operators without a uid get a generated one. If false, a job with such an operator is refused.",
 )
-JOB_NAME = text("pipeline.name", "The name of a job whose `execute()` call gives none.")
+JOB_NAME = text("pipeline.name", "The name of a job whose `execute()` call does not give one.")
 JOB_ID = text(
     "$internal.pipeline.job-id",
     "The id of the job, 32 hexadecimal digits. The service sets it when a new driver continues a job.",
@@ -82,7 +82,7 @@ EXECUTIONS = ConfigOption[str | None](
     "$internal.executions",
     parse_choice("one", "many"),
     None,
-    sentence="How many jobs a program that the service runs may start: one, or many with an id for each. The "
+    sentence="How many jobs a program of the service may start: `one`, or `many`, each with an id of its own. The "
     "service sets it.",
 )
 ON_RECORD_ERROR = choice(
@@ -96,8 +96,8 @@ RECORD_ERROR_LIMIT = ConfigOption[int | None](
     "ekorn.on-record-error.limit",
     parse_int,
     None,
-    sentence="How many records one subtask of an operator may skip in one attempt before the job fails. If not "
-    "set, there is no limit.",
+    sentence="How many records one subtask of an operator may skip in one attempt before the job fails. By "
+    "default, there is no limit.",
     check=at_least(0),
 )
 PROGRESS: ConfigOption[Literal["auto", "off"]] = choice(

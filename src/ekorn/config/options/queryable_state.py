@@ -12,20 +12,20 @@ QUERYABLE_STATE_PORTS = ConfigOption[tuple[int, ...]](
     parse_ports,
     (9069,),
     ("query.server.ports",),
-    sentence="The port at which the driver answers queries: a port, a range such as 50100-50200, or a list of "
-    "both. The first free port is used.",
+    sentence="The port on which the driver answers queries: a port, a range such as 50100-50200, or a "
+    "comma-separated list of both. The first free port is used.",
 )
 QUERYABLE_STATE_HOST = ConfigOption(
     "ekorn.queryable-state.host",
     str,
     "127.0.0.1",
-    sentence="The IP address at which the driver answers queries. Connections are encrypted unless it is a "
+    sentence="The IP address on which the driver answers queries. Connections are encrypted unless it is a "
     "loopback address.",
 )
 QUERYABLE_STATE_TOKEN_FILE = text(
     "ekorn.queryable-state.token-file",
-    "The file with the token that clients need. If not set, the driver writes a new token to the user's "
-    "runtime folder.",
+    "The file with the token that clients must present. By default, the driver writes a new token to the "
+    "user's runtime folder.",
 )
 QUERYABLE_STATE_TIMEOUT = millis(
     "ekorn.queryable-state.timeout",

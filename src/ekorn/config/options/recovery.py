@@ -48,19 +48,19 @@ EXPONENTIAL_JITTER = ConfigOption(
     "restart-strategy.exponential-delay.jitter-factor",
     parse_float,
     0.1,
-    sentence="The random part of each delay, as a share of it.",
+    sentence="The random variation of each delay, as a fraction of the delay.",
     check=within(0, 1),
 )
 EXPONENTIAL_ATTEMPTS = count(
     "restart-strategy.exponential-delay.attempts-before-reset-backoff",
     2**31 - 1,
-    "The maximum number of failures before the delay is reset.",
+    "The maximum number of failures in a row, before the delay is reset. One more fails the job.",
 )
 ITERATION_ATTEMPTS = count(
     "ekorn.dataset.iteration-attempts",
     4,
-    "How many times an iteration of a DataSet program is started. If a slot or executor is lost in the "
-    "last attempt, the program fails.",
+    "The maximum number of attempts at an iteration of a DataSet program. If a slot or executor is lost in "
+    "the last attempt, the program fails.",
     least=1,
 )
 FAILOVER_STRATEGY: ConfigOption[Literal["region", "full"]] = choice(

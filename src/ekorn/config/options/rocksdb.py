@@ -94,9 +94,9 @@ def _compressions(text: str) -> tuple[str, ...]:
     names = tuple(name.strip().upper() for name in parse_list(text.replace(",", ";")))
     for name in names:
         if name not in COMPRESSIONS:
-            raise ValueError(f"there is no {name!r}; there are {', '.join(COMPRESSIONS)}")
+            raise ValueError(f"{name!r} is not a compression type; choose from {', '.join(COMPRESSIONS)}")
     if not names:
-        raise ValueError("name at least one")
+        raise ValueError("name at least one compression type")
     return names
 
 
@@ -112,75 +112,82 @@ COMPACTION_STYLE = ConfigOption[str](
     PREFIX + "compaction.style",
     parse_choice("LEVEL", "UNIVERSAL", "NONE"),
     "UNIVERSAL",
-    sentence="UNIVERSAL rewrites less, which keeps incremental checkpoints small. LEVEL takes less disk.",
+    sentence="UNIVERSAL rewrites less data, which keeps incremental checkpoints small. LEVEL needs less disk space.",
 )
 WRITE_BUFFER_SIZE = _bytes(
     "writebuffer.size", 32 * MEBIBYTE, "The size of a write buffer, which is collected in memory and written as a file."
 )
-WRITE_BUFFER_COUNT = _count("writebuffer.count", 2, "The largest number of write buffers in memory.", 2)
+WRITE_BUFFER_COUNT = _count("writebuffer.count", 2, "The maximum number of write buffers in memory.", 2)
 WRITE_BUFFERS_TO_MERGE = _count(
     "writebuffer.number-to-merge", 1, "The number of write buffers that are merged into one file."
 )
 BLOCK_CACHE_SIZE = _bytes(
-    "block.cache-size", 64 * MEBIBYTE, "The memory for blocks of files, shared by all instances in a slot.", 65536
+    "block.cache-size", 64 * MEBIBYTE, "The size of the block cache, which all instances in a slot share.", 65536
 )
-BLOCK_SIZE = _bytes("block.blocksize", 4096, "The size of a block, the unit that is read and cached.", 1024)
+BLOCK_SIZE = _bytes("block.blocksize", 4096, "The size of a block, the unit in which files are read and cached.", 1024)
 METADATA_BLOCK_SIZE = _bytes(
-    "block.metadata-blocksize", 4096, "The size of a block of indexes and filters, the unit that is read.", 1024
+    "block.metadata-blocksize",
+    4096,
+    "The size of a block of an index or filter, the unit in which they are read.",
+    1024,
 )
 USE_BLOOM_FILTER = _flag(
     "use-bloom-filter",
     True,  # Flink: false
-    "Whether files have Bloom filters, which spare reads of files that do not hold a key.",
+    "Whether files have Bloom filters, which avoid reads of files that do not contain a key.",
 )
-BLOOM_BITS = _count("bloom-filter.bits-per-key", 10, "The bits per key in Bloom filters.")
-TARGET_FILE_SIZE = _bytes("compaction.level.target-file-size-base", 64 * MEBIBYTE, "The size that files grow to.", 1024)
+BLOOM_BITS = _count("bloom-filter.bits-per-key", 10, "The number of bits per key in Bloom filters.")
+TARGET_FILE_SIZE = _bytes("compaction.level.target-file-size-base", 64 * MEBIBYTE, "The target size of a file.", 1024)
 LEVEL_BASE_SIZE = _bytes(
-    "compaction.level.max-size-level-base", 256 * MEBIBYTE, "The size that the first level grows to.", 1024
+    "compaction.level.max-size-level-base", 256 * MEBIBYTE, "The maximum size of the first level.", 1024
 )
 DYNAMIC_LEVEL_SIZE = _flag(
-    "compaction.level.use-dynamic-size", False, "Whether the sizes of levels follow from the size of the last level."
+    "compaction.level.use-dynamic-size",
+    False,
+    "Whether the sizes of levels are derived from the size of the last level.",
 )
 COMPRESSION_PER_LEVEL = ConfigOption[tuple[str, ...]](
     PREFIX + "compression.per.level",
     _compressions,
     (),
-    sentence="The compression of files: one for all levels, or one for each. If not set, it suits compaction.style.",
+    sentence="The compression of files: one type for all levels, or one per level. The default depends on "
+    "compaction.style.",
 )
 BACKGROUND_THREADS = _count("thread.num", 2, "The number of threads of an instance that write and merge files.")
-OPEN_FILES = _count("files.open", -1, "The largest number of open files; -1 for no limit.", -1)
-WRITE_BATCH_SIZE = _bytes("write-batch-size", 2 * MEBIBYTE, "The bytes that are written in one batch.")
+OPEN_FILES = _count("files.open", -1, "The maximum number of open files; -1 means no limit.", -1)
+WRITE_BATCH_SIZE = _bytes("write-batch-size", 2 * MEBIBYTE, "The maximum size of a batch of writes.")
 MEMORY_PER_SLOT = ConfigOption[int | None](
     PREFIX + "memory.fixed-per-slot",
     parse_memory_bytes,
     None,
     unit="bytes",
-    sentence="The memory for blocks and write buffers of all instances in a slot; replaces their single sizes.",
+    sentence="The memory for the block cache and write buffers of all instances in a slot. It replaces their separate "
+    "sizes.",
     check=at_least(MEBIBYTE),
 )
 LOCAL_DIRECTORIES = ConfigOption[tuple[str, ...]](
-    PREFIX + "localdir", _folders, (), sentence="The folders for working state on the slots' machines."
+    PREFIX + "localdir", _folders, (), sentence="The folders for working state on the machines of the slots."
 )
 TRANSFER_THREADS = _count(
-    "checkpoint.transfer.thread.num", 4, "The number of files that a subtask copies at the same time."
+    "checkpoint.transfer.thread.num", 4, "The number of files that a subtask transfers in parallel."
 )
 OPTIONS_FACTORY = ConfigOption[str | None](
     PREFIX + "options-factory",
     str,
     None,
-    sentence="A Python class, by its import path, whose create_db_options(options) may change rocksdict.Options.",
+    sentence="The import path of a Python class whose create_db_options(options) may change the rocksdict.Options.",
 )
 CACHE_SIZE = ConfigOption[int](
     "ekorn.state.rocksdb.cache-size",
     parse_memory_bytes,
     256 * MEBIBYTE,
     unit="bytes",
-    sentence="The memory for entries in use, in front of all instances in a slot.",
+    sentence="The size of the cache of state entries that all instances in a slot share, in front of RocksDB.",
     check=at_least(1 << 16),
 )
 
 NATIVE: dict[str, ConfigOption[bool]] = {
-    name: _flag(f"metrics.{name}", False, f"Whether RocksDB's property `{name}` is a metric.")
+    name: _flag(f"metrics.{name}", False, f"Whether RocksDB's property `{name}` is reported as a metric.")
     for name in NATIVE_METRICS
 }
 COUNTED: dict[str, ConfigOption[bool]] = {
@@ -197,18 +204,19 @@ CONDITIONS = (
     _only(
         "timer-service.factory",
         "HEAP",
-        "timers are kept on the heap, beside RocksDB, and are part of its checkpoints: HEAP is what there is",
+        "timers are always kept on the heap, beside RocksDB, and are part of its checkpoints: HEAP is the only value",
     ),
     _only(
         "memory.managed",
         "false",
-        f"there is no managed memory to share; set {PREFIX}memory.fixed-per-slot to bound what RocksDB takes",
+        f"there is no managed memory to share; set {PREFIX}memory.fixed-per-slot to limit the memory of RocksDB",
     ),
-    _only("bloom-filter.block-based-mode", "false", "RocksDB no longer has filters per block"),
+    _only("bloom-filter.block-based-mode", "false", "RocksDB no longer supports block-based filters"),
     _only(
         "memory.partitioned-index-filters",
         "true",
-        "indexes and filters are always partitioned: whole ones of a large state do not fit into a bounded cache",
+        "indexes and filters are always partitioned: unpartitioned ones of a large state do not fit into a bounded "
+        "cache",
     ),
 )
 

@@ -12,24 +12,24 @@ SERVICE_PORT = ConfigOption(
     8081,
     ("rest.bind-port",),
     "",
-    "The port of the service; 0 takes a free one.",
+    "The port of the service; 0 selects a free port.",
     within(0, 65535),
 )
 SERVICE_ADDRESS = text(
     "rest.address",
-    "The name or address by which clients and standby services reach this service. If not set, it is "
-    "the address that the service listens on.",
+    "The name or address at which clients and standby services reach this service. By default, it is "
+    "the address on which the service listens.",
 )
 SERVICE_DIR = text(
     "ekorn.service.dir",
-    "The folder in which the service keeps its jobs, their programs and logs, and its token. If not "
-    "set, it is `~/.local/state/ekorn`.",
+    "The folder in which the service keeps its jobs, their programs and logs, and its token. By "
+    "default, it is `~/.local/state/ekorn`.",
 )
 SERVICE_SLOTS = ConfigOption[int | None](
     "taskmanager.numberOfTaskSlots",
     parse_int,
     None,
-    sentence="The number of slots that all jobs of the service share. If not set, it is the number of cores of "
+    sentence="The number of slots that all jobs of the service share. By default, it is the number of cores of "
     "the machine.",
     check=at_least(1),
 )
@@ -38,25 +38,24 @@ SERVICE_MEMORY = ConfigOption[int | None](
     parse_memory_bytes,
     None,
     unit="bytes",
-    sentence="The memory that all slots together may claim (`ekorn run -d --slot-memory`). If not set, there is "
-    "no limit.",
+    sentence="The total memory that slots may claim (`ekorn run -d --slot-memory`). By default, there is no limit.",
 )
 SERVICE_BUNDLE_BYTES = ConfigOption(
     "ekorn.service.bundle-size",
     parse_memory_bytes,
     256 << 20,
     unit="bytes",
-    sentence="The maximum size of a program with its modules that the service accepts, packed and unpacked.",
+    sentence="The maximum size of a program and its modules that the service accepts, both packed and unpacked.",
 )
 SERVICE_JOBS_KEPT = count(
     "jobstore.max-capacity",
     100,
-    "The number of ended jobs that the service remembers, with their logs and last answers.",
+    "The number of ended jobs that the service keeps, with their logs and last REST responses.",
 )
 SERVICE_PROGRAMS_KEPT = count(
     "ekorn.service.programs-kept",
     100,
-    "The number of programs that the service keeps although no remembered job uses them. The latest uploads are kept.",
+    "The number of programs that the service keeps although none of its jobs uses them. The latest uploads are kept.",
     least=1,
 )
 HA_TYPE = ConfigOption(

@@ -6,22 +6,22 @@ import { moment } from "./format.js";
 import { finished, get, patch, post, submissionId } from "./rest.js";
 
 const directory = () =>
-  el("label", null, "Directory or URL; empty for the configured one", el("input", { type: "text", name: "directory" }));
+  el("label", null, "Directory or URL (leave empty for the configured one)", el("input", { type: "text", name: "directory" }));
 
 async function savepoint(job, tell) {
   const given = await asked("Take a savepoint", directory(), "Take savepoint");
   if (!given) return;
-  tell("The savepoint is being taken.");
+  tell("Taking the savepoint.");
   const { "request-id": id } = await post(`jobs/${job.jid}/savepoints`, { "target-directory": given.directory || null });
   const { location } = await finished(`jobs/${job.jid}/savepoints/${id}`);
   tell(`Savepoint: ${location}`);
 }
 
 async function stop(job, tell) {
-  const drain = el("label", null, el("input", { type: "checkbox", name: "drain" }), " End all windows first; the job is over for good");
+  const drain = el("label", null, el("input", { type: "checkbox", name: "drain" }), " Drain the job: fire all windows first. It cannot be resumed afterwards.");
   const given = await asked("Stop with a savepoint", [directory(), drain], "Stop", true);
   if (!given) return;
-  tell("The job takes a savepoint and stops.");
+  tell("Taking a savepoint, then stopping the job.");
   const body = { targetDirectory: given.directory || null, drain: given.drain === "on" };
   const { "request-id": id } = await post(`jobs/${job.jid}/stop`, body);
   const { location } = await finished(`jobs/${job.jid}/savepoints/${id}`);
@@ -29,10 +29,10 @@ async function stop(job, tell) {
 }
 
 async function cancel(job, tell) {
-  const why = el("p", null, "The job ends without a savepoint. Checkpoints stay only if the job retains them.");
+  const why = el("p", null, "The job ends without a savepoint. Its checkpoints are kept only if the job retains them on cancellation.");
   if (!(await asked(`Cancel ${job.name}?`, why, "Cancel job", true))) return;
   await patch(`jobs/${job.jid}?mode=cancel`);
-  tell("The job is being cancelled.");
+  tell("Cancelling the job.");
 }
 
 const kindOf = (each) => `${each.is_savepoint ? "Savepoint" : "Checkpoint"} ${each.id}`;
@@ -49,11 +49,11 @@ async function restore(job, tell) {
   const points = await startingPoints(job);
   const choice = (each) => el("option", { value: each.external_path }, `${kindOf(each)}, ${moment(each.trigger_timestamp)}`);
   const fields = [
-    !OVER.includes(job.state) && el("p", { class: "bad" }, "The job still runs. A second one starts beside it."),
+    !OVER.includes(job.state) && el("p", { class: "bad" }, "The job is still running. This starts a second job in parallel."),
     el("label", null, "Start from", el("select", { name: "known", "aria-label": "Start from" }, points.map(choice), el("option", { value: "" }, "the path below"))),
     el("label", null, "Path of another savepoint", el("input", { type: "text", name: "path" })),
-    el("label", null, "Parallelism; empty for that of the job", el("input", { type: "number", name: "parallelism", min: 1 })),
-    el("label", null, el("input", { type: "checkbox", name: "ignore" }), " Leave out state that no operator of the program claims"),
+    el("label", null, "Parallelism (leave empty for that of the job)", el("input", { type: "number", name: "parallelism", min: 1 })),
+    el("label", null, el("input", { type: "checkbox", name: "ignore" }), " Drop state that belongs to no operator of the program"),
   ].filter(Boolean);
   const given = await asked("Start from a savepoint", fields, "Start");
   if (!given) return;

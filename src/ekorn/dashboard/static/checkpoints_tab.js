@@ -39,14 +39,14 @@ export async function checkpointsTab(job, view) {
       card("In progress", count(counts.in_progress)),
       card("Failed", count(counts.failed)),
       card("Restored", count(counts.restored)),
-      card("Last took", latest.completed ? duration(latest.completed.end_to_end_duration) : "-"),
+      card("Last duration", latest.completed ? duration(latest.completed.end_to_end_duration) : "-"),
       card("Interval", config.interval > 0 && config.interval < 9e15 ? duration(config.interval) : "off"),
     ),
     latest.restored &&
       el("p", null, `Restored from ${latest.restored.external_path} at ${moment(latest.restored.restore_timestamp)}.`),
     view.checkpoint ? await parts(job, view.checkpoint) : null,
     el("h2", null, "History"),
-    table(HISTORY, rows, "No checkpoint was taken yet."),
+    table(HISTORY, rows, "No checkpoint has been taken yet."),
   ].filter(Boolean);
 }
 
@@ -64,5 +64,5 @@ async function parts(job, id) {
       bytes(part.checkpointed_size), bytes(part.state_size), bytes(part.alignment_buffered),
     ],
   }));
-  return el("section", null, el("h2", null, `Checkpoint ${id}`), table(PARTS, rows, "No vertex takes part in it."));
+  return el("section", null, el("h2", null, `Checkpoint ${id}`), table(PARTS, rows, "No vertex takes part in this checkpoint."));
 }

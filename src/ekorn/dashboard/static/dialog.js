@@ -15,7 +15,7 @@ export function asked(title, fields, verb, danger = false) {
         "div",
         { class: "row" },
         el("button", { value: "yes", class: danger && "danger" }, verb),
-        el("button", { value: "no", formnovalidate: true }, "Leave it"),
+        el("button", { value: "no", formnovalidate: true }, "Close"),
       ),
     );
     box.replaceChildren(form);

@@ -41,7 +41,7 @@ export async function graphTab(job, view) {
     el("div", { class: "wide" }, graph(job.plan.nodes, live, chosen.id, choose)),
     el("h2", null, chosen.name),
     subtasks.length > 1 &&
-      el("p", { class: uneven > 2 ? "bad" : "quiet" }, `The busiest subtask has ${uneven.toFixed(1)} times an even share of the records.`),
+      el("p", { class: uneven > 2 ? "bad" : "quiet" }, `The busiest subtask receives ${uneven.toFixed(1)} times an even share of the records.`),
     table(COLUMNS, rows, "This vertex has no subtasks."),
   ].filter(Boolean);
 }

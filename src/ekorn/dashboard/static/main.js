@@ -54,21 +54,21 @@ async function askForToken() {
   const field = el(
     "label",
     null,
-    "The token of this server. It stands in the file that the driver's log names (web.token).",
+    "The token of this server. The driver's log names the file that contains it (web.token).",
     el("input", { type: "password", name: "token", required: true, autocomplete: "off" }),
   );
-  const given = await asked("Who is there?", field, "Open");
+  const given = await asked("Sign in", field, "Open");
   isAskingForToken = false;
   if (given) keepToken(given.token.trim());
 }
 
 function keysDialog() {
   const keys = [
-    ["j", "all jobs"],
-    ["1 to 9, 0", "the views of a job"],
-    ["r", "look now"],
-    ["t", "dark or light"],
-    ["?", "this list"],
+    ["j", "show all jobs"],
+    ["1 to 9, 0", "open a view of the job"],
+    ["r", "refresh now"],
+    ["t", "switch between dark and light"],
+    ["?", "show this list"],
   ];
   const list = el("ul", null, keys.map(([key, meaning]) => el("li", null, el("kbd", null, key), ` ${meaning}`)));
   return asked("Keys", list, "Close");

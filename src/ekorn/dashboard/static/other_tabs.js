@@ -31,7 +31,7 @@ export async function timeLineTab(job) {
     line.append(part);
   }
   const rows = spans.toReversed().map((span) => ({ cells: [moment(span.timestamp), badge(span.status), duration(span.ms)] }));
-  return [line, el("h2", null, "States, the newest first"), table([["Entered"], ["State"], ["For", "number"]], rows, "")];
+  return [line, el("h2", null, "States, newest first"), table([["Entered"], ["State"], ["For", "number"]], rows, "")];
 }
 
 export async function accumulatorsTab(job) {
@@ -70,7 +70,7 @@ async function logsOf(job) {
 
 export async function logsTab(job, view) {
   const logs = await logsOf(job);
-  if (logs.length === 0) return [el("p", { class: "quiet" }, "The driver of this job logs to no file.")];
+  if (logs.length === 0) return [el("p", { class: "quiet" }, "The driver of this job does not log to a file.")];
   const chosen = logs.find((log) => log.path === view.log) ?? logs[0];
   const first = Math.max(0, chosen.size - LAST_BYTES);
   const text = await get(`${chosen.path}?offset=${first}`);

@@ -44,7 +44,7 @@ export async function overview(view) {
       card("Failed", count(totals["jobs-failed"])),
       card("Slots", count(totals["slots-total"])),
     ),
-    table(COLUMNS, rows, "No job was submitted to this server yet."),
+    table(COLUMNS, rows, "No job has been submitted to this server yet."),
     features["web-submit"] ? await programs(view) : null,
   ].filter(Boolean);
 }

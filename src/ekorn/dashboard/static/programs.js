@@ -11,8 +11,8 @@ const COLUMNS = [["Program"], ["Uploaded"], ["Digest", "hide-narrow"], [""]];
 async function upload(tell) {
   const input = el("input", { type: "file", name: "files", multiple: true, required: true, accept: ".py,.zip" });
   const fields = [
-    el("label", null, "The script with the modules that it imports, or one zip archive with all of them", input),
-    el("label", null, "Script; empty for the first file", el("input", { type: "text", name: "script" })),
+    el("label", null, "The script and the modules that it imports, or one zip archive of all of them", input),
+    el("label", null, "Script (leave empty for the first file)", el("input", { type: "text", name: "script" })),
   ];
   const given = await asked("Upload a program", fields, "Upload");
   if (!given) return;
@@ -29,9 +29,9 @@ async function upload(tell) {
 
 async function run(program) {
   const fields = [
-    el("label", null, "Arguments, one in each line", el("textarea", { name: "arguments", rows: 3 })),
+    el("label", null, "Arguments, one per line", el("textarea", { name: "arguments", rows: 3 })),
     el("label", null, "Parallelism", el("input", { type: "number", name: "parallelism", min: 1, value: 1 })),
-    el("label", null, "Savepoint to start from; empty for none", el("input", { type: "text", name: "savepoint" })),
+    el("label", null, "Savepoint to start from (optional)", el("input", { type: "text", name: "savepoint" })),
   ];
   const given = await asked(`Run ${program.name.replace(/\.zip$/, "")}`, fields, "Run");
   if (!given) return;
@@ -59,6 +59,6 @@ export async function programs(view) {
     "section",
     null,
     el("div", { class: "row" }, el("h2", null, "Programs"), button("Upload", () => upload(tell))),
-    table(COLUMNS, rows, "No program was uploaded to this service yet."),
+    table(COLUMNS, rows, "No program has been uploaded to this service yet."),
   );
 }

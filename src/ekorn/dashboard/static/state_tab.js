@@ -16,7 +16,7 @@ function shown(answer) {
     cells: [key, found ? text : el("span", { class: "quiet" }, "no value")],
   }));
   return [
-    el("h2", null, `${answer.name}, ${answer.consistency === "live" ? "live" : "of the last checkpoint"}, ${moment(Date.now())}`),
+    el("h2", null, `${answer.name}, ${answer.consistency === "live" ? "live" : "as of the last checkpoint"}, ${moment(Date.now())}`),
     table(COLUMNS, rows, ""),
   ];
 }
@@ -25,12 +25,12 @@ function shown(answer) {
 function made(job, states) {
   const results = el("section", { "aria-label": "Values", "aria-live": "polite" });
   const name = el("select", { "aria-label": "State" }, states.map((each) => el("option", { value: each.name }, kindOf(each))));
-  const keys = el("textarea", { "aria-label": "Keys, one in each line", rows: 3, placeholder: "keys, one in each line" });
+  const keys = el("textarea", { "aria-label": "Keys, one per line", rows: 3, placeholder: "keys, one per line" });
   const consistency = el(
     "select",
     { "aria-label": "Consistency" },
     el("option", { value: "live" }, "live"),
-    el("option", { value: "checkpoint" }, "of the last checkpoint"),
+    el("option", { value: "checkpoint" }, "as of the last checkpoint"),
   );
   const lookUp = async (event) => {
     event.preventDefault();
@@ -53,8 +53,8 @@ export async function stateTab(job, view) {
     if (error.status !== 404) throw error;
     found = { enabled: true, states: [] }; // the job is over, and its state is not kept
   }
-  if (!found.enabled) return [el("p", { class: "quiet" }, "State is served to jobs that run with queryable-state.enable: true.")];
-  if (found.states.length === 0) return [el("p", { class: "quiet" }, "The job has no queryable state now.")];
+  if (!found.enabled) return [el("p", { class: "quiet" }, "State can be queried only in jobs that run with queryable-state.enable: true.")];
+  if (found.states.length === 0) return [el("p", { class: "quiet" }, "The job has no queryable state at the moment.")];
   if (view.lookUp?.dataset.states !== found.states.map(kindOf).join("\n")) view.lookUp = made(job, found.states);
   return [view.lookUp];
 }

@@ -5,11 +5,11 @@ import { flameGraph } from "./flame_graph.js";
 import { moment } from "./format.js";
 import { get } from "./rest.js";
 
-const KINDS = [["FULL", "all samples"], ["ON_CPU", "on a core"], ["OFF_CPU", "waiting"]];
+const KINDS = [["FULL", "all samples"], ["ON_CPU", "on CPU"], ["OFF_CPU", "waiting"]];
 const WHY_NOT = new Map([
-  [-1, "The job is over."],
-  [-2, "Flame graphs are switched off (rest.flamegraph.enabled)."],
-  [-3, "The slots are being sampled. The graph comes in a few seconds."],
+  [-1, "The job has ended."],
+  [-2, "Flame graphs are disabled (rest.flamegraph.enabled)."],
+  [-3, "Sampling the slots. The graph appears in a few seconds."],
 ]);
 
 function choice(label, options, chosen, choose) {
@@ -22,14 +22,14 @@ function choice(label, options, chosen, choose) {
 
 async function graph(job, vertex, kind, view) {
   const { endTimestamp, data: root } = await get(`jobs/${job.jid}/vertices/${vertex}/flamegraph?type=${kind}`);
-  if (!root) return [el("p", { class: "quiet" }, WHY_NOT.get(endTimestamp) ?? "There is no graph.")];
-  if (root.value === 0) return [el("p", { class: "quiet" }, "No sample is of this kind.")];
+  if (!root) return [el("p", { class: "quiet" }, WHY_NOT.get(endTimestamp) ?? "There is no flame graph.")];
+  if (root.value === 0) return [el("p", { class: "quiet" }, "There are no samples of this kind.")];
   const zoom = (path) => {
     view.zoom = path;
     view.refresh();
   };
   return [
-    el("p", { class: "quiet" }, `${root.value} samples until ${moment(endTimestamp)}. A wide frame takes much time. Choose one to enlarge it.`),
+    el("p", { class: "quiet" }, `${root.value} samples until ${moment(endTimestamp)}. The wider a frame, the more time it takes. Click a frame to enlarge it.`),
     flameGraph(root, view.zoom ?? [], zoom),
   ];
 }

@@ -45,11 +45,11 @@ def start_line(facts: JobFacts) -> str:
     """Return the line for the start of a job.
 
     >>> start_line(JobFacts("orders", "0ab1", "embedded Spark local[2]", 1, is_default_parallelism=True))
-    "job 'orders' (0ab1) starts on embedded Spark local[2], parallelism 1 (nobody set it: parallelism.default)"
+    "job 'orders' (0ab1) starts on embedded Spark local[2], parallelism 1 (default: parallelism.default is not set)"
     """
     line = f"job {facts.job_name!r} ({facts.job_id}) starts on {facts.engine}, parallelism {facts.parallelism}"
     if facts.is_default_parallelism:
-        line += " (nobody set it: parallelism.default)"
+        line += " (default: parallelism.default is not set)"
     if facts.restored_from is not None:
         line += f", from {facts.restored_from}"
     if facts.web_address is not None:

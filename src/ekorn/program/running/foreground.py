@@ -89,12 +89,15 @@ def _end(handle: JobHandle, signal_name: str) -> str:
         try:
             handle.wait(_PATIENCE_S)
         except TimeoutError:
-            return f"{signal_name}: job {handle.job_name!r} has not ended after {_PATIENCE_S:.0f} s and is left behind"
+            return f"{signal_name}: job {handle.job_name!r} has not ended after {_PATIENCE_S:.0f} s and was abandoned"
     path = handle.progress().last_checkpoint_path
     if path is None or path.startswith("memory:"):
-        return f"{signal_name} ended job {handle.job_name!r}; it has no checkpoint in a directory, so it starts anew"
+        return (
+            f"{signal_name} ended job {handle.job_name!r}; it has no checkpoint in a directory, so the next run starts "
+            "from the beginning"
+        )
     resume = "declare it again and call env.resume()" if _is_interactive() else f"ekorn run --resume {_script()}"
-    return f"{signal_name} ended job {handle.job_name!r}; resume: {resume}, or start from {path}"
+    return f"{signal_name} ended job {handle.job_name!r}; to resume it: {resume}, or start from {path}"
 
 
 def end_with_program(handle: JobHandle) -> None:

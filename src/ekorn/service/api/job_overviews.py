@@ -11,17 +11,17 @@ from ekorn.service.api.driver_poller import DriverPoller
 from ekorn.service.jobs.job_record import JobRecord
 from ekorn.service.jobs.job_store import JobStore
 
-__all__ = ["DriverWords", "JobOverviews"]
+__all__ = ["DriverReport", "JobOverviews"]
 
 
-class DriverWords(NamedTuple):
+class DriverReport(NamedTuple):
     """What the driver of a job reports for the overview: its jobs, and whether it is silent where it should answer."""
 
     jobs: tuple[dict[str, Any], ...]
     is_silent: bool
 
 
-class _LastWords(NamedTuple):
+class _LastReport(NamedTuple):
     """What a driver reported last about its jobs, and when the service learned that the driver had ended."""
 
     ended_ms: int
@@ -40,7 +40,7 @@ class JobOverviews:
     def __init__(self, store: JobStore) -> None:
         self._store = store
         self._polled = DriverPoller("/jobs/overview")
-        self._last_words: dict[str, _LastWords] = {}
+        self._last_reports: dict[str, _LastReport] = {}
 
     def of(self, record: JobRecord, job_id: str | None = None) -> dict[str, Any] | None:
         """Return the overview of a started or ended job that its driver reports; None if there is no report.
@@ -49,10 +49,10 @@ class JobOverviews:
             record: The job.
             job_id: A further job of the same program; None for the job itself.
         """
-        said = self.said_by_drivers([record])[record.job_id]
+        said = self.reports_of_drivers([record])[record.job_id]
         return next((job for job in said.jobs if job.get("jid") == (job_id or record.job_id)), None)
 
-    def said_by_drivers(self, records: Sequence[JobRecord]) -> dict[str, DriverWords]:
+    def reports_of_drivers(self, records: Sequence[JobRecord]) -> dict[str, DriverReport]:
         """Return the reports of the drivers of jobs, by the id of the record. A silent driver delays no other."""
         started = [record for record in records if record.phase == "STARTED"]
         answers = self._polled.answers(started)
@@ -63,24 +63,24 @@ class JobOverviews:
             if answer is not None:
                 jobs = _jobs_in(answer)
             else:
-                jobs = () if record.phase == "WAITING" else self._said_last(record)
-            found[record.job_id] = DriverWords(jobs, is_silent=is_silent and not jobs)
+                jobs = () if record.phase == "WAITING" else self._last_reported(record)
+            found[record.job_id] = DriverReport(jobs, is_silent=is_silent and not jobs)
         return found
 
-    def _said_last(self, record: JobRecord) -> tuple[dict[str, Any], ...]:
-        known = self._last_words.get(record.job_id)
+    def _last_reported(self, record: JobRecord) -> tuple[dict[str, Any], ...]:
+        known = self._last_reports.get(record.job_id)
         if known is not None and record.phase == "ENDED" and known.ended_ms == record.ended_ms:
             return known.jobs
         jobs = _jobs_in(self._store.answers(record.job_id).get("/jobs/overview"))
         if record.phase == "ENDED" and record.ended_ms:  # otherwise the end is still being recorded
-            self._last_words[record.job_id] = _LastWords(record.ended_ms, jobs)
+            self._last_reports[record.job_id] = _LastReport(record.ended_ms, jobs)
         return jobs
 
     def forget(self, job_id: str) -> None:
         """Forget the reports of a job's driver, because the service no longer remembers the job."""
-        self._last_words.pop(job_id, None)
+        self._last_reports.pop(job_id, None)
 
-    def described(self, record: JobRecord, said: DriverWords) -> dict[str, Any]:
+    def described(self, record: JobRecord, said: DriverReport) -> dict[str, Any]:
         """Return a record for people to read, with the state of the job and without secrets."""
         shown: dict[str, Any] = next((job for job in said.jobs if job.get("jid") == record.job_id), {})
         state = record.status if record.phase == "ENDED" else shown.get("state", "CREATED")

@@ -55,14 +55,14 @@ class OverviewApi:
     def records(self, request: Request) -> dict[str, Any]:
         service = self._service
         records = service.jobs()
-        said = service.overviews.said_by_drivers(records)
+        said = service.overviews.reports_of_drivers(records)
         return {"jobs": [service.overviews.described(record, said[record.job_id]) for record in records]}
 
     def _overviews(self) -> list[dict[str, Any]]:
         """Return the jobs of all drivers. A program that calls `execute` several times has several jobs."""
         service = self._service
         records = service.jobs()
-        said = service.overviews.said_by_drivers(records)
+        said = service.overviews.reports_of_drivers(records)
         return [job for record in records for job in said[record.job_id].jobs or [without_driver(service, record)]]
 
     def slots(self, request: Request) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class OverviewApi:
 
     def metrics_over_jobs(self, request: Request) -> list[Any]:
         wanted, records = request.many("jobs"), [each for each in self._service.jobs() if each.phase == "STARTED"]
-        said = self._service.overviews.said_by_drivers(records)
+        said = self._service.overviews.reports_of_drivers(records)
         found = [(record, str(job["jid"])) for record in records for job in said[record.job_id].jobs]
         chosen = [each for each in found if wanted is None or each[1] in wanted]
         return combined([AskedMetrics(record, f"/jobs/{job_id}/metrics") for record, job_id in chosen], request)

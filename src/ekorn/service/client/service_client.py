@@ -61,7 +61,7 @@ class ServiceClient:
             running = own_service()
             if running is None:
                 raise ConfigurationError(
-                    "no service of yours runs on this machine: start one with `ekorn service start`, or name one by "
+                    "you have no running service on this machine: start one with `ekorn service start`, or name one by "
                     "its address (EKORN_SERVICE_ADDRESS) and the file with its token (EKORN_SERVICE_TOKEN_FILE)"
                 )
             address = running["local_address"]

@@ -192,7 +192,7 @@ class JobService:
         if record is not None or not _JOB_ID.fullmatch(job_id):
             return record
         records = [each for each in self.jobs() if each.phase != "WAITING"]
-        said = self.overviews.said_by_drivers(records)
+        said = self.overviews.reports_of_drivers(records)
         return next((each for each in records if any(j.get("jid") == job_id for j in said[each.job_id].jobs)), None)
 
     # --------------------------------------------------------------------------------------- for the service's thread
