@@ -12,6 +12,7 @@ NONE_KEY = "None is not a key: it is refused by an error that names the record (
 CHANGEABLE_KEY = "a mutable key is refused by an error that names the record (reference 01 §5)"
 OWN_PLAN = "PyFlink shows helper operators around key_by and partition_custom, and chained functions as one operator"
 DELIBERATE = {
+    "async_several_results": "a str that a function returns is refused: PyFlink would emit its letters",
     "broadcast_state_unknown": "a broadcast state must be passed to broadcast(), as in Flink (reference 05 §6)",
     "connect_keyed_function_without_keys": "a keyed function is refused on a stream without keys (reference 01 §7)",
     "context_facts": "no attempt behind the task's name (reference 02 §2); a chain is as wide as its widest operator",

@@ -6,12 +6,27 @@ import subprocess
 import sys
 import threading
 import warnings
+from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import pytest
 
-from ekorn.common import Row, Time
-from ekorn.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
+from ekorn.common import Row, Time, Types, WatermarkStrategy
+from ekorn.datastream import (
+    AsyncDataStream,
+    AsyncFunction,
+    BroadcastProcessFunction,
+    CoProcessFunction,
+    KeyedProcessFunction,
+    MapFunction,
+    OutputTag,
+    ProcessWindowFunction,
+    StreamExecutionEnvironment,
+)
+from ekorn.datastream.functions import CoGroupFunction
+from ekorn.datastream.state import MapStateDescriptor
 from ekorn.datastream.window import (
     EventTimeSessionWindows,
     ProcessingTimeSessionWindows,
@@ -48,13 +63,24 @@ class Returning(KeyedProcessFunction):
 # ------------------------------------------------------------------------------------------- results of functions
 
 
-@pytest.mark.parametrize("result", ["abc", b"abc", {"a": 1}, Row(1, 2), 5, 0.5, True], ids=repr)
+class Point(NamedTuple):
+    x: int
+    y: int
+
+
+SINGLE = ["abc", b"abc", {"a": 1}, Counter("a"), Row(1, 2), Point(1, 2), 5, 0.5, True, np.float64(0.5), np.str_("abc")]
+
+
+@pytest.mark.parametrize("result", SINGLE, ids=repr)
 def test_a_single_value_that_is_returned_is_not_taken_apart(env, result):
     ones = env.from_collection([1])
     said = failure_of(ones.key_by(lambda v: v).process(Returning(result)))
-    assert "failed in operator 'KEYED PROCESS' (subtask 0) on record 1: TypeError: the function returned one" in said
+    assert (
+        "failed in operator 'KEYED PROCESS' (subtask 0) on record 1: TypeError: Returning.process_element returned one"
+        in said
+    )
     assert "yield each result, or return a list of results" in said
-    assert "TypeError: the function returned one" in failure_of(ones.flat_map(lambda v: result))
+    assert "TypeError: <lambda> returned one" in failure_of(ones.flat_map(lambda v: result))
 
 
 @pytest.mark.parametrize(
@@ -65,6 +91,102 @@ def test_an_iterable_of_results_may_be_returned(env, result):
     assert collect_locally(stream.flat_map(lambda v: result)) == [1, 2]
 
 
+@pytest.mark.parametrize(
+    "result", [[1, 2], {1, 2}, iter([1, 2]), range(1, 3)], ids=lambda result: type(result).__name__
+)
+def test_a_process_function_may_return_an_iterable_of_results(env, result):
+    stream = env.from_collection([1]).key_by(lambda v: v)
+    assert collect_locally(stream.process(Returning(result))) == [1, 2]
+
+
+def test_an_empty_tuple_is_no_result(env):
+    assert collect_locally(env.from_collection([1]).key_by(lambda v: v).process(Returning(()))) == []
+
+
+TWO_MEANINGS = (
+    "returned the tuple (1, 2), which may mean one record or 2: write `yield (a, b)` or `return [(a, b)]` for one "
+    "record; write `yield a` and `yield b`, or `return [a, b]`, for a record for each part"
+)
+
+
+def test_a_tuple_that_a_process_function_returns_is_not_taken_apart(env):
+    said = failure_of(env.from_collection([1]).key_by(lambda v: v).process(Returning((1, 2))))
+    assert f"on record 1: TypeError: Returning.process_element {TWO_MEANINGS}" in said
+
+
+def test_a_tuple_with_an_output_tag_is_not_taken_apart(env):
+    late = (OutputTag("late", Types.INT()), 1)
+    said = failure_of(env.from_collection([1]).key_by(lambda v: v).process(Returning(late)))
+    assert "write `yield tag, value` for a record of a side output" in said
+
+
+class PairOfTwoStreams(CoProcessFunction):
+    def process_element1(self, value, ctx):
+        return 1, 2
+
+    def process_element2(self, value, ctx):
+        return 1, 2
+
+
+class PairOfBroadcast(BroadcastProcessFunction):
+    def process_element(self, value, ctx):
+        return 1, 2
+
+    def process_broadcast_element(self, value, ctx):
+        return 1, 2
+
+
+class PairOfWindow(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        return 1, 2
+
+
+class PairOfGroups(CoGroupFunction):
+    def co_group(self, first, second):
+        return 1, 2
+
+
+class PairOfAsync(AsyncFunction):
+    async def async_invoke(self, value):
+        return 1, 2
+
+
+DESCRIPTOR = MapStateDescriptor("rules", Types.INT(), Types.INT())
+
+
+@pytest.mark.parametrize(
+    ("function", "apply"),
+    [
+        ("PairOfTwoStreams.process_element1", lambda s, none: s.connect(none).process(PairOfTwoStreams())),
+        ("PairOfTwoStreams.process_element2", lambda s, none: none.connect(s).process(PairOfTwoStreams())),
+        (
+            "PairOfBroadcast.process_element",
+            lambda s, none: s.connect(none.broadcast(DESCRIPTOR)).process(PairOfBroadcast()),
+        ),
+        (
+            "PairOfBroadcast.process_broadcast_element",
+            lambda s, none: none.connect(s.broadcast(DESCRIPTOR)).process(PairOfBroadcast()),
+        ),
+        ("PairOfWindow.process", lambda s, none: s.key_by(lambda v: v).count_window(1).process(PairOfWindow())),
+        (
+            "PairOfGroups.co_group",
+            lambda s, none: (
+                s.co_group(s)
+                .where(lambda v: v)
+                .equal_to(lambda v: v)
+                .window(TumblingEventTimeWindows.of(Time.seconds(1)))
+                .apply(PairOfGroups())
+            ),
+        ),
+        ("async_invoke or timeout", lambda s, none: AsyncDataStream.ordered_wait(s, PairOfAsync(), Time.seconds(20))),
+    ],
+)
+def test_a_tuple_is_refused_from_every_function_that_yields_results(env, function, apply):
+    timed = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value)
+    ones = env.from_collection([1]).assign_timestamps_and_watermarks(timed)
+    assert f"{function} {TWO_MEANINGS}" in failure_of(apply(ones, ones.filter(lambda v: False)))
+
+
 def test_a_timer_that_returns_a_single_value_is_refused(env):
     class Late(KeyedProcessFunction):
         def process_element(self, value, ctx):
@@ -73,7 +195,9 @@ def test_a_timer_that_returns_a_single_value_is_refused(env):
         def on_timer(self, timestamp, ctx):
             return "done"
 
-    assert "returned one str, 'done'" in failure_of(env.from_collection([1]).key_by(lambda v: v).process(Late()))
+    assert "Late.on_timer returned one str, 'done'" in failure_of(
+        env.from_collection([1]).key_by(lambda v: v).process(Late())
+    )
 
 
 def forgetful(value):

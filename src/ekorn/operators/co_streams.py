@@ -9,7 +9,7 @@ from ekorn.codegen.code_builder import CodeBuilder
 from ekorn.operators.keys import generate_key
 from ekorn.operators.operator import RuntimeOperator, UserFunctionOperator
 from ekorn.operators.process_operators import KeyedProcessOperator, ProcessOperator, generate_process_call
-from ekorn.operators.results import generate_loop
+from ekorn.operators.results import FLAT_MAP_RESULTS, generate_loop
 
 FIRST, SECOND = 0, 1
 
@@ -45,12 +45,12 @@ class CoMapOperator(UserFunctionOperator, TwoInputOperator):
 class CoFlatMapOperator(UserFunctionOperator, TwoInputOperator):
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         generate_key(code, self, value, FIRST)
-        with generate_loop(code, self, self._function.flat_map1, value, "flat_map") as result:
+        with generate_loop(code, self, self._function.flat_map1, value, "flat_map", kinds=FLAT_MAP_RESULTS) as result:
             emit(result, time)
 
     def generate_second(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         generate_key(code, self, value, SECOND)
-        with generate_loop(code, self, self._function.flat_map2, value, "flat_map") as result:
+        with generate_loop(code, self, self._function.flat_map2, value, "flat_map", kinds=FLAT_MAP_RESULTS) as result:
             emit(result, time)
 
 

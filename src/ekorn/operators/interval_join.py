@@ -51,6 +51,7 @@ class IntervalJoinOperator(RuntimeOperator):
         self._partner_interval = ((spec.lower_ms, spec.upper_ms), (-spec.upper_ms, -spec.lower_ms))
         self._keep_ms = (max(spec.upper_ms, 0), max(-spec.lower_ms, 0))
         self._context = _Pair()
+        self.emits_from = spec.function.process_element
 
     def functions(self) -> Iterable[Any]:
         return (self._spec.function,)

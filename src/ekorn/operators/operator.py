@@ -74,6 +74,7 @@ class RuntimeOperator(ABC):
         self.side_out: dict[str, Out] = {}
         self.record_errors: RecordErrorHandler | None = None  # set by the subtask, if records may be skipped
         self.relief: Iterator[bool] = NO_RELIEF  # loops over results are compressed by it: see `results.py`
+        self.emits_from: Callable[..., Any] | None = None  # the user's method whose results leave outside the loop
         self.forward_watermark: Callable[[int], None] = _nothing_held
         self.forward_idle: Callable[[bool], None] = _nothing_held
         self.backend: KeyedStateBackend | None = make_backend(environment) if operator.key is not None else None

@@ -15,7 +15,7 @@ from ekorn.operators.contexts.function_contexts import Clocks, ElementContext
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.keys import generate_key
 from ekorn.operators.operator import HasFunction, RuntimeOperator, UserFunctionOperator
-from ekorn.operators.results import emit_results, generate_loop
+from ekorn.operators.results import PROCESS_RESULTS, emit_results, generate_loop
 from ekorn.operators.time.timers import Timers
 
 
@@ -50,6 +50,7 @@ class KeyedProcessOperator(UserFunctionOperator):
         self.metric_group().gauge("numFiredTimers", self.timers.fired_count)
         self._context = ElementContext(self.timers, self._cell)
         self._timer_context = OnTimerContext(self.timers, self._cell)
+        self.emits_from = self._function.on_timer
 
     def open(self) -> None:
         self.timers.open()
@@ -115,7 +116,7 @@ def generate_process_call(
     """Generate the call of a process function and the loop over its results: records, and pairs of tag and record."""
     name, tag = code.bind(context, "context"), code.bind(OutputTag, "OutputTag")
     code.line(f"{name}.time = {time}")
-    with generate_loop(code, operator, process, f"{value}, {name}", "process") as result:
+    with generate_loop(code, operator, process, f"{value}, {name}", "process", kinds=PROCESS_RESULTS) as result:
         tagged = f"{result}.__class__ is tuple and {result} and {result}[0].__class__ is {tag} and len({result}) == 2"
         with code.block(f"if {tagged}:"):
             if isinstance(side, RefusedSideOutputs):

@@ -5,17 +5,19 @@ A function may return or yield any number of results for one record, timer or wi
 pass unchanged, and full blobs leave between some of them. Results therefore leave while the function still yields, and
 counting them costs no Python code per result.
 
-A `str`, a `dict` or a `Row` can be iterated over, so a function that returns one instead of yielding it would emit its
-characters, keys or fields. Such a result is refused.
+A tuple, a `str`, a `dict` or a `Row` can be iterated over, so a function that returns one instead of yielding it would
+emit its parts, characters, keys or fields. Such a result is refused. Flink: PyFlink takes it apart. A flat map is there
+to return several results, so it may return them in a tuple, but not in a named tuple, which is a record.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import compress
-from typing import Any, NoReturn
+from types import GeneratorType
+from typing import Any
 
 from ekorn.codegen.code_builder import CodeBuilder
 from ekorn.errors import preview
@@ -25,12 +27,74 @@ from ekorn.types.row import Row
 
 # The most results of a list that leave together: the operators that follow may emit several records for each of them.
 _SHORT = 16
-SINGLE_VALUES = frozenset({str, bytes, bytearray, dict, Row, int, float, bool})
+_SINGLE_VALUES = (tuple, str, bytes, bytearray, Mapping, Row)  # they can be iterated over
+
+
+class ResultKinds:
+    """The classes in which functions of one kind return any number of results.
+
+    Attributes:
+        known: The classes found so far. Only a class that is not among them is looked at.
+    """
+
+    def __init__(self, *more: type) -> None:
+        self.known: set[type] = {list, GeneratorType, range, map, filter, *more}
+
+    def check(self, results: Any, function: str = "the function") -> None:
+        """Refuse a result that is one value, where a function returns any number of results.
+
+        Args:
+            results: What the function returned.
+            function: Its name.
+        """
+        kind = type(results)
+        if not isinstance(results, _SINGLE_VALUES) and _can_be_iterated(results):
+            self.known.add(kind)
+        elif kind is not tuple:
+            raise TypeError(
+                f"{function} returned one {kind.__name__}, {preview(results, 80)}, where an iterable of results is "
+                "expected: yield each result, or return a list of results"
+            )
+        elif results and isinstance(results[0], OutputTag):
+            raise TypeError(
+                f"{function} returned the tuple {preview(results, 80)}: write `yield tag, value` for a record of a "
+                "side output"
+            )
+        elif results:  # an empty tuple is no result at all
+            raise TypeError(
+                f"{function} returned the tuple {preview(results, 80)}, which may mean one record or {len(results)}: "
+                "write `yield (a, b)` or `return [(a, b)]` for one record; write `yield a` and `yield b`, or "
+                "`return [a, b]`, for a record for each part"
+            )
+
+
+def _can_be_iterated(results: Any) -> bool:
+    try:
+        iter(results)
+    except TypeError:
+        return False
+    return True
+
+
+def _name_of(function: Callable[..., Any] | None) -> str:
+    """Return the name of a function or of a method with its class, as the program wrote it."""
+    name = getattr(function, "__qualname__", None)
+    return "the function" if name is None else name.rpartition("<locals>.")[2]
+
+
+PROCESS_RESULTS = ResultKinds()
+FLAT_MAP_RESULTS = ResultKinds(tuple)
 
 
 @contextmanager
 def generate_loop(
-    code: CodeBuilder, operator: RuntimeOperator, function: Callable[..., Any], arguments: str, hint: str
+    code: CodeBuilder,
+    operator: RuntimeOperator,
+    function: Callable[..., Any],
+    arguments: str,
+    hint: str,
+    *,
+    kinds: ResultKinds,
 ) -> Iterator[str]:
     """Generate the call of a function and the loop over its results; yield the variable that holds a result."""
     call, result = f"{code.bind(function, hint)}({arguments})", code.fresh("v")
@@ -48,8 +112,9 @@ def generate_loop(
     code.line(f"{results} = {call}")
     with code.block(f"if {results} is not None:"):
         with code.block(f"if {results}.__class__ is not list or len({results}) > {_SHORT}:"):
-            single, refuse = code.bind(SINGLE_VALUES, "single"), code.bind(refuse_single, "refuse_single")
-            code.line(f"if {results}.__class__ in {single}: {refuse}({results})")
+            known, check = code.bind(kinds.known, "known"), code.bind(kinds.check, "check")
+            name = code.bind(_name_of(function), "name")
+            code.line(f"if {results}.__class__ not in {known}: {check}({results}, {name})")
             code.line(f"{results} = {relieved(results)}")
         with code.block(f"for {result} in {results}:"):
             yield result
@@ -58,8 +123,8 @@ def generate_loop(
 def emit_results(results: Iterable[Any], time_ms: int | None, operator: RuntimeOperator) -> None:
     """Emit the results of a process function outside the loop: for timers and windows."""
     if results.__class__ is not list or len(results) > _SHORT:
-        if results.__class__ in SINGLE_VALUES:
-            refuse_single(results)
+        if results.__class__ not in PROCESS_RESULTS.known:
+            PROCESS_RESULTS.check(results, _name_of(operator.emits_from))
         results = compress(results, operator.relief)
     out, side_out = operator.out, operator.side_out
     for result in results:
@@ -69,14 +134,6 @@ def emit_results(results: Iterable[Any], time_ms: int | None, operator: RuntimeO
                 to_side(result[1], time_ms)
         else:
             out(result, time_ms)
-
-
-def refuse_single(result: Any) -> NoReturn:
-    """Refuse a result that is one value, where a function returns any number of results."""
-    raise TypeError(
-        f"the function returned one {type(result).__name__}, {preview(result, 80)}, where an iterable of results is "
-        "expected: yield each result, or return a list of results"
-    )
 
 
 class LateRecords:

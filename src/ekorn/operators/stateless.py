@@ -15,7 +15,7 @@ from ekorn.legacy.selection import OutputSelector, names_in
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.keys import generate_key
 from ekorn.operators.operator import RuntimeOperator, UserFunctionOperator, method_of
-from ekorn.operators.results import generate_loop
+from ekorn.operators.results import FLAT_MAP_RESULTS, generate_loop
 from ekorn.types.by_value import own
 
 
@@ -31,7 +31,7 @@ class FlatMapOperator(UserFunctionOperator):
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         generate_key(code, self, value)
         flat_map = method_of(self._function, FlatMapFunction, "flat_map")
-        with generate_loop(code, self, flat_map, value, "flat_map") as result:
+        with generate_loop(code, self, flat_map, value, "flat_map", kinds=FLAT_MAP_RESULTS) as result:
             emit(result, time)
 
 

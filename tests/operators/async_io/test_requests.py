@@ -168,7 +168,7 @@ class Reused(KeyedProcessFunction):
 
 def test_a_record_that_is_changed_later_is_asked_about_as_it_was():
     stream = environment().from_collection([1, 2, 3]).key_by(lambda _: 0).process(Reused())
-    service = Service(lambda _: 5, tuple)
+    service = Service(lambda _: 5, list)
     assert collect_locally(AsyncDataStream.ordered_wait(stream, Ask(service), LONG)) == [1, 2, 3]
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from ekorn.batch.tasks.record_operators import RecordOperator
 from ekorn.batch.tasks.task_operator import TaskOperator, results_of
+from ekorn.operators.results import FLAT_MAP_RESULTS
 
 __all__ = ["FusedLoop", "fused"]
 
@@ -69,7 +70,7 @@ class _FirstCall:
 
     def __call__(self, record: Any) -> Iterable[Any]:
         self.was_called = True
-        return results_of(self._function(record))
+        return results_of(self._function(record), FLAT_MAP_RESULTS)
 
 
 def _first_records(records: Iterator[Any], calls: Sequence[_FirstCall]) -> Iterator[Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ekorn.functions.record_functions import Function
 from ekorn.functions.runtime_context import RuntimeContext
-from ekorn.operators.results import SINGLE_VALUES, refuse_single
+from ekorn.operators.results import PROCESS_RESULTS, ResultKinds
 
 __all__ = ["TaskOperator", "method", "results_of"]
 
@@ -70,8 +70,10 @@ def method(function: Any, name: str) -> Callable[..., Any]:
     return getattr(function, name) if isinstance(function, Function) else function  # type: ignore[no-any-return]
 
 
-def results_of(returned: Iterable[Any] | None) -> Iterable[Any]:
+def results_of(returned: Iterable[Any] | None, kinds: ResultKinds = PROCESS_RESULTS) -> Iterable[Any]:
     """Return the results that a function returned; refuse a single value, whose parts would become results."""
-    if returned.__class__ in SINGLE_VALUES:
-        refuse_single(returned)
-    return () if returned is None else returned
+    if returned is None:
+        return ()
+    if returned.__class__ not in kinds.known:
+        kinds.check(returned)
+    return returned

@@ -29,6 +29,7 @@ from ekorn.operators.asynchronous.async_queue import OrderedQueue, PendingRecord
 from ekorn.operators.asynchronous.async_requests import AsyncRequest, Calls, Requests
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.operator import UserFunctionOperator
+from ekorn.operators.results import PROCESS_RESULTS
 from ekorn.types.by_value import loaded, stored
 
 _IN_FLIGHT = ListStateDescriptor("_in_flight")
@@ -240,6 +241,8 @@ def _results_of_record(value: Any, results: Any) -> list[list[Any]]:
             f"async_invoke or timeout returned {preview(results)} for {preview(value)}; return a list of results, "
             f"[] for none"
         )
+    if results.__class__ not in PROCESS_RESULTS.known:
+        PROCESS_RESULTS.check(results, "async_invoke or timeout")
     return [list(results)]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ekorn.errors import UnsupportedOperationError
+from ekorn.functions.record_functions import WrappingFunction
 from ekorn.functions.state.state_stores import KeyedStateStore
 from ekorn.functions.timer_service import TimerService
 from ekorn.functions.windows.window_functions import (
@@ -81,6 +82,7 @@ class CallWindowFunction(Evaluator):
             self._call = lambda key, window, elements: function.process(self._context, elements)
             self.clears_windows = type(function).clear is not ProcessAllWindowFunction.clear
         self._function = function
+        operator.emits_from = _users_function(function)
 
     def evaluate(self, key: Any, window: Any, contents: Any, time_ms: int | None) -> None:
         for clean_up in self._cleanups:
@@ -94,6 +96,14 @@ class CallWindowFunction(Evaluator):
         if self.clears_windows:
             self._context.current = window
             self._function.clear(self._context)
+
+
+def _users_function(function: Any) -> Callable[..., Any]:
+    """Return the method or the plain function of the user that a window function is, or that it wraps."""
+    if isinstance(function, WrappingFunction):
+        return getattr(function.wrapped, "co_group", function.wrapped)  # type: ignore[no-any-return]
+    is_process = isinstance(function, ProcessWindowFunction | ProcessAllWindowFunction)
+    return function.process if is_process else function.apply  # type: ignore[no-any-return]
 
 
 class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction.Context[Any]):
