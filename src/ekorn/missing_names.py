@@ -12,9 +12,9 @@ import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import FrameType, ModuleType
 
-_JVM = "there is no JVM behind Ekorn' API: leave out calls of get_gateway() and of _j_... attributes"
+_JVM = "there is no JVM behind Ekorn's API: leave out calls of get_gateway() and of _j_... attributes"
 _OWN_SOURCES_AND_SINKS = (
     "for other systems, extend SourceFunction and SinkFunction of {root}.datastream.functions in Python, "
     "or TwoPhaseCommitSinkFunction for a sink that writes every record once"
@@ -73,8 +73,41 @@ class MissingNames(MetaPathFinder):
         below = fullname.split(".")[1:2]
         if not parent.startswith("ekorn") or below[0] not in _PUBLIC_PACKAGES or name.startswith("_"):
             return None
-        # Without a `name` of its own: Python replaces an error that has one by an error without this message.
-        raise ModuleNotFoundError(missing_name_message(fullname, sys.modules.get(parent)))
+        raise missing_name_error(fullname, sys.modules.get(parent))
+
+
+def missing_name_error(fullname: str, siblings: ModuleType | None) -> ModuleNotFoundError:
+    """Return the error for an import of a name that ekorn does not have; a finder raises it.
+
+    Its `name` is the module's, as with every missing module. A `from` import cannot have it: Python takes an error with
+    a name for "not a module", and replaces it by an error without this message.
+
+    Args:
+        fullname: The name, with its path from `pyflink` or `ekorn` on.
+        siblings: The module of ekorn that would hold the name, if there is one.
+    """
+    message = missing_name_message(fullname, siblings)
+    return ModuleNotFoundError(message) if _is_from_import() else ModuleNotFoundError(message, name=fullname)
+
+
+def _is_from_import() -> bool:
+    """Return whether Python looks for the module because of a name after `from ... import`.
+
+    A finder is not told so. The frames of Python's import system are called by the program and call the finder; one
+    function of theirs handles the names of a `from` import.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not _is_of_import_system(frame):
+        frame = frame.f_back
+    while frame is not None and _is_of_import_system(frame):
+        if frame.f_code.co_name == "_handle_fromlist":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _is_of_import_system(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.startswith("<frozen importlib")
 
 
 def missing_name_message(fullname: str, siblings: ModuleType | None) -> str:

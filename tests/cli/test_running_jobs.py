@@ -80,10 +80,19 @@ def test_a_killed_job_is_not_listed(start, capsys, folder):
 def test_a_savepoint_is_triggered_and_the_job_goes_on(start, capsys, tmp_path, monkeypatch):
     process, job_id = start("first")
     monkeypatch.chdir(tmp_path)
-    assert main(["savepoint", "trigger", job_id[:6], "here"]) == 0
-    path = capsys.readouterr().out.strip()
-    assert Path(path).parent == tmp_path / "here" and str(resolve(path)[1].job_id) == job_id
+    for arguments in ([job_id[:6], "here"], [job_id[:6], "-p", "here"], ["-p", "here", "first"]):
+        assert main(["savepoint", "trigger", *arguments]) == 0
+        path = capsys.readouterr().out.strip()
+        assert Path(path).parent == tmp_path / "here" and str(resolve(path)[1].job_id) == job_id
+    assert main(["savepoint", job_id, "-p", "there"]) == 0
+    assert Path(capsys.readouterr().out.strip()).parent == tmp_path / "there"
     assert process.poll() is None
+
+
+def test_a_savepoint_goes_to_one_directory(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["savepoint", "trigger", "first", "here", "-p", "there"])
+    assert ended.value.code == 2 and "one directory, please: 'here' or -p 'there'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("more", [["-type", "canonical"], ["--drain"]])

@@ -384,6 +384,24 @@ def test_an_import_of_a_missing_name_says_what_to_use(statement, said):
         exec(statement)
 
 
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ("import ekorn.util", "ekorn.util"),
+        ("import ekorn.util.exceptions", "ekorn.util"),
+        ("from ekorn.util import exceptions", "ekorn.util"),
+        ("import importlib; importlib.import_module('ekorn.common.nonsense')", "ekorn.common.nonsense"),
+        ("from ekorn.datastream.connectors.pulsar import PulsarSource", "ekorn.datastream.connectors.pulsar"),
+        ("from ekorn import util", None),  # Python would replace the message
+        ("from ekorn.common import Nonsense", None),
+    ],
+)
+def test_the_error_of_a_missing_module_has_its_name_where_python_lets_it(statement, name):
+    with pytest.raises(ModuleNotFoundError, match="Ekorn has no ekorn") as raised:
+        exec(statement)
+    assert raised.value.name == name
+
+
 def test_a_missing_module_of_a_room_stays_an_ordinary_error():
     with pytest.raises(ModuleNotFoundError, match=r"No module named 'ekorn\.driver\.nonsense'"):
         exec("import ekorn.driver.nonsense")

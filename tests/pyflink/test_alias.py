@@ -105,7 +105,8 @@ def test_a_name_that_is_not_there_says_what_to_use(statement, says):
 
 
 def test_a_missing_module_can_be_tried():
-    run("try:\n    import pyflink.table.catalog\nexcept ModuleNotFoundError:\n    pass")
+    names = run("try:\n    import pyflink.table.catalog\nexcept ModuleNotFoundError as error:\n    name = error.name")
+    assert names["name"] == "pyflink.table.catalog"
 
 
 def test_a_module_that_fails_to_load_shows_its_own_error(tmp_path, monkeypatch):

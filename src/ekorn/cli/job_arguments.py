@@ -156,11 +156,18 @@ def add_trigger(commands: Any) -> None:
         nargs="?",
         help="the directory of the savepoint; by default, the one configured for the job",
     )
+    trigger.add_argument(
+        "-p", "--savepoint-path", "--savepointPath", metavar="DIRECTORY", help="the same, as `stop` spells it"
+    )
     _add_format(trigger)
     add_service_address(trigger)
-    trigger.set_defaults(
-        command=lambda given: jobs.trigger(service_of(given), given.job, given.directory, native=given.native)
-    )
+    trigger.set_defaults(command=lambda given: _trigger(trigger, given))
+
+
+def _trigger(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
+    if given.directory is not None and given.savepoint_path is not None:
+        parser.error(f"one directory, please: {given.directory!r} or -p {given.savepoint_path!r}")
+    return jobs.trigger(service_of(given), given.job, given.directory or given.savepoint_path, native=given.native)
 
 
 def _add_format(parser: argparse.ArgumentParser) -> None:

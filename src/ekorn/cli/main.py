@@ -10,7 +10,7 @@
     ekorn upgrade [-n] JOB script.py [argument ...]
     ekorn stop [-p DIRECTORY] [-d] JOB
     ekorn cancel [-s [DIRECTORY]] JOB
-    ekorn savepoint [trigger] JOB [DIRECTORY]
+    ekorn savepoint [trigger] JOB [DIRECTORY | -p DIRECTORY]
     ekorn savepoint list DIRECTORY
     ekorn savepoint show PATH
     ekorn savepoint dispose PATH

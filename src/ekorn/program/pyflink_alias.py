@@ -20,7 +20,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
 import ekorn
-from ekorn.missing_names import missing_name_message
+from ekorn.missing_names import missing_name_error
 from ekorn.slot_protocol.deployment_codec import call_in_slots, do_not_call_in_slots
 
 ALIAS = "pyflink"
@@ -85,8 +85,7 @@ def _aliased_module(fullname: str) -> ModuleType | None:
     """Return the module of ekorn that stands for a module of PyFlink, or None for `pyflink` itself.
 
     Raises:
-        ModuleNotFoundError: There is none. The error has no module name: for a `from` import Python takes an error
-            that has one as "not a module", and raises its own error without this message.
+        ModuleNotFoundError: There is none.
     """
     parent, _, name = fullname.rpartition(".")
     if not parent:
@@ -95,7 +94,7 @@ def _aliased_module(fullname: str) -> ModuleType | None:
     siblings = _aliased_module(parent)
     may_exist = name in OFFERED if siblings is None else hasattr(siblings, "__path__")
     if not may_exist or not _exists(ours, siblings):
-        raise ModuleNotFoundError(missing_name_message(fullname, siblings))
+        raise missing_name_error(fullname, siblings)
     return importlib.import_module(ours)
 
 

@@ -38,6 +38,13 @@ def test_the_interval_of_discovery_is_a_property():
     assert builder().set_property("partition.discovery.interval.ms", "-1").build().discovery_interval_ms is None
 
 
+def test_a_bounded_source_turns_discovery_off_and_says_so():
+    bounded = builder().set_bounded(KafkaOffsetsInitializer.latest())
+    with pytest.warns(ProgramWarning, match=r"partition\.discovery\.interval\.ms=5 has no effect on a bounded Kafka"):
+        source = bounded.set_property("partition.discovery.interval.ms", "5").build()
+    assert source.discovery_interval_ms is None
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -47,7 +54,7 @@ def test_the_interval_of_discovery_is_a_property():
         (lambda b: b.set_property("partition.discovery.interval.ms", "soon"), "in milliseconds"),
         (lambda b: b.set_property("no.such", "1"), "no.such"),
         (
-            lambda b: b.set_property("partition.discovery.interval.ms", "5").set_bounded(
+            lambda b: b.set_property("partition.discovery.interval.ms", "5").set_unbounded(
                 KafkaOffsetsInitializer.latest()
             ),
             "stopping offsets",

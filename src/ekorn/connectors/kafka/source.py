@@ -254,12 +254,18 @@ class KafkaSourceBuilder:
             raise ConfigurationError(f"{_DISCOVERY} is in milliseconds, got {text!r}") from None
         if self._stopping is not None:
             if text is not None and interval_ms > 0:
-                raise ConfigurationError(
-                    f"{_DISCOVERY} cannot be set for a source with stopping offsets: a partition that appears later "
-                    "has none"
-                )
+                self._give_up_discovery(text)
             return None
         return interval_ms if interval_ms > 0 else None
+
+    def _give_up_discovery(self, interval: str) -> None:
+        if not self._bounded:  # Flink: such a source looks for new partitions, so leaving them out would lose records
+            raise ConfigurationError(
+                f"{_DISCOVERY} cannot be set for a source with stopping offsets: a partition that appears later "
+                "has none"
+            )
+        # Flink: a bounded source overrides the property in the same way.
+        warn(f"{_DISCOVERY}={interval} has no effect on a bounded KafkaSource, which looks for partitions once")
 
 
 def _checked(call: str, initializer: KafkaOffsetsInitializer) -> KafkaOffsetsInitializer:
