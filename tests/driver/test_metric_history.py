@@ -10,14 +10,17 @@ import pytest
 from ekorn.clock import ManualClock
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.driver.statistics.job_statistics import JobStatistics
-from ekorn.driver.statistics.metric_history import MetricHistory
+from ekorn.driver.statistics.metric_history import Memory, MetricHistory
+from ekorn.driver.statistics.vertex_history import MetricPart
 from ekorn.functions.results.job_status import JobStatus
+from ekorn.graph.job_graph import VertexId
 from ekorn.operators.epoch import Ack
 from ekorn.testing.drawn_job import drawn_job
 
 
 def figures(**given: Any) -> dict[str, Any]:
-    return {"busy": 0.0, "blocked": 0.0, "restarts": 0, "state_bytes": None, "checkpoint_ms": None} | given
+    nothing = dict.fromkeys(("state_bytes", "checkpoint_ms", "checkpoint_bytes"))
+    return {"busy": 0.0, "blocked": 0.0, "restarts": 0, "memory": Memory(1 << 20, None)} | nothing | given
 
 
 def filled(seconds: int) -> MetricHistory:
@@ -81,3 +84,6 @@ def test_the_statistics_of_a_job_remember_a_point_a_second() -> None:
     assert point.records_per_second == pytest.approx(250.0), "records of the source alone"
     assert point.busy == pytest.approx(1.0)
     assert (point.latency_ms, point.restarts) == (30.0, 2)
+    assert point.memory.driver > 1 << 20 and point.memory.slots is None, "the subtasks run in this process"
+    (read,) = statistics.vertex_history.series([MetricPart(VertexId(0), "numRecordsIn", "sum")]).values.values()
+    assert read == [300.0]

@@ -13,7 +13,7 @@ import pytest
 
 from ekorn.common import Configuration, RestartStrategies, Types, WatermarkStrategy
 from ekorn.config.settings.web_settings import WebSettings
-from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
 from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from ekorn.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from ekorn.driver.display.job_progress import JobProgress
@@ -74,7 +74,8 @@ def run(web: DriverWeb) -> Iterator[Callable[..., JobHandle]]:
     def start(
         directory: Path | None = None,
         parallelism: int = 2,
-        function: Callable[[int], Any] = lambda n: n % 5,
+        function: Callable[[int], Any] | MapFunction = lambda n: n % 5,
+        name: str = "rest",
         **keys: Any,
     ) -> JobHandle:
         configuration = Configuration()
@@ -88,7 +89,7 @@ def run(web: DriverWeb) -> Iterator[Callable[..., JobHandle]]:
             env.get_checkpoint_config().set_checkpoint_storage_dir(str(directory))
         endless = DataGeneratorSource(lambda n: n, None, RateLimiterStrategy.per_second(1000))
         numbers = env.from_source(endless, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
-        numbers.map(function).name("rest").key_by(lambda n: n).reduce(max).name("most").uid("most")
+        numbers.map(function).name(name).key_by(lambda n: n).reduce(max).name("most").uid("most")
         handle = start_locally(env, "endless")
         started.append(handle)
         web.jobs.add(handle)

@@ -8,9 +8,11 @@ from ekorn.checkpoint.restore_point import resolve
 from ekorn.common import JobStatus
 from ekorn.config.settings.web_settings import WebSettings
 from ekorn.errors import CheckpointError
-from ekorn.rest.archive import last_answers
-from ekorn.rest.known_jobs import KnownJobs
+from ekorn.rest.archive import kept_answer, last_answers
+from ekorn.rest.driver_web import driver_routes
+from ekorn.rest.known_jobs import KnownJobs, flink_id
 from ekorn.rest.operations import Operations
+from ekorn.web.http_messages import Request
 from ekorn.web.routes import Routes
 from tests.live_jobs import until
 from tests.rest.conftest import Caller
@@ -135,6 +137,26 @@ def test_a_defect_of_one_answer_leaves_the_other_last_answers():
     routes.add("GET", "/jobs", lambda request: {"never": 1 // 0})
     routes.add("GET", "/jobs/overview", lambda request: {"jobs": []})
     assert last_answers(routes, KnownJobs(), Operations()) == {"/jobs/overview": {"jobs": []}}
+
+
+def test_the_curves_of_vertices_are_among_the_last_answers(run):
+    handle = run()
+    until(lambda: len(handle.view.statistics.history.points()) > 1)
+    handle.cancel()
+    handle.results.wait_for_end(30)
+    known = KnownJobs()
+    known.add(handle)
+    vertex = known.find(str(handle.job_id)).vertices[0]
+    answers = last_answers(driver_routes(known, Operations()), known, Operations())
+    path = f"/jobs/{handle.job_id}/vertices/{flink_id(vertex)}/metric-history"
+
+    def kept(**query):
+        return kept_answer(answers, Request("GET", path, {}, {name: [value] for name, value in query.items()}))
+
+    assert len(kept()["timestamps"]) > 1 and len(kept()["series"]) > 40
+    (series,) = kept(get="numRecordsIn", agg="max", since="5")["series"]
+    assert (series["id"], series["agg"]) == ("numRecordsIn", "max") and series["values"][-1] > 0
+    assert kept(get="numRecordsIn", subtasks="0")["series"] == [], "those of subtasks are not kept"
 
 
 # ------------------------------------------------------------------------------------------------------ rescaling

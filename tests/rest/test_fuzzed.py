@@ -49,8 +49,9 @@ QUERY = st.dictionaries(
     st.sampled_from(
         [
             "get", "agg", "subtasks", "jobs", "taskmanagers", "mode", "maxExceptions", "failureLabelFilter", "offset",
-            "digest", "name", "type", "subtaskindex", "since", "key", "parallelism", "slots", "targetDirectory",
-            "programArg", "entry-class", "savepointPath", "allowNonRestoredState", "includeSerializedValue", "x",
+            "digest", "name", "type", "subtaskindex", "since", "points", "key", "parallelism", "slots",
+            "targetDirectory", "programArg", "entry-class", "savepointPath", "allowNonRestoredState",
+            "includeSerializedValue", "x",
         ]
     ),
     st.one_of(JUNK, st.sampled_from(["numRecordsIn", "sum,max", "0-1", "FULL", "true", "cancel"])),

@@ -2,10 +2,12 @@
 
 import re
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
 from ekorn.common import JobStatus
+from ekorn.datastream import MapFunction
 from ekorn.engine.protocol import Failure
 from ekorn.errors import RescaleError
 from tests.imports import SOURCE
@@ -165,11 +167,48 @@ def test_the_figures_of_the_last_hours_are_told_after_a_moment(caller, run, tmp_
     until(lambda: len(points := caller.get(path)["points"]) > 2 and points[-1]["stateSize"] and points[-1]["latency"])
     points = caller.get(path)["points"]
     names = {"timestamp", "recordsPerSecond", "latency", "busyRatio", "backPressuredRatio", "restarts"}
-    assert set(points[0]) == names | {"stateSize", "checkpointDuration"}
+    assert set(points[0]) == names | {"stateSize", "checkpointDuration", "checkpointSize", "driverMemory", "slotMemory"}
+    assert points[-1]["driverMemory"] > 1 << 20 and points[-1]["checkpointSize"] > 0
     assert points[-1]["stateSize"] > 0 and points[-1]["checkpointDuration"] >= 0 and points[-1]["latency"] > 0
     later = caller.get(f"{path}?since={points[0]['timestamp']}")["points"]
     assert later[: len(points) - 1] == points[1:]
     assert caller.ask("GET", f"{path}?since=never")[0] == 400
+
+
+class Priced(MapFunction):
+    """Has metrics of its own, and a name with commas."""
+
+    def open(self, runtime_context):
+        self.frauds = runtime_context.get_metrics_group().counter("frauds")
+
+    def map(self, value):
+        self.frauds.inc()
+        return value % 5
+
+
+def test_the_metrics_of_a_vertex_are_told_over_time(caller, run):
+    handle = run(function=Priced(), name="check, and price")
+    vertex = caller.get(f"/jobs/{handle.job_id}")["vertices"][0]["id"]
+    at, name = f"/jobs/{handle.job_id}/vertices/{vertex}", quote("check, and price.frauds")
+    path = f"{at}/metric-history?get=numRecordsIn&get={name}"
+    until(lambda: len(caller.get(path)["timestamps"]) > 2)
+    both = caller.get(f"{path}&agg=sum,max")
+    assert not misfits(ANSWERS["GET /jobs/{jobid}/vertices/{vertexid}/metric-history"], both)
+    found = {(each["id"], each["agg"]): each["values"] for each in both["series"]}
+    assert set(found) == {(name, agg) for name in ("numRecordsIn", "check, and price.frauds") for agg in ("sum", "max")}
+    frauds = found["check, and price.frauds", "sum"]
+    assert 0 < frauds[0] < frauds[-1] and len(frauds) == len(both["timestamps"])
+    later = caller.get(f"{path}&since={both['timestamps'][0]}")
+    assert later["timestamps"][: len(frauds) - 1] == both["timestamps"][1:]
+    assert [each["agg"] for each in later["series"][:4]] == ["min", "max", "avg", "sum"]
+    single = caller.get(f"{path}&subtasks=0-1")["series"]
+    assert [each["id"][:2] for each in single] == ["0.", "1.", "0.", "1."]
+    assert len(caller.get(f"{path}&points=2")["timestamps"]) == 2
+    assert len(caller.get(f"{at}/metric-history")["series"]) > 40, "everything, if nothing is chosen"
+    assert caller.ask("GET", f"{path}&agg=median")[0] == 400
+    (now,) = caller.get(f"{at}/subtasks/metrics?get={name}&agg=sum")
+    assert now["sum"] >= frauds[-1], "a known name is not separated at its commas"
+    assert caller.get(f"{at}/metrics?get={quote('0.check, and price.frauds')}")
 
 
 def test_errors_of_several_slots_are_shown_together(caller, run):

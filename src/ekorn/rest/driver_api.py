@@ -145,6 +145,11 @@ def _add_vertices(routes: Routes, known: KnownJobs) -> None:
         return metrics.answer(metrics.vertex_metrics(*found(request)), request)
 
     get("/metrics", of_metrics, "The metrics of a vertex")
+    get(
+        "/metric-history",
+        lambda request: metrics.vertex_history(*found(request), request),
+        "The metrics of a vertex over the last hours, after the time `since`; not in Flink's API",
+    )
     get("/jm-operator-metrics", lambda request: metrics.answer({}, request), "Metrics of source coordinators: none")
     get("/subtasks/metrics", lambda request: metrics.over_subtasks(*found(request), request), "Metrics over subtasks")
 

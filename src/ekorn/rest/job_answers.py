@@ -294,6 +294,9 @@ def metric_history(job: KnownJob, since_ms: int) -> dict[str, Any]:
                 "restarts": each.restarts,
                 "stateSize": each.state_bytes,
                 "checkpointDuration": each.checkpoint_ms,
+                "checkpointSize": each.checkpoint_bytes,
+                "driverMemory": each.memory.driver,
+                "slotMemory": each.memory.slots,
             }
             for each in job.statistics.history.points(since_ms)
         ]

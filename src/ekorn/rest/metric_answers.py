@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from ekorn.driver.statistics.job_statistics import JobStatistics
+from ekorn.driver.statistics.vertex_history import COMBINED, MetricPart
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import Vertex
@@ -23,13 +24,7 @@ def _skew(values: list[float]) -> float:
     return min(100.0 * deviation / abs(average), 100.0)
 
 
-_AGGREGATIONS: dict[str, Callable[[list[float]], float]] = {
-    "min": min,
-    "max": max,
-    "avg": lambda values: sum(values) / len(values),
-    "sum": sum,
-    "skew": _skew,
-}
+_AGGREGATIONS: dict[str, Callable[[list[float]], float]] = {**COMBINED, "skew": _skew}
 _TIMED = {
     "runningTime": JobStatus.RUNNING,
     "restartingTime": JobStatus.RESTARTING,
@@ -40,10 +35,18 @@ _TIMED = {
 
 def answer(values: Mapping[str, Any], request: Request) -> list[dict[str, str]]:
     """Return the names of all metrics, or names and values of those that the query parameter `get` names."""
-    wanted = request.many("get")
-    if wanted is None:
+    if "get" not in request.query:
         return [{"id": name} for name in values]
-    return [{"id": name, "value": text(values[name])} for name in wanted if name in values]
+    return [{"id": name, "value": text(values[name])} for name in names_wanted(request, values) if name in values]
+
+
+def names_wanted(request: Request, known: Container[str]) -> list[str]:
+    """Return the names in the query parameter `get`, separated by commas or given several times.
+
+    The name of an operator may have commas. A value that is a known name as it stands is not separated.
+    """
+    given = request.query.get("get", ())
+    return [part for value in given for part in ([value] if value in known else value.split(",")) if part]
 
 
 def text(value: Any) -> str:
@@ -143,19 +146,71 @@ def aggregated(parts: list[dict[str, Any]], request: Request) -> list[dict[str, 
     Raises:
         HttpError: An aggregation is not known.
     """
-    wanted, kinds = request.many("get"), request.many("agg")
-    unknown = sorted(set(kinds or ()) - set(_AGGREGATIONS))
-    if unknown:
-        raise HttpError(400, f"there is no aggregation {unknown[0][:40]!r}: there are {', '.join(_AGGREGATIONS)}")
-    if wanted is None:
-        return [{"id": name} for name in dict.fromkeys(name for part in parts for name in part)]
+    kinds = _kinds(request, _AGGREGATIONS)
+    names = dict.fromkeys(name for part in parts for name in part)
+    if "get" not in request.query:
+        return [{"id": name} for name in names]
     found = []
-    for name in wanted:
+    for name in names_wanted(request, names):
         values = [number for part in parts if (number := _number(part.get(name))) is not None]
         if values:
-            by_kind = {kind: round(float(_AGGREGATIONS[kind](values)), 6) for kind in kinds or _AGGREGATIONS}
+            by_kind = {kind: round(float(_AGGREGATIONS[kind](values)), 6) for kind in kinds}
             found.append({"id": name, **by_kind})
     return found
+
+
+def vertex_history(job: KnownJob, vertex: Vertex, request: Request) -> dict[str, Any]:
+    """Answer `.../metric-history`: the metrics of a vertex over the last hours, combined or of single subtasks."""
+    history = job.statistics.vertex_history
+    known = history.columns(vertex.id)
+    parts: list[str | int] = []
+    if "subtasks" not in request.query or "agg" in request.query:
+        parts += _kinds(request, COMBINED)
+    if "subtasks" in request.query:
+        parts += _chosen(request.many("subtasks"), vertex.parallelism)
+    names = list(dict.fromkeys(column.name for column in known))
+    if "get" in request.query:
+        names = names_wanted(request, set(names))
+    since_ms = request.number("since")
+    kept = set(known)
+    wanted = [column for name in names for part in parts if (column := MetricPart(vertex.id, name, part)) in kept]
+    found = history.series(wanted, -1 if since_ms is None else since_ms)
+    rows = _evenly(len(found.times_ms), request.number("points", 1))
+    return {
+        "timestamps": [found.times_ms[row] for row in rows],
+        "series": [
+            {**_series_id(column), "values": [_shown(found.values[column][row]) for row in rows]} for column in wanted
+        ],
+    }
+
+
+def _evenly(count: int, most: int | None) -> Sequence[int]:
+    """Return the numbers of at most `most` of `count` points, the last one among them."""
+    if most is None or count <= most:
+        return range(count)
+    return [(number + 1) * count // most - 1 for number in range(most)]
+
+
+def _series_id(column: MetricPart) -> dict[str, str]:
+    if isinstance(column.part, int):
+        return {"id": f"{column.part}.{column.name}"}
+    return {"id": column.name, "agg": column.part}
+
+
+def _shown(value: float) -> float | int | None:
+    """Return a number as short as JSON can have it; None for what is not a number."""
+    if math.isnan(value):
+        return None
+    return int(value) if value.is_integer() else float(f"{value:.7g}")
+
+
+def _kinds(request: Request, known: Mapping[str, Any]) -> list[str]:
+    """Return the aggregations that a request asks for; all of them if it asks for none."""
+    kinds = request.many("agg")
+    unknown = sorted(set(kinds or ()) - set(known))
+    if unknown:
+        raise HttpError(400, f"there is no aggregation {unknown[0][:40]!r}: there are {', '.join(known)}")
+    return kinds or list(known)
 
 
 def _number(value: Any) -> float | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ekorn.errors import SlotLostError
+from ekorn.metrics.process_memory import is_slot_here, resident_bytes
 from ekorn.metrics.thread_stacks import ThreadStack
 from ekorn.rest.known_jobs import KnownJob, KnownJobs
 from ekorn.rest.metric_answers import aggregated
@@ -17,7 +18,6 @@ from ekorn.rest.subtask_answers import HOST
 from ekorn.slot_protocol.diagnostics import SlotLogs
 from ekorn.web.http_messages import FileAnswer, Request, Response, not_found
 
-_SLOT = b"ekorn.slot.slot_main"
 _ELSEWHERE = 0  # stands for a process on another machine; no process has this number
 _TEXT = "text/plain; charset=UTF-8"
 _NO_MEMORY = dict.fromkeys(
@@ -60,7 +60,7 @@ def slot_details(jobs: KnownJobs, slot_id: str) -> dict[str, Any]:
     allocated = {"jobId": job.job_id, "resource": _NO_RESOURCE, "assignedTasks": _assigned(job, slot)}
     return _slot(job, slot) | {
         "allocatedSlots": [allocated],
-        "metrics": {**_NO_METRICS, "heapUsed": _resident_bytes(_process_here(job, slot)), "garbageCollectors": []},
+        "metrics": {**_NO_METRICS, "heapUsed": resident_bytes(_process_here(job, slot)), "garbageCollectors": []},
     }
 
 
@@ -101,7 +101,7 @@ def over_slots(jobs: KnownJobs, request: Request) -> list[dict[str, Any]]:
 def _slot(job: KnownJob, slot: int) -> dict[str, Any]:
     memory = _memory_bytes()
     here = _process_here(job, slot)
-    resident = _resident_bytes(here)
+    resident = resident_bytes(here)
     return {
         "id": job.slot_id(slot),
         "path": f"process {_pid(job, slot)} on {HOST if here else 'another machine'}",
@@ -140,11 +140,7 @@ def _process_here(job: KnownJob, slot: int) -> int:
     A process id of another machine may belong to an unrelated process of this one.
     """
     pid = _pid(job, slot)
-    try:
-        is_slot = _SLOT in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        is_slot = False
-    return pid if is_slot or pid == os.getpid() else _ELSEWHERE
+    return pid if pid == os.getpid() or is_slot_here(pid) else _ELSEWHERE
 
 
 def _assigned(job: KnownJob, slot: int) -> int:
@@ -161,7 +157,7 @@ def driver_metrics() -> dict[str, Any]:
 
 def _process_metrics(pid: int) -> dict[str, Any]:
     return {
-        "Status.JVM.Memory.Heap.Used": _resident_bytes(pid),
+        "Status.JVM.Memory.Heap.Used": resident_bytes(pid),
         "Status.JVM.Memory.Heap.Max": _memory_bytes(),
         "Status.JVM.Threads.Count": _thread_count(pid),
         "Status.JVM.CPU.Time": _cpu_ns(pid),
@@ -299,13 +295,6 @@ def _is_file(number: int) -> bool:
 
 def _memory_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def _resident_bytes(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return 0  # the process has ended, or runs on another machine
 
 
 def _thread_count(pid: int) -> int:

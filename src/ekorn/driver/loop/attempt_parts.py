@@ -164,6 +164,6 @@ class Deployer:
 
     def _publish_running(self, attempt: int) -> None:
         view = self.job.view
-        view.update(
-            replace(view.progress(), status=JobStatus.RUNNING, attempt=attempt, slot_pids=self.engine.slot_pids)
-        )
+        pids = self.engine.slot_pids
+        self.job.statistics.slot_pids = pids
+        view.update(replace(view.progress(), status=JobStatus.RUNNING, attempt=attempt, slot_pids=pids))

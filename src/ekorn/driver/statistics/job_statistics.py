@@ -6,6 +6,7 @@ per record. Writers replace values and readers copy them, so no thread waits for
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -17,12 +18,14 @@ from ekorn.driver.statistics.checkpoint_statistics import CheckpointStatistics
 from ekorn.driver.statistics.failure_history import FailureHistory
 from ekorn.driver.statistics.job_metrics import JobMetrics
 from ekorn.driver.statistics.mark_latencies import MarkLatencies
-from ekorn.driver.statistics.metric_history import MetricHistory
+from ekorn.driver.statistics.metric_history import Memory, MetricHistory
 from ekorn.driver.statistics.subtask_lives import SubtaskLives
+from ekorn.driver.statistics.vertex_history import VertexHistory, numbers_of
 from ekorn.engine.protocol import Failure
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph, Vertex
+from ekorn.metrics.process_memory import is_slot_here, resident_bytes
 from ekorn.operators.epoch import Ack
 
 __all__ = ["MOST_RESCALES", "JobStatistics", "RescaleRecord", "StatusChange", "VertexChange"]
@@ -91,6 +94,8 @@ class JobStatistics:
         checkpoints: The latest checkpoints.
         failures: The latest failures.
         history: The figures of the last hours.
+        vertex_history: The metrics of the vertices over the last hours.
+        slot_pids: The processes of the slots; empty if the subtasks run in the driver.
         latencies: The latencies from source to operator, if the job asks for them.
         restarts: How often the job has restarted after a failure; a rescale is none.
         facts: What was known about the job when it started; None until its loop is assembled.
@@ -109,6 +114,8 @@ class JobStatistics:
         self.checkpoints = CheckpointStatistics(clock)
         self.failures = FailureHistory(graph)
         self.history = MetricHistory(clock.monotonic())
+        self.vertex_history = VertexHistory()
+        self.slot_pids: tuple[int, ...] = ()
         self.latencies = MarkLatencies(graph, settings.latency)
         self.restarts = 0
         self.rescales: tuple[RescaleRecord, ...] = ()
@@ -173,7 +180,25 @@ class JobStatistics:
             restarts=self.restarts,
             state_bytes=None if last is None else last.state_bytes,
             checkpoint_ms=None if last is None or last.ended_ms is None else last.ended_ms - last.triggered_ms,
+            checkpoint_bytes=None if last is None else last.written_bytes,
+            memory=Memory(resident_bytes(os.getpid()), _resident_bytes_of_slots(self.slot_pids)),
         )
+        self._remember_vertices()
+
+    def _remember_vertices(self) -> None:
+        """Add the metrics of the vertices to their history, unless that was done only just."""
+        began_s = self.clock.monotonic()
+        if not self.vertex_history.is_due(began_s):
+            return
+        reported = {
+            vertex.id: [
+                numbers_of(self.metrics.of_subtask(SubtaskId(vertex.id, index))) for index in range(vertex.parallelism)
+            ]
+            for vertex in self.graph.vertices
+        }
+        self.vertex_history.add(self.clock.now_ms(), reported)
+        now_s = self.clock.monotonic()
+        self.vertex_history.rest(now_s, now_s - began_s)
 
     def _shares(self, vertex: Vertex) -> _Shares:
         rates = [self.metrics.rates(SubtaskId(vertex.id, index)) for index in range(vertex.parallelism)]
@@ -203,3 +228,9 @@ class JobStatistics:
         self.lives.end(status, now_ms)
         self.enter(status)
         self.ended_ms = now_ms
+
+
+def _resident_bytes_of_slots(pids: Iterable[int]) -> int | None:
+    """Return the memory of the slots on this machine; None if there are none."""
+    here = [pid for pid in pids if pid != os.getpid() and is_slot_here(pid)]
+    return sum(resident_bytes(pid) for pid in here) if here else None

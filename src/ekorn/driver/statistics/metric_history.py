@@ -9,9 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["Figures", "MetricHistory"]
+__all__ = ["Figures", "Memory", "MetricHistory"]
 
 _STEP_S = 1.0
+
+
+class Memory(NamedTuple):
+    """The resident memory of processes, in bytes.
+
+    Attributes:
+        driver: That of the driver, with the JVM left out, which is a process of its own.
+        slots: That of all slots on the driver's machine; None if no slot is a process there.
+    """
+
+    driver: int
+    slots: int | None
 
 
 class Figures(NamedTuple):
@@ -27,6 +39,8 @@ class Figures(NamedTuple):
         restarts: How often the job had restarted.
         state_bytes: The size of the state in the last completed checkpoint; None before the first one.
         checkpoint_ms: How long the last completed checkpoint took.
+        checkpoint_bytes: The bytes that the last completed checkpoint wrote.
+        memory: The memory of the driver and the slots.
     """
 
     at_ms: int
@@ -37,6 +51,8 @@ class Figures(NamedTuple):
     restarts: int
     state_bytes: int | None
     checkpoint_ms: int | None
+    checkpoint_bytes: int | None
+    memory: Memory
 
 
 class _Tier:
@@ -91,11 +107,22 @@ class MetricHistory:
         restarts: int,
         state_bytes: int | None,
         checkpoint_ms: int | None,
+        checkpoint_bytes: int | None,
+        memory: Memory,
     ) -> None:
         """Add a point with the epochs that were counted since the last one."""
         rate = self._records / max(now_s - self._last_s, 1e-3)
         point: Figures | None = Figures(
-            at_ms, rate, self._latency_ms, busy, blocked, restarts, state_bytes, checkpoint_ms
+            at_ms,
+            rate,
+            self._latency_ms,
+            busy,
+            blocked,
+            restarts,
+            state_bytes,
+            checkpoint_ms,
+            checkpoint_bytes,
+            memory,
         )
         for tier in self._tiers:
             point = None if point is None else tier.add(point)
