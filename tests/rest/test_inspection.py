@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import time
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from ekorn.driver.job_requests import JobRequests
 from ekorn.driver.job_results import JobResults
+from ekorn.errors import SlotLostError
 from ekorn.reporters.samples import samples_of
 from ekorn.rest import process_answers
 from ekorn.rest.known_jobs import KnownJob
@@ -143,6 +145,14 @@ def test_slots_that_are_processes_show_their_logs_and_their_stacks(caller, web, 
             vertex = caller.get(f"/jobs/{handle.job_id}")["vertices"][0]["id"]
             until_seen(caller, handle.job_id, vertex, "test_inspection.slowly:")
             (slot,) = caller.get("/taskmanagers")["taskmanagers"]
+            own = slot["slot"]
+            assert (own["jobId"], own["jobName"], own["number"]) == (str(handle.job_id), "in slots", 0)
+            assert (own["host"], own["pid"]) == (socket.gethostname(), *handle.progress().slot_pids)
+            assert own["residentMemory"] > 1 << 20 and own["threads"] > 0 and own["cpuTime"] > 0
+            assert own["rocksDbCache"] is None, "the state is on the heap"
+            (subtask,) = own["subtasks"]
+            assert (subtask["vertexId"], subtask["subtask"], subtask["status"]) == (vertex, 0, "RUNNING")
+            assert caller.get(f"/taskmanagers/{slot['id']}")["metrics"]["heapUsed"] > 1 << 20
             (log,) = caller.get(f"/taskmanagers/{slot['id']}/logs")["logs"]
             assert log["name"] == f"{slot['id']}.log" and log["size"] > 0 and log["mtime"] > 0
             text = caller.get(f"/taskmanagers/{slot['id']}/logs/{log['name']}")
@@ -169,6 +179,45 @@ def test_a_process_of_this_machine_is_not_taken_for_a_slot_of_another_one():
     jobs: Any = SimpleNamespace(running=lambda: [job])
     assert list(process_answers.metrics_of_slots(job)) == []
     assert process_answers.slot_metrics(jobs, "job-slot-0")["Status.JVM.Memory.Heap.Used"] == 0
+
+
+class SilentSlots:
+    """Slots of which none answers."""
+
+    def vitals(self, slot):
+        raise SlotLostError(slot, "it did not answer")
+
+
+def test_a_slot_that_does_not_answer_is_shown_without_what_only_its_process_knows(caller, run):
+    handle = run()
+    slots: Any = SilentSlots()
+    handle.view.inspect(slots)
+    _, silent = caller.get("/taskmanagers")["taskmanagers"]
+    assert not misfits(READING["/taskmanagers/{taskmanagerid}"], caller.get(f"/taskmanagers/{silent['id']}"))
+    unknown = {silent["slot"][name] for name in ("host", "residentMemory", "rocksDbCache", "threads", "cpuTime")}
+    assert unknown == {None} and len(silent["slot"]["subtasks"]) == 2
+    assert silent["path"].endswith("on a machine that does not answer")
+
+
+def test_a_slot_with_state_in_rocksdb_shows_the_memory_of_its_cache(caller, run):
+    run(state__backend__type="rocksdb")
+    assert all(each["slot"]["rocksDbCache"] >= 0 for each in caller.get("/taskmanagers")["taskmanagers"])
+
+
+def test_the_log_of_the_driver_comes_before_that_of_the_engine(tmp_path):
+    engine, printed = tmp_path / "engine.log", tmp_path / "printed.log"
+    engine.touch()
+    facts = SimpleNamespace(log_path=str(engine))
+    job: Any = SimpleNamespace(statistics=SimpleNamespace(facts=facts))
+    kept = os.dup(1)
+    try:
+        with printed.open("w") as file:
+            os.dup2(file.fileno(), 1)
+        found = process_answers.log_files([job])
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+    assert [path for path in found if path.parent == tmp_path] == [printed, engine]
 
 
 def printing(number):

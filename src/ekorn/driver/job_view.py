@@ -12,7 +12,7 @@ from ekorn.driver.queries.state_reader import QueryAddress, StateReader
 from ekorn.driver.statistics.job_statistics import JobStatistics
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.metrics.thread_stacks import ThreadStack
-from ekorn.slot_protocol.diagnostics import SamplingPlan, SlotLogs, StackSample
+from ekorn.slot_protocol.diagnostics import SamplingPlan, SlotLogs, SlotVitals, StackSample
 
 __all__ = ["JobView"]
 
@@ -28,6 +28,9 @@ class InspectedSlots(Protocol):
 
     def recent_log(self, slot: int) -> SlotLogs | None:
         """Return the last lines of a slot's log."""
+
+    def vitals(self, slot: int) -> SlotVitals:
+        """Return what the process of a slot uses."""
 
 
 class JobView:
@@ -100,6 +103,15 @@ class JobView:
         """
         slots = self._slots
         return None if slots is None else slots.recent_log(slot)
+
+    def slot_vitals(self, slot: int) -> SlotVitals | None:
+        """Return what the process of a slot uses; None if the job has no slots.
+
+        Raises:
+            SlotLostError: The slot does not answer.
+        """
+        slots = self._slots
+        return None if slots is None else slots.vitals(slot)
 
     def _repr_html_(self) -> str:
         own = (Fact("job", self.job_name), Fact("job id", str(self.job_id)))

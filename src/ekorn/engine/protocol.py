@@ -18,7 +18,7 @@ from ekorn.metrics.thread_stacks import ThreadStack
 from ekorn.operators.epoch import Ack, EpochAck, EpochOrder, SubtaskOrder
 from ekorn.operators.mark import MarkAck, MarkOrder
 from ekorn.slot_protocol.deployment import Deployment
-from ekorn.slot_protocol.diagnostics import SamplingPlan, SlotLogs, StackSample
+from ekorn.slot_protocol.diagnostics import SamplingPlan, SlotLogs, SlotVitals, StackSample
 from ekorn.slot_protocol.slot_events import SlotEvent
 from ekorn.slot_protocol.state_query import QueryableState, StateQuery
 from ekorn.state.snapshots import RestorePlan
@@ -83,6 +83,13 @@ class Engine(Protocol):
 
     def recent_log(self, slot: int) -> SlotLogs | None:
         """Return the last lines of a slot's log; None if it has no log of its own. Thread-safe.
+
+        Raises:
+            SlotLostError: The slot does not answer.
+        """
+
+    def vitals(self, slot: int) -> SlotVitals:
+        """Return what the process of a slot uses. Thread-safe.
 
         Raises:
             SlotLostError: The slot does not answer.

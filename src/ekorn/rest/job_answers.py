@@ -57,6 +57,7 @@ def web_config(*, read_only: bool, can_submit: bool) -> dict[str, Any]:
             "web-rescale": can_submit and not read_only,
             "web-history": False,
         },
+        "server": "service" if can_submit else "driver",
     }
 
 

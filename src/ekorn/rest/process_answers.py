@@ -14,8 +14,8 @@ from ekorn.metrics.process_memory import is_slot_here, resident_bytes
 from ekorn.metrics.thread_stacks import ThreadStack
 from ekorn.rest.known_jobs import KnownJob, KnownJobs
 from ekorn.rest.metric_answers import aggregated
-from ekorn.rest.subtask_answers import HOST
-from ekorn.slot_protocol.diagnostics import SlotLogs
+from ekorn.rest.slot_fields import own_fields, vitals_of
+from ekorn.slot_protocol.diagnostics import SlotLogs, SlotVitals
 from ekorn.web.http_messages import FileAnswer, Request, Response, not_found
 
 _ELSEWHERE = 0  # stands for a process on another machine; no process has this number
@@ -51,16 +51,19 @@ _NO_RESOURCE = {
 
 def slots(jobs: KnownJobs) -> dict[str, Any]:
     """Answer `/taskmanagers`: the slots of all running jobs."""
-    return {"taskmanagers": [_slot(job, slot) for job in jobs.running() for slot in range(_count(job))]}
+    found = [(job, slot) for job in jobs.running() for slot in range(_count(job))]
+    return {"taskmanagers": [_slot(*each, vitals) for each, vitals in zip(found, vitals_of(found), strict=True)]}
 
 
 def slot_details(jobs: KnownJobs, slot_id: str) -> dict[str, Any]:
     """Answer `/taskmanagers/:taskmanagerid`."""
     job, slot = find_slot(jobs, slot_id)
+    (vitals,) = vitals_of([(job, slot)])
     allocated = {"jobId": job.job_id, "resource": _NO_RESOURCE, "assignedTasks": _assigned(job, slot)}
-    return _slot(job, slot) | {
+    used = 0 if vitals is None else vitals.resident_bytes
+    return _slot(job, slot, vitals) | {
         "allocatedSlots": [allocated],
-        "metrics": {**_NO_METRICS, "heapUsed": resident_bytes(_process_here(job, slot)), "garbageCollectors": []},
+        "metrics": {**_NO_METRICS, "heapUsed": used, "garbageCollectors": []},
     }
 
 
@@ -98,13 +101,13 @@ def over_slots(jobs: KnownJobs, request: Request) -> list[dict[str, Any]]:
     return aggregated([_process_metrics(_process_here(*each)) for each in chosen], request)
 
 
-def _slot(job: KnownJob, slot: int) -> dict[str, Any]:
+def _slot(job: KnownJob, slot: int, vitals: SlotVitals | None) -> dict[str, Any]:
     memory = _memory_bytes()
-    here = _process_here(job, slot)
-    resident = resident_bytes(here)
+    resident = 0 if vitals is None else vitals.resident_bytes
+    host = "a machine that does not answer" if vitals is None else vitals.host
     return {
         "id": job.slot_id(slot),
-        "path": f"process {_pid(job, slot)} on {HOST if here else 'another machine'}",
+        "path": f"process {_pid(job, slot)} on {host}",
         "dataPort": -1,
         "jmxPort": -1,
         "timeSinceLastHeartbeat": job.statistics.clock.now_ms(),
@@ -121,6 +124,7 @@ def _slot(job: KnownJob, slot: int) -> dict[str, Any]:
         "memoryConfiguration": _NO_MEMORY,
         "assignedTasks": _assigned(job, slot),
         "blocked": False,
+        "slot": own_fields(job, slot, _pid(job, slot), vitals),
     }
 
 
@@ -243,21 +247,21 @@ def _output_name(slot_id: str) -> str:
 
 
 def log_files(jobs: Iterable[KnownJob]) -> list[Path]:
-    """Return the logs of the driver: those of Python's logging, of the engine, and standard output if it is a file."""
+    """Return the logs of the driver: those of Python's logging, standard output if it is a file, and the engine's."""
     found = [
         Path(handler.baseFilename)
         for logger in (logging.getLogger(), logging.getLogger("ekorn"))
         for handler in logger.handlers
         if isinstance(handler, logging.FileHandler)
     ]
+    for number in (1, 2):
+        if _is_file(number):
+            found.append(Path(os.readlink(f"/proc/self/fd/{number}")))
     found += [
         Path(job.statistics.facts.log_path)
         for job in jobs
         if job.statistics.facts is not None and job.statistics.facts.log_path is not None
     ]
-    for number in (1, 2):
-        if _is_file(number):
-            found.append(Path(os.readlink(f"/proc/self/fd/{number}")))
     return [path for path in dict.fromkeys(found) if path.is_file()]
 
 

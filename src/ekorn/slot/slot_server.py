@@ -27,6 +27,7 @@ from ekorn.slot.recent_log import RecentLog, RecentOutput
 from ekorn.slot.stack_sampling import sample_stacks
 from ekorn.slot.state.preloading import ReadThrottle
 from ekorn.slot.tables.table_host import TableHost
+from ekorn.slot.vitals import own_vitals
 from ekorn.slot_protocol.deployment_codec import decode_classes, decode_deployment
 from ekorn.slot_protocol.diagnostics import SlotLogs
 from ekorn.slot_protocol.messages import (
@@ -45,6 +46,7 @@ from ekorn.slot_protocol.messages import (
     PauseSources,
     Preload,
     ReadLog,
+    ReadVitals,
     Request,
     SampleStacks,
     Subscribe,
@@ -153,6 +155,8 @@ class SlotServer:
                 link.send(dumps(Done(self._preload(request))))
             case ReadLog():
                 link.send(dumps(SlotLogs(self._log.read(), self._output.read())))
+            case ReadVitals():
+                link.send(dumps(own_vitals()))
             case Exit():
                 link.send(dumps(Done()))
                 self.ended.set()

@@ -1,4 +1,4 @@
-"""Diagnostics of a slot as values: samples of its stacks, and what it has logged and printed."""
+"""Diagnostics of a slot as values: samples of its stacks, what it has logged and printed, what its process uses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ekorn.graph.addresses import SubtaskId
 
-__all__ = ["SamplingPlan", "SlotLog", "SlotLogs", "StackSample"]
+__all__ = ["SamplingPlan", "SlotLog", "SlotLogs", "SlotVitals", "StackSample"]
 
 
 class SamplingPlan(NamedTuple):
@@ -45,3 +45,23 @@ class SlotLogs(NamedTuple):
 
     log: SlotLog
     output: SlotLog
+
+
+class SlotVitals(NamedTuple):
+    """What the process of a slot uses, as the process itself reports it.
+
+    Attributes:
+        host: The name of its machine.
+        pid: Its number on that machine.
+        resident_bytes: Its memory.
+        rocksdb_cache_bytes: The part of it that is RocksDB's block cache; None if no operator keeps state in RocksDB.
+        threads: How many threads it has.
+        cpu_ms: How much time it has had on cores.
+    """
+
+    host: str
+    pid: int
+    resident_bytes: int
+    rocksdb_cache_bytes: int | None
+    threads: int
+    cpu_ms: int

@@ -129,6 +129,11 @@ class ReadLog:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadVitals:
+    """From the driver, over a connection of its own: answer with what the process of the slot uses."""
+
+
+@dataclass(frozen=True, slots=True)
 class Exit:
     """From the driver: the job has ended: end the process."""
 
@@ -151,6 +156,7 @@ Request = (
     | DumpThreads
     | SampleStacks
     | ReadLog
+    | ReadVitals
     | Exit
     | TableRequest
 )

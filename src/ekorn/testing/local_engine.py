@@ -26,8 +26,9 @@ from ekorn.metrics.thread_stacks import ThreadStack, thread_stacks
 from ekorn.operators.epoch import EpochAck, EpochOrder, OutputPart
 from ekorn.slot.host import SlotHost
 from ekorn.slot.stack_sampling import sample_stacks
+from ekorn.slot.vitals import own_vitals
 from ekorn.slot_protocol.deployment import Deployment
-from ekorn.slot_protocol.diagnostics import SamplingPlan, SlotLogs, StackSample
+from ekorn.slot_protocol.diagnostics import SamplingPlan, SlotLogs, SlotVitals, StackSample
 from ekorn.slot_protocol.preload_plan import PreloadPlan, preload_plans
 from ekorn.slot_protocol.slot_events import SlotEvent
 from ekorn.slot_protocol.state_query import RESCALED, Found, QueryableState, StateQuery, check_names, slot_of_query
@@ -99,6 +100,9 @@ class InProcessEngine:
 
     def recent_log(self, slot: int) -> SlotLogs | None:
         return None  # the driver's log is that of its process
+
+    def vitals(self, slot: int) -> SlotVitals:
+        return own_vitals()  # those of this process, which has all slots
 
     @property
     def description(self) -> str:

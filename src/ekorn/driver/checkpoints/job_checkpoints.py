@@ -291,6 +291,7 @@ class JobCheckpoints:
         """Keep or delete the checkpoints of a job that has ended, and remove unfinished savepoints."""
         self._savepoints.remove_unfinished()
         self._retained.job_ended(status, first_id=self._first_id)
+        self._job.statistics.checkpoints.keep(self._retained.retained_ids)
 
     def answer_requests(self, status: JobStatus) -> None:
         """Answer the requests for checkpoints and savepoints that are still open: the job is over."""

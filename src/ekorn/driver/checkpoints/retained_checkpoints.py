@@ -93,6 +93,8 @@ class RetainedCheckpoints:
                 self._directory.check_owner()
                 self._recovery.job_ended()
                 self._directory.delete_everything(finished=status is JobStatus.FINISHED)
+                for checkpoint_id in self.retained_ids:
+                    self._retention.forget(checkpoint_id)
         except (OSError, Fenced) as error:
             _log.warning("checkpoints of job %s were left behind: %s", self._settings.job_name, error)
 

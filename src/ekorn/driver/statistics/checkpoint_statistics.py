@@ -174,6 +174,8 @@ class CheckpointStatistics:
             self._ended = tuple(
                 replace(each, discarded=True) if each.checkpoint_id in gone else each for each in self._ended
             )
+            if self.last_completed is not None and self.last_completed.checkpoint_id in gone:
+                self.last_completed = replace(self.last_completed, discarded=True)
 
     def restore(self, checkpoint_id: int, path: str | None, *, is_savepoint: bool) -> None:
         """Note that an attempt starts from a checkpoint."""

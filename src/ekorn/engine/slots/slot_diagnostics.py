@@ -12,12 +12,13 @@ from ekorn.engine.slots.slot_pool import SlotPool
 from ekorn.errors import SlotLostError, StateNotServed
 from ekorn.graph.job_graph import JobGraph
 from ekorn.metrics.thread_stacks import ThreadStack
-from ekorn.slot_protocol.diagnostics import SamplingPlan, SlotLogs, StackSample
+from ekorn.slot_protocol.diagnostics import SamplingPlan, SlotLogs, SlotVitals, StackSample
 from ekorn.slot_protocol.state_query import StateQuery, slot_of_query
 
 __all__ = ["SlotDiagnostics"]
 
 _ANSWER_S = 10.0  # how long a slot may take to answer with its stacks or its log
+_GLANCE_S = 2.0  # how long a slot may take to say what its process uses, which pages ask every few seconds
 
 
 class SlotDiagnostics:
@@ -42,6 +43,10 @@ class SlotDiagnostics:
     def recent_log(self, slot: int) -> SlotLogs | None:
         """Return the last lines of a slot's log."""
         return self._handle_of(slot).recent_log(_ANSWER_S)
+
+    def vitals(self, slot: int) -> SlotVitals:
+        """Return what the process of a slot uses."""
+        return self._handle_of(slot).vitals(_GLANCE_S)
 
     def _handle_of(self, slot: int) -> SlotHandle:
         slots = list(self._pool.slots)

@@ -26,7 +26,7 @@ from ekorn.graph.job_graph import JobGraph
 from ekorn.metrics.thread_stacks import ThreadStack
 from ekorn.operators.epoch import SubtaskOrder
 from ekorn.slot_protocol.deployment import Deployment
-from ekorn.slot_protocol.diagnostics import SamplingPlan, SlotLogs, StackSample
+from ekorn.slot_protocol.diagnostics import SamplingPlan, SlotLogs, SlotVitals, StackSample
 from ekorn.slot_protocol.messages import Aborted, BeginSavepoint, CloseSubtasks, Completed, Discard
 from ekorn.slot_protocol.slot_events import FlowEvent, SlotActivity, SlotEvent
 from ekorn.slot_protocol.state_query import QueryableState, StateQuery
@@ -121,6 +121,9 @@ class SlotEngine(ABC):
 
     def recent_log(self, slot: int) -> SlotLogs | None:
         return self._diagnostics.recent_log(slot)
+
+    def vitals(self, slot: int) -> SlotVitals:
+        return self._diagnostics.vitals(slot)
 
     def queryable_states(self) -> tuple[QueryableState, ...]:
         return self._deployments.queryable

@@ -21,7 +21,7 @@ from ekorn.errors import DeploymentError, QueryError, SlotLostError, StateNotSer
 from ekorn.links.link import Address, Link, connect
 from ekorn.links.pipelined_link import PipelinedLink
 from ekorn.metrics.thread_stacks import ThreadStack
-from ekorn.slot_protocol.diagnostics import SamplingPlan, SlotLogs, StackSample
+from ekorn.slot_protocol.diagnostics import SamplingPlan, SlotLogs, SlotVitals, StackSample
 from ekorn.slot_protocol.messages import (
     AnswerQueries,
     Deploy,
@@ -30,6 +30,7 @@ from ekorn.slot_protocol.messages import (
     Exit,
     Preload,
     ReadLog,
+    ReadVitals,
     Request,
     SampleStacks,
     Subscribe,
@@ -231,6 +232,15 @@ class SlotHandle:
             SlotLostError: The slot does not answer in time.
         """
         found: SlotLogs = self._asked_aside(ReadLog(), timeout_s)
+        return found
+
+    def vitals(self, timeout_s: float) -> SlotVitals:
+        """Ask the slot what its process uses, over a connection of its own. Thread-safe.
+
+        Raises:
+            SlotLostError: The slot does not answer in time.
+        """
+        found: SlotVitals = self._asked_aside(ReadVitals(), timeout_s)
         return found
 
     def preload(self, request: Preload, timeout_s: float) -> BaseException | None:

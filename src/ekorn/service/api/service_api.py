@@ -16,6 +16,7 @@ from ekorn.service.api.change_api import ChangeApi
 from ekorn.service.api.job_api import JobApi
 from ekorn.service.api.overview_api import OverviewApi
 from ekorn.service.api.program_api import ProgramApi
+from ekorn.service.api.savepoint_api import SavepointApi
 from ekorn.service.jobs.job_service import JobService
 from ekorn.web.http_messages import Request, Response
 from ekorn.web.routes import Routes
@@ -30,6 +31,12 @@ def service_routes(service: JobService) -> Routes:
     routes = Routes()
     overview, jobs = OverviewApi(service), JobApi(service)
     _add_reading(routes, overview, jobs)
+    routes.add(
+        "GET",
+        "/service/savepoints",
+        SavepointApi(service).savepoints,
+        "The savepoints and retained checkpoints of all jobs, the newest first",
+    )
     _add_own(routes, service)
     _add_changing(routes, jobs, ChangeApi(service, jobs))
     _add_programs(routes, ProgramApi(service), most_bytes=service.settings.bundle_bytes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections import deque
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -91,12 +92,25 @@ class _SharedMemory(NamedTuple):
     write_buffer_manager: Any | None
 
 
-@lru_cache(maxsize=8)
+_MOST_CACHES = 8
+_CACHES: deque[Any] = deque(maxlen=_MOST_CACHES)  # of this process, for people who ask how large they are
+
+
+def block_cache_bytes() -> int | None:
+    """Return the memory of the block caches of this process; None if there is none. Any thread may call it.
+
+    With a fixed memory per slot the write buffers are part of it.
+    """
+    return sum(cache.get_usage() for cache in list(_CACHES)) if _CACHES else None
+
+
+@lru_cache(maxsize=_MOST_CACHES)
 def _shared_memory(rocksdict: Any, cache_bytes: int, per_slot_bytes: int | None) -> _SharedMemory:
     """Return what all instances of this process share, made on the first call."""
+    cache = rocksdict.Cache(cache_bytes if per_slot_bytes is None else per_slot_bytes)
+    _CACHES.append(cache)
     if per_slot_bytes is None:
-        return _SharedMemory(rocksdict.Cache(cache_bytes), None)
-    cache = rocksdict.Cache(per_slot_bytes)
+        return _SharedMemory(cache, None)
     half = per_slot_bytes // 2  # Flink: half of it may be write buffers
     manager = rocksdict.WriteBufferManager.new_write_buffer_manager_with_cache(half, False, cache)
     return _SharedMemory(cache, manager)
