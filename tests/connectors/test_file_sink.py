@@ -30,7 +30,7 @@ from ekorn.datastream.connectors.file_system import (
     StreamingFileSink,
 )
 from ekorn.datastream.formats.csv import CsvBulkWriters, CsvSchema
-from ekorn.errors import CheckpointError, InvalidProgramError, RestoreError
+from ekorn.errors import CheckpointError, InvalidProgramError, PendingFileLost, RestoreError, may_be_retried
 from ekorn.functions.sink_contract import WriterContext
 from ekorn.testing.kits import SinkJob
 from tests.connectors.file_sinks import BY_SIZE, EACH_CHECKPOINT, ByFirstLetter, sink_to
@@ -195,15 +195,24 @@ def test_a_pending_file_that_is_gone_is_an_error_that_names_it(tmp_path):
     job = pending_job(tmp_path)
     (hidden,) = hidden_files(tmp_path)
     hidden.unlink()
-    with pytest.raises(CheckpointError, match=re.escape(hidden.name)):
+    with pytest.raises(PendingFileLost) as raised:
         job.complete_checkpoint()
+    visible = raised.value.visible
+    assert Path(visible).parent == tmp_path
+    assert str(raised.value) == (
+        f"cannot commit {visible!r}: the pending file {str(hidden)!r} is gone, and 4 bytes were written to it for a "
+        "completed checkpoint. The job is not restarted, and its checkpoints are kept. Put the file back, from a copy "
+        "or with the disk that it was on; or, if it was committed and its visible file was moved away since, create an "
+        "empty file of the visible name. Then start the program again with ekorn run --resume"
+    )
+    assert not may_be_retried(raised.value)
 
 
 def test_a_pending_file_that_lost_bytes_is_an_error_that_names_it(tmp_path):
     job = pending_job(tmp_path)
     (hidden,) = hidden_files(tmp_path)
     os.truncate(hidden, 2)
-    with pytest.raises(CheckpointError, match="has 2 bytes, but 4 were written"):
+    with pytest.raises(PendingFileLost, match="has 2 bytes, and 4 bytes were written"):
         job.complete_checkpoint()
     assert visible_files(tmp_path) == []
 

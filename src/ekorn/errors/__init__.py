@@ -17,7 +17,8 @@ its message in ``__init__`` would compose it twice, or could not be rebuilt.
         databases.py    DatabaseError (LedgerRowExpired)
         services.py     HttpLookupError
         checkpoints.py  CheckpointError (CheckpointFailed, CorruptFileError (UntrustedFileError), JobHasFinished,
-                        JobWasCancelled, DirectoryInUse, Fenced), RestoreError (NoReadableCheckpoint, SinkFilesMissing)
+                        JobWasCancelled, DirectoryInUse, Fenced, PendingFileLost), RestoreError
+                        (NoReadableCheckpoint, SinkFilesMissing)
         queryable.py    QueryableNameTwice (an InvalidProgramError), QueryError (UnknownJob, UnknownQueryableState,
                         UnknownKey, StateNotServed, QueryRefused)
         kafka.py        KafkaError (KafkaOffsetsLost, KafkaPartitionLost, KafkaTransactionLost)
@@ -33,6 +34,7 @@ from ekorn.errors.checkpoints import (
     JobHasFinished,
     JobWasCancelled,
     NoReadableCheckpoint,
+    PendingFileLost,
     RestoreError,
     SinkFilesMissing,
     UntrustedFileError,
@@ -127,6 +129,7 @@ __all__ = [
     "NoReadableCheckpoint",
     "OutputExistsError",
     "OutputsPartlyVisibleError",
+    "PendingFileLost",
     "ProgramWarning",
     "QueryError",
     "QueryRefused",

@@ -126,3 +126,41 @@ class NoReadableCheckpoint(RestoreError):
 
 class SinkFilesMissing(RestoreError):
     """Files that a checkpoint of a file sink refers to are gone, cut off, or have been made visible since."""
+
+
+@with_fields
+class PendingFileLost(CheckpointError):
+    """A part file that a completed checkpoint is to make visible is gone or cut off. No attempt can bring it back.
+
+    The checkpoints of the job are kept, whatever their retention: its other pending files are committed from them.
+
+    Args:
+        visible: The name that the file was to get.
+        pending: What is lost, such as ``the pending file '/out/.part-0-0.inprogress'``.
+        expected_bytes: How many bytes were written.
+        found_bytes: How many are left; None if the file is gone.
+        is_upload: Whether it is an upload in parts, which has no file before it is completed.
+    """
+
+    retryable = False
+
+    visible: str
+    pending: str
+    expected_bytes: int
+    found_bytes: int | None
+    is_upload: bool = False
+
+    def __str__(self) -> str:
+        visible, pending, expected, found, is_upload = self.args
+        state = "is gone" if found is None else f"has {found} bytes"
+        remedy = (
+            "Create an object of that size, and let lifecycle rules keep uploads longer than a job may be down"
+            if is_upload
+            else "Put the file back, from a copy or with the disk that it was on; or, if it was committed and its "
+            "visible file was moved away since, create an empty file of the visible name"
+        )
+        return (
+            f"cannot commit {visible!r}: {pending} {state}, and {expected} bytes were written to it for a completed "
+            f"checkpoint. The job is not restarted, and its checkpoints are kept. {remedy}. "
+            "Then start the program again with ekorn run --resume"
+        )

@@ -16,7 +16,7 @@ from typing import IO, Any, TypedDict, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from ekorn.connectors.files.part_files import BufferedPart
-from ekorn.errors import CheckpointError, SinkFilesMissing, UnsupportedOperationError
+from ekorn.errors import CheckpointError, PendingFileLost, SinkFilesMissing, UnsupportedOperationError
 from ekorn.faults import point
 from ekorn.storage.locations import masked, options_of, scheme_of, secrets_of, shown
 from ekorn.storage.retry import Patience
@@ -109,10 +109,8 @@ class MultipartParts:
             # The upload was completed before, and a restore commits it again. Otherwise a lifecycle rule has removed
             # it.
             if self._size(visible) != file["bytes"]:
-                raise CheckpointError(
-                    f"cannot commit {self.url}/{visible}: its upload is gone and there is no object of "
-                    f"{file['bytes']} bytes; let lifecycle rules keep uploads longer than the job may be down"
-                ) from None
+                upload = f"the upload {file['upload']!r}"
+                raise PendingFileLost(f"{self.url}/{visible}", upload, file["bytes"], None, is_upload=True) from None
         point("sink-file-copied")
 
     def is_visible(self, file: MultipartPending) -> bool:

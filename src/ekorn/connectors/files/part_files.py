@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import BinaryIO, TypedDict
 
-from ekorn.errors import CheckpointError
+from ekorn.errors import CheckpointError, PendingFileLost
 from ekorn.faults import point
 from ekorn.storage.durable import make_directory, sync_directory, sync_file
 from ekorn.storage.result_modes import apply_file_mode
@@ -152,15 +152,9 @@ def _publish_one(file: PendingFile) -> None:
     except FileNotFoundError:
         if os.path.exists(visible):
             return  # the part was committed before, and a restore commits it again
-        raise CheckpointError(
-            f"cannot commit {visible!r}: neither it nor {hidden!r}, where its records were written, exists; if the "
-            "file was moved away after an earlier run had committed it, create an empty file there and start again"
-        ) from None
+        raise PendingFileLost(visible, f"the pending file {hidden!r}", length, None) from None
     if found < length:
-        raise CheckpointError(
-            f"cannot commit {visible!r}: {hidden!r} has {found} bytes, but {length} were written for the checkpoint; "
-            "restore the file from a copy"
-        )
+        raise PendingFileLost(visible, f"the pending file {hidden!r}", length, found)
     if os.path.exists(visible):
         if not _is_copy(visible, hidden, length):
             raise CheckpointError(

@@ -14,7 +14,7 @@ from typing import IO, Any, TypedDict, TypeVar
 
 from ekorn.connectors.files.part_files import BufferedPart
 from ekorn.connectors.files.part_store import missing_part
-from ekorn.errors import CheckpointError, ConfigurationError
+from ekorn.errors import CheckpointError, ConfigurationError, PendingFileLost
 from ekorn.faults import point
 from ekorn.storage.locations import join, masked, scheme_of, secrets_of, shown
 from ekorn.storage.remote_access import RemoteCalls, open_access
@@ -71,16 +71,9 @@ class RemoteParts:
         if found is None:
             if published is not None:
                 return  # the part was committed before, and a restore commits it again
-            raise CheckpointError(
-                f"cannot commit {self.url}/{visible}: neither it nor {hidden!r}, where its records were written, "
-                "exists; if the file was moved away after an earlier run had committed it, create an empty file there "
-                "and start again"
-            )
+            raise PendingFileLost(f"{self.url}/{visible}", f"the pending file {hidden!r}", file["bytes"], None)
         if found != file["bytes"]:
-            raise CheckpointError(
-                f"cannot commit {self.url}/{visible}: {hidden!r} has {found} bytes, but {file['bytes']} were written "
-                "for the checkpoint; restore the file from a copy"
-            )
+            raise PendingFileLost(f"{self.url}/{visible}", f"the pending file {hidden!r}", file["bytes"], found)
         point("sink-file")
         if published is None:
             # A copy appears whole or not at all, so a visible file is complete.

@@ -44,7 +44,7 @@ from ekorn.driver.loop.job import Job
 from ekorn.driver.output.job_output import JobOutput
 from ekorn.driver.queries.query_routing import StateQueries
 from ekorn.driver.queries.query_server import answer_queries
-from ekorn.driver.recovery.failures import job_error
+from ekorn.driver.recovery.failures import is_lost_output, job_error
 from ekorn.driver.recovery.job_recovery import JobRecovery
 from ekorn.driver.recovery.repeated_failures import RepeatedFailures
 from ekorn.driver.recovery.restarts import restart_strategy
@@ -97,6 +97,7 @@ class JobLoop:
         self._strategy = restart_strategy(self._settings.restart, chance)
         self._repeats = RepeatedFailures()
         self._refusal: str | None = None  # why the restart strategy refused another attempt
+        self._keeps_checkpoints = False  # whatever their retention: output that they refer to is not committed
         directory = open_directory(self._settings, clock.now_ms())
         try:
             recovery = JobRecovery(self._settings, directory)
@@ -208,6 +209,7 @@ class JobLoop:
             status = JobStatus.SUSPENDED if self._handle.requests.suspend_requested else JobStatus.CANCELED
             error = JobCancelledError(self._settings.job_name)
         except AttemptFailed as failed:
+            self._keeps_checkpoints = is_lost_output(failed.failure.error)
             error = self._job_error(failed.failure.error)
         except Exception as unexpected:  # a defect of ekorn must still end the job and reach the user
             _log.exception("job %s failed", self._settings.job_name)
@@ -337,6 +339,8 @@ class JobLoop:
         self._switch.close()
         if status.is_globally_terminal_state() and not self._note_outcome(status):
             status = JobStatus.SUSPENDED  # a service that does not know of the end starts the job again from them
+        if self._keeps_checkpoints:
+            status = JobStatus.SUSPENDED
         self._checkpoints.job_ended(status)
 
     def _note_outcome(self, status: JobStatus) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import linecache
 import re
 
-from ekorn.errors import EkornError, JobExecutionError, UserFunctionError
+from ekorn.errors import EkornError, JobExecutionError, PendingFileLost, UserFunctionError
 
-__all__ = ["job_error"]
+__all__ = ["is_lost_output", "job_error"]
 
 
 def job_error(
@@ -41,6 +41,13 @@ def job_error(
         )
     failed.cause = error
     return failed
+
+
+def is_lost_output(error: BaseException) -> bool:
+    """Return whether an attempt failed because output that waits for its commit is lost."""
+    if isinstance(error, UserFunctionError):
+        return error.original_type == PendingFileLost.__name__
+    return isinstance(error, PendingFileLost)
 
 
 _FRAME = re.compile(r'( +)File "(.+)", line (\d+), in ')
