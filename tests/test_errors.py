@@ -167,4 +167,4 @@ def test_an_attribute_that_is_not_passed_is_set_later():
     error = RecordTypeError("Integer", "'a'", "found a str")
     assert error.emitted_by is None
     error.emitted_by = 2
-    assert (error.emitted_by, len(error.args)) == (2, 3)
+    assert (error.emitted_by, len(error.args)) == (2, 4)

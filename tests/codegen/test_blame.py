@@ -1,23 +1,33 @@
 """An exception of user code names the operator and the record, and shows the user's own lines."""
 
+import re
 import threading
 from typing import Any, cast
 
 import pytest
 
 from ekorn.codegen.blame import Blame
-from ekorn.common import Types
-from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.common import Time, Types, WatermarkStrategy
+from ekorn.common.watermark_strategy import TimestampAssigner
+from ekorn.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from ekorn.datastream.functions import (
     FilterFunction,
     FlatMapFunction,
     KeyedProcessFunction,
     MapFunction,
     ProcessFunction,
+    ProcessWindowFunction,
     ReduceFunction,
 )
 from ekorn.datastream.state import ValueStateDescriptor
-from ekorn.datastream.window import Trigger, TriggerResult
+from ekorn.datastream.window import (
+    EventTimeSessionWindows,
+    EventTimeTrigger,
+    SlidingEventTimeWindows,
+    Trigger,
+    TriggerResult,
+    TumblingEventTimeWindows,
+)
 from ekorn.errors import JobExecutionError
 from ekorn.testing.local_run import collect_locally
 
@@ -262,3 +272,74 @@ def test_a_failing_reduce_of_a_result_is_shown():
     env = StreamExecutionEnvironment.get_execution_environment()
     error = failure(env.from_collection([1]).map(lambda v: Sealed()).name("seal").rebalance().map(lambda v: 1))
     assert "in __reduce__" in error.user_traceback and "cloudpickle" not in error.user_traceback
+
+
+class Alarm(KeyedProcessFunction):
+    """Sets a timer for each record, which raises or emits."""
+
+    def __init__(self, *, raises=True, processing_time=False):
+        self._raises, self._processing_time = raises, processing_time
+
+    def process_element(self, value, ctx):
+        timers = ctx.timer_service()
+        if self._processing_time:
+            timers.register_processing_time_timer(1)
+        else:
+            timers.register_event_time_timer(7000)
+
+    def on_timer(self, timestamp, ctx):
+        if self._raises:
+            raise LookupError("no limit")
+        yield (2, "two")
+
+
+@pytest.mark.parametrize(
+    ("mode", "processing_time", "which"),
+    [
+        (RuntimeExecutionMode.STREAMING, False, "event-time timer at 7000 ms"),
+        (RuntimeExecutionMode.BATCH, False, "event-time timer at 7000 ms"),
+        (RuntimeExecutionMode.BATCH, True, "processing-time timer at 1 ms"),
+    ],
+)
+def test_an_exception_in_a_timer_names_its_key_and_its_time(mode, processing_time, which):
+    env = StreamExecutionEnvironment.get_execution_environment().set_runtime_mode(mode)
+    keyed = env.from_collection(RECORDS[:1]).key_by(lambda v: v[1])
+    error = failure(keyed.process(Alarm(processing_time=processing_time)).name("alarm"))
+    assert (error.operator_name, error.record_preview) == ("alarm", None)
+    assert f"failed in the {which} of key 'one' in operator 'alarm'" in str(error)
+
+
+def test_what_a_timer_emits_is_the_record_of_the_operator_that_it_fails_in():
+    env = StreamExecutionEnvironment.get_execution_environment()
+    keyed = env.from_collection(RECORDS[:1]).key_by(lambda v: v[1])
+    error = failure(keyed.process(Alarm(raises=False)).name("alarm").map(boom).name("the culprit"))
+    assert (error.operator_name, error.record_preview, error.activity) == ("the culprit", "(2, 'two')", None)
+
+
+class Refusing(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        raise LookupError("no limit")
+
+
+@pytest.mark.parametrize(
+    "assigned",
+    [
+        lambda windows: windows(TumblingEventTimeWindows.of(Time.seconds(5))),
+        lambda windows: windows(SlidingEventTimeWindows.of(Time.seconds(5), Time.seconds(5))),
+        lambda windows: windows(EventTimeSessionWindows.with_gap(Time.milliseconds(4999))),
+        lambda windows: windows(TumblingEventTimeWindows.of(Time.seconds(5))).trigger(EventTimeTrigger.create()),
+    ],
+    ids=["tumbling", "sliding", "session", "trigger"],
+)
+def test_an_exception_in_a_window_names_its_key_and_its_window(assigned):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    times = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Second())
+    keyed = env.from_collection(RECORDS[:1]).assign_timestamps_and_watermarks(times).key_by(lambda v: v[1])
+    error = failure(assigned(keyed.window).process(Refusing()).name("means"))
+    assert error.operator_name == "means"
+    assert re.search(r"failed in TimeWindow\(start=[01], end=5000\) of key 'one' in operator 'means'", str(error))
+
+
+class Second(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return value[0]

@@ -448,8 +448,37 @@ def test_a_coroutine_function_is_refused(pairs):
     async def fetch(x):
         return x
 
-    with pytest.raises(TypeError, match="coroutine"):
-        pairs.map(fetch)
+    class Fetching:
+        async def __call__(self, x):
+            return x
+
+    async def fetch_each(x):
+        yield x
+
+    class Map(MapFunction):
+        async def map(self, value):
+            return value
+
+    class Alarm(KeyedProcessFunction):
+        def process_element(self, value, ctx):
+            return [value]
+
+        async def on_timer(self, timestamp, ctx):  # type: ignore[override]
+            return []
+
+    keyed = pairs.key_by(lambda pair: pair[0])
+    for call, name in (
+        (lambda: pairs.map(fetch), "map"),
+        (lambda: pairs.map(Fetching()), "map"),
+        (lambda: pairs.map(Map()), "map"),
+        (lambda: pairs.filter(fetch), "filter"),
+        (lambda: pairs.flat_map(fetch_each), "flat_map"),
+        (lambda: pairs.key_by(fetch), "key_by"),
+        (lambda: keyed.process(Alarm()), "process"),
+    ):
+        needs = rf"{name}\(\): .* is a coroutine function; {name}\(\) needs a plain one\. AsyncDataStream"
+        with pytest.raises(TypeError, match=needs):
+            call()
 
 
 def test_an_object_with_the_method_but_not_the_class_is_told_so(pairs):

@@ -6,7 +6,8 @@ import os
 import pickle
 import threading
 import traceback
-from types import TracebackType
+from collections.abc import Callable
+from types import FrameType, TracebackType
 from typing import Any, NamedTuple
 
 import cloudpickle
@@ -31,13 +32,24 @@ _NOTHING: Any = object()
 _OWN_FILES = (*(os.path.join(*each.__path__, "") for each in (ekorn, cloudpickle)), "<chain ")
 
 
+Firing = Callable[[FrameType], str | None]
+
+
 class Blame:
     """Attributes exceptions in one subtask to the operator that raised them."""
 
-    def __init__(self, vertex: Vertex, index: int) -> None:
+    def __init__(self, vertex: Vertex, index: int, firing: Firing = lambda frame: None) -> None:
+        """Attribute the exceptions of a subtask.
+
+        Args:
+            vertex: The chain.
+            index: The index of the subtask.
+            firing: Returns which timer or window fires in a frame; None if none does.
+        """
         self.compiled: CompiledCode | None = None  # once the chain is compiled
         self._vertex = vertex
         self._index = index
+        self._firing = firing
 
     def operator(self, number: int = 0) -> _Blaming:
         """Return a context in which an exception becomes a `UserFunctionError`.
@@ -59,6 +71,7 @@ class Blame:
 
         The frame of the generated loop is in the traceback. Its line tells which operator ran, and its local
         variables hold the record. The frames below it are the user's. Outside the loop, `number` is the operator.
+        A timer or a window that fires is named beside the operator, unless what it emitted failed in a later one.
         """
         record, key, frames = _NOTHING, _NOTHING, error.__traceback__
         activity: str | None = None
@@ -75,6 +88,8 @@ class Blame:
                         record = variables.get(origin.result_of, _NOTHING) if origin.result_of is not None else _NOTHING
                     key = variables.get(origin.key, _NOTHING) if origin.key is not None else _NOTHING
                 frames = frame.tb_next
+            elif (fired := self._firing(frame.tb_frame)) is not None:
+                activity = fired
             frame = frame.tb_next
         if activity == COPY and not _users(traceback.extract_tb(frames)):
             # The frames are those of pickling; a user's frame among them shows its __reduce__ or the like.

@@ -8,8 +8,9 @@ from typing import Any
 
 import cloudpickle
 
-from ekorn.errors import InvalidProgramError, preview
+from ekorn.errors import InvalidProgramError, RecordTypeError, preview
 from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
+from ekorn.graph.stream_graph import calling_line
 from ekorn.types.type_information import TypeInformation
 
 _CHUNK_RECORDS = 4096
@@ -25,8 +26,7 @@ class CollectionSource(Source):
     def __init__(self, elements: Iterable[Any], type_info: TypeInformation | None = None) -> None:
         records = checked_elements(elements)
         if type_info is not None:
-            narrow = type_info.narrow
-            records = [narrow(record) for record in records]
+            records = _narrowed(records, type_info)
         self._count = len(records)
         self._chunks = [
             _pickled(records[start : start + _CHUNK_RECORDS], start) for start in range(0, len(records), _CHUNK_RECORDS)
@@ -86,6 +86,18 @@ def checked_elements(elements: Iterable[Any]) -> list[Any]:
     if not isinstance(elements, Iterable):
         raise TypeError(f"from_collection() needs a collection of records, got {elements!r}")
     return list(elements)
+
+
+def _narrowed(records: list[Any], type_info: TypeInformation) -> list[Any]:
+    """Return the records as the declared type has them; an error names the position of the record."""
+    narrow, narrowed = type_info.narrow, []
+    try:
+        for record in records:
+            narrowed.append(narrow(record))
+    except RecordTypeError as error:
+        element = f"element {len(narrowed)} (counted from 0) of from_collection() at {calling_line()}"
+        raise RecordTypeError(error.declared, error.value_preview, error.reason, element) from None
+    return narrowed
 
 
 def _pickled(records: list[Any], start: int) -> bytes:

@@ -22,16 +22,29 @@ class InvalidKeyError(EkornError, TypeError):
 
 @with_fields
 class RecordTypeError(EkornError, TypeError):
-    """A function returned a value that does not fit the type declared for its output."""
+    """A function returned a value that does not fit the type declared for its output, or a collection holds one.
+
+    Args:
+        declared: The declared type.
+        value_preview: The value, as :func:`preview` returns it.
+        reason: What does not fit.
+        element: Where the value is in a collection, such as ``element 3 of from_collection() at program.py:12``.
+    """
 
     declared: str
     value_preview: str
     reason: str
+    element: str | None = None
 
     emitted_by: int | None = not_passed(default=None)  # the operator of the chain that emitted the value, if known
 
     def __str__(self) -> str:
-        declared, value, reason = self.args
+        declared, value, reason, element = self.args
+        if element is not None:
+            return (
+                f"{element}: {value} does not fit the declared type {declared}: {reason}; correct the element, or "
+                "declare another type_info"
+            )
         return (
             f"the value {value} does not fit the declared type {declared}: {reason}; "
             "return a fitting value, or declare another output_type"

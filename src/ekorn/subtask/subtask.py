@@ -19,6 +19,7 @@ from ekorn.graph.specs import Hash
 from ekorn.keygroups import key_group_range
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.epoch import Ack, EpochAck, EpochOrder, SavepointOrder
+from ekorn.operators.firings import firing_text
 from ekorn.operators.operator import RuntimeOperator
 from ekorn.operators.sinks.driver_output import DriverOutput
 from ekorn.operators.sources.source_head import SourceHead
@@ -54,7 +55,7 @@ class Subtask:
             part_bytes=settings.blob_bytes,
             max_record_bytes=settings.max_record_bytes,
         )
-        self.blame = Blame(environment.vertex, environment.index)
+        self.blame = Blame(environment.vertex, environment.index, firing_text)
         self.lifecycle = OperatorLifecycle(environment, self.driver_output, self.blame)
         blob_bytes = min(settings.blob_bytes, environment.most_blob_bytes or settings.blob_bytes)
         self.outbox = Outbox(

@@ -33,6 +33,7 @@ def check_function(call: str, function: Any, kind: type[Function], arity: int | 
         raise TypeError(f"{call}(): {function.__name__} is a class; pass an object of it: {function.__name__}(...)")
     if isinstance(function, Function):
         _check_kind(call, function, kind)
+        _check_plain_methods(call, function)
     else:
         _check_callable(call, function, kind, arity)
     if isinstance(function, CheckpointedFunction) and isinstance(function, ListCheckpointed):
@@ -76,12 +77,32 @@ def _check_kind(call: str, function: Function, kind: type[Function]) -> None:
         raise TypeError(f"{call}() needs a {kind.__name__}, got {_kind_text(function)}")
 
 
+def _check_plain_methods(call: str, function: Function) -> None:
+    """Refuse a method by `async def` that takes the place of a plain one."""
+    bases = [each for each in type(function).__mro__ if each.__module__.startswith("ekorn.")]
+    for name in dir(type(function)):
+        plain = next((vars(each)[name] for each in bases if name in vars(each)), None)
+        if callable(plain) and not _is_asynchronous(plain) and _is_asynchronous(getattr(type(function), name)):
+            raise _asynchronous(call, f"{type(function).__name__}.{name}")
+
+
+def _is_asynchronous(function: Any) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+
+
+def _asynchronous(call: str, what: str) -> TypeError:
+    return TypeError(
+        f"{call}(): {what} is a coroutine function; {call}() needs a plain one. AsyncDataStream.unordered_wait() and "
+        "ordered_wait() call asynchronous functions: put the async def into the async_invoke of an AsyncFunction"
+    )
+
+
 def _check_callable(call: str, function: Any, kind: type[Function], arity: int | None) -> None:
     if arity is None or not callable(function):
         wanted = f"a {kind.__name__}" + ("" if arity is None else f" or a callable of {_arguments(arity)}")
         raise TypeError(f"{call}() needs {wanted}, got {_kind_text(function)}{_near_miss(function, kind)}")
-    if inspect.iscoroutinefunction(function):
-        raise TypeError(f"{call}(): {function_text(function)} is a coroutine function; {call}() needs a plain one")
+    if _is_asynchronous(function) or _is_asynchronous(type(function).__call__):
+        raise _asynchronous(call, function_text(function))
     if isinstance(function, MethodWrapperType):
         return  # such as `5.__eq__`: its signature counts the bound object among the arguments
     try:
