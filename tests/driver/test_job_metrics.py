@@ -10,6 +10,7 @@ from ekorn.common.watermark_strategy import TimestampAssigner
 from ekorn.datastream import KeyedProcessFunction, MapFunction, ProcessFunction, StreamExecutionEnvironment
 from ekorn.datastream.connectors.datagen import DataGeneratorSource
 from ekorn.driver.statistics.job_metrics import JobMetrics, Rates, Totals
+from ekorn.graph.addresses import SubtaskId
 from ekorn.metrics.reports import Report, combined
 from ekorn.operators.epoch import Ack
 from ekorn.operators.mark import MarkAck
@@ -315,6 +316,20 @@ def test_the_metrics_of_a_subtask_have_flinks_names(metrics, clock):
         "accumulateBusyTimeMs": 250.0,
         "accumulateBackPressuredTimeMs": 125.0,
     }
+
+
+def test_the_metrics_of_an_operator_that_is_a_chain_alone_follow_its_name_too():
+    def drawn(env):
+        env.from_sequence(1, 9).key_by(lambda v: v).reduce(max).name("highest").key_by(lambda v: v).reduce(max).print()
+
+    (alone,) = [vertex for vertex in graph(drawn).vertices if vertex.name == "highest"]
+    metrics = JobMetrics(graph(drawn))
+    seen = {(alone.operators[0].id, "seen"): Report("counter", {"": 3})}
+    metrics.add([Ack(alone.id, 0, 1, records_in=4, metrics=seen)])
+    found = metrics.of_subtask(SubtaskId(alone.id, 0))
+    assert found["highest.seen"] == 3 and "seen" not in found
+    assert found["numRecordsIn"] == 4 and "highest.numRecordsIn" not in found
+    assert "seen" not in metrics.of_chain(SubtaskId(alone.id, 0))
 
 
 def test_the_accumulators_of_a_subtask_are_its_latest_ones(metrics):

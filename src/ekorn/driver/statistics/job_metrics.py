@@ -23,6 +23,13 @@ _SAMPLE_S = 1.0
 _SAMPLES = 10  # rates are taken over the ten seconds before the last report
 _SILENCE_S = 60.0  # without a report; behind a slow operator reports are many seconds apart
 
+_OF_CHAINS = frozenset(
+    (
+        "numRecordsIn", "numRecordsOut", "busyTimeMs", "backPressuredTimeMs", "alignmentTimeMs", "alignmentHeldBlobs",
+        "numBytesAcrossHosts", "currentInputWatermark", "currentOutputWatermark",
+    )
+)  # fmt: skip
+
 Reports = dict[tuple[str, str], Report]  # by the label of an operator or chain, and the metric's name
 
 
@@ -164,7 +171,7 @@ class JobMetrics:
         chain = self._chains[subtask.vertex]
         found: dict[str, Any] = {}
         for (label, name), report in self.reports(subtask).items():
-            if label != chain:
+            if label != chain or name not in _OF_CHAINS:  # an operator that is a chain alone has the same label
                 found |= flattened(f"{label}.{name}", report.values)
         return found | self.of_chain(subtask)
 
@@ -177,7 +184,7 @@ class JobMetrics:
         chain = self._chains[subtask.vertex]
         found: dict[str, Any] = {}
         for (label, name), report in self.reports(subtask).items():
-            if label == chain:
+            if label == chain and name in _OF_CHAINS:
                 found |= flattened(name, report.values)
         totals, rates = self.totals(subtask), self.rates(subtask)
         return found | {
