@@ -77,6 +77,11 @@ def test_a_point_that_takes_long_is_taken_rarely() -> None:
     assert history.is_due(5.0)
     history.rest(5.0, took_s=0.02)
     assert not history.is_due(8.9) and history.is_due(9.0), "half a percent of the time"
+    history.rest(10.0, took_s=0.001)
+    history.rest(20.0, took_s=9.0)
+    assert history.is_due(20.2), "a single slow one is chance"
+    history.rest(30.0, took_s=9.0)
+    assert not history.is_due(1000.0)
 
 
 def test_only_numbers_are_remembered() -> None:

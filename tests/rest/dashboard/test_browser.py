@@ -9,23 +9,11 @@ import pytest
 from ekorn.common import JobStatus
 from ekorn.testing.process_engine import on_process_engine
 from tests import live_jobs
-from tests.browser import WAIT_MS, chromium, tab_of
+from tests.browser import WAIT_MS
 from tests.driver.submitted_jobs import noted_handles
 from tests.live_jobs import until
 
 pytestmark = pytest.mark.long
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as started:
-        yield started
-
-
-@pytest.fixture
-def page(browser, caller):
-    with tab_of(browser, f"http://127.0.0.1:{caller.port}/", caller.token) as tab:
-        yield tab
 
 
 def fail_at_100(number):
@@ -80,27 +68,6 @@ def test_failures_are_shown_with_the_record_and_the_frames_of_the_user(page, run
     assert "fail_at_100" in trace
     page.keyboard.press("4")
     page.locator("tbody .badge", has_text="FAILED").wait_for()
-
-
-def test_plots_survive_a_reload_of_the_page(page, run, tmp_path):
-    handle = run(tmp_path)
-    until(lambda: len(handle.view.statistics.history.points()) > 2)
-    page.goto(page.url.partition("#")[0] + f"#/jobs/{handle.job_id}/metrics")
-    names = ["Records read by sources", "Latency", "State size", "Checkpoint duration"]
-
-    def curves():
-        found = [page.get_by_role("img", name=name).locator("polyline") for name in names]
-        found[-1].wait_for()
-        return [len(curve.get_attribute("points").split()) for curve in found]
-
-    before = curves()
-    assert min(before) >= 2
-    since = page.get_by_text("since ").first.inner_text()
-    page.reload()
-    assert all(late >= early for early, late in zip(before, curves(), strict=True))
-    assert page.get_by_text("since ").first.inner_text() == since, "the curves begin where they began before"
-    page.get_by_label("time span").select_option(label="the last day")
-    page.get_by_label("time span").wait_for()
 
 
 def test_keys_of_a_running_job_are_looked_up(page, serve):

@@ -32,7 +32,7 @@ async function show() {
     const scrolled = [...page.querySelectorAll("pre, .wide")].map((each) => [each.scrollLeft, each.scrollTop]);
     const opened = [...page.querySelectorAll("details")].map((each) => each.open);
     const focused = document.activeElement;
-    page.replaceChildren(...content.flat());
+    replaceChildren(content.flat());
     if (page.contains(focused) && focused !== page) focused.focus(); // a field that is kept loses it when it is put back
     [...page.querySelectorAll("pre, .wide")].forEach((each, index) => each.scrollTo(...(scrolled[index] ?? [0, 0])));
     [...page.querySelectorAll("details")].forEach((each, index) => (each.open = opened[index] ?? each.open));
@@ -46,6 +46,17 @@ async function show() {
     else connection.replaceChildren(el("span", { class: "bad" }, error.message));
   }
   if (look === shown) timer = setTimeout(show, INTERVAL_MS);
+}
+
+// Puts the children of the page in place. One that stays is not taken out: it keeps the focus, the pointer and an open list.
+function replaceChildren(children) {
+  const added = children.map((child) => (child instanceof Node ? child : document.createTextNode(child)));
+  for (const child of [...page.childNodes]) if (!added.includes(child)) child.remove();
+  let next = page.firstChild;
+  for (const child of added) {
+    if (child === next) next = next.nextSibling;
+    else page.insertBefore(child, next);
+  }
 }
 
 async function askForToken() {

@@ -125,14 +125,16 @@ class VertexHistory:
         self._most_values = most_values // len(self._tiers)
         self._lock = threading.Lock()
         self._due_s = -math.inf
+        self._took_s = math.inf
 
     def is_due(self, now_s: float) -> bool:
         """Return whether it is time for the next point."""
         return now_s >= self._due_s
 
     def rest(self, now_s: float, took_s: float) -> None:
-        """Put the next point off in proportion to the time that the last one took."""
-        self._due_s = now_s + took_s / _MOST_SHARE
+        """Put the next point off in proportion to the time that the last ones took; a single slow one is chance."""
+        self._due_s = now_s + min(took_s, self._took_s) / _MOST_SHARE
+        self._took_s = took_s
 
     def add(self, at_ms: int, reported: Mapping[VertexId, Sequence[Mapping[str, float]]]) -> None:
         """Add a point: the numbers of each subtask by name, by vertex."""
