@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekorn.common.restart_strategy import RestartStrategies
+from ekorn.common.restart_strategy import NoRestartStrategyConfiguration, RestartStrategies
 from ekorn.driver.recovery.restarts import restart_strategy
 from ekorn.errors import ConfigurationError
 
@@ -29,7 +29,9 @@ def exponential(*, initial_ms=1000, max_ms=5000, multiplier=2.0, reset_ms=60_000
 def test_without_restarts_the_first_failure_is_fatal():
     decision = strategy(RestartStrategies.no_restart()).on_failure(0)
     assert (decision.restart, decision.delay_ms) == (False, 0)
-    assert decision.reason
+    assert not decision.reason  # the user chose it, so it is no advice
+    by_default = strategy(NoRestartStrategyConfiguration(is_default=True)).on_failure(0)
+    assert "enable checkpointing, or set restart-strategy.type" in by_default.reason
 
 
 def test_fixed_delay_restarts_as_often_as_it_says():

@@ -213,12 +213,6 @@ def test_sixteen_failures_are_remembered_the_newest_first() -> None:
     assert history.count == 20
 
 
-def test_a_long_trace_is_cut() -> None:
-    history = FailureHistory(drawn()[0])
-    history.add(ValueError("x" * 100_001), frozenset(), None, 5)
-    assert history.failures[0].trace == "x" * 100_000
-
-
 # --------------------------------------------------------------------------------------------------- lives of subtasks
 
 

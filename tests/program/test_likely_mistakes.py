@@ -280,7 +280,7 @@ def test_an_error_in_a_partitioner_is_not_blamed_on_the_operator_before_it(env):
 
 def test_a_uid_that_nobody_set_is_not_shown(env):
     said = failure_of(env.from_collection([1]).map(raising))
-    assert "failed in operator 'Map' (subtask 0) on record 1: ValueError: 1 (not restarted: no restart strategy" in said
+    assert said.endswith("failed in operator 'Map' (subtask 0) on record 1: ValueError: 1")
     assert "(uid 'mine', subtask 0)" in failure_of(env.from_collection([1]).map(raising).uid("mine"))
 
 

@@ -22,6 +22,7 @@ from ekorn.datastream.connectors.number_seq import NumberSequenceSource
 from ekorn.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from ekorn.datastream.window import TumblingEventTimeWindows
 from ekorn.errors import InvalidProgramError, JobExecutionError
+from ekorn.storage.long_texts import LONGEST
 from ekorn.testing.local_run import collect_locally, on_local_engine
 
 POISON = 13
@@ -137,6 +138,16 @@ def test_a_dead_letter_holds_the_record_and_the_error():
     assert "in picky" in first.traceback and first.traceback.endswith("ValueError: unlucky")
     assert first.timestamp is None and first.failed_at > 1_600_000_000_000
     assert second.record == POISON
+
+
+def test_the_error_of_a_skipped_record_is_cut():
+    def long_winded(value):
+        raise ValueError("x" * 1_000_000)
+
+    stream = environment().from_collection([1]).map(long_winded).on_record_error("dead-letter")
+    (letter,) = collect_locally(stream.get_dead_letters())
+    assert letter.error.startswith("ValueError: xxx") and "characters are left out" in letter.error
+    assert len(letter.error) < 2 * LONGEST
 
 
 def test_the_good_records_go_on_beside_the_dead_letters():

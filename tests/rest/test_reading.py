@@ -254,6 +254,18 @@ def test_secrets_are_masked_in_urls_and_among_the_parameters_of_a_job(caller, ru
     assert user["shop"] == "north" and user["db.passwd"] == "******"
 
 
+def test_secrets_are_masked_in_the_texts_of_failures(caller, run):
+    def failing(n):
+        raise LookupError("cannot log in with HUSH1-of-the-shop at s3://KEY:HUSH2@bucket, password=HUSH3")
+
+    handle = run(function=failing, **{"my__pwd": "HUSH1-of-the-shop"})
+    handle.results.wait_for_end(30)
+    handle.view.statistics.fail(Failure(OSError("no HUSH1-of-the-shop"), 0, others=(Failure(OSError("pwd=HUSH4"), 1),)))
+    found = caller.get(f"/jobs/{handle.job_id}/exceptions")["exceptionHistory"]["entries"]
+    assert len(found) == 2 and "HUSH" not in str(found)
+    assert "cannot log in with ****** at s3://******@bucket, password=******" in found[1]["stacktrace"]
+
+
 @pytest.mark.parametrize(
     ("path", "status", "reason"),
     [

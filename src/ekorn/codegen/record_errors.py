@@ -24,6 +24,7 @@ from ekorn.errors import (
 )
 from ekorn.functions.dead_letters import DeadLetter
 from ekorn.graph.job_graph import Operator
+from ekorn.storage.long_texts import cut_texts
 
 _log = logging.getLogger(__name__)
 
@@ -94,7 +95,7 @@ class RecordErrors:
         time_ms: int | None,
     ) -> None:
         self._skipped += 1
-        reason = f"{type(error).__qualname__}: {message_of(error)}"
+        reason = f"{type(error).__qualname__}: {cut_texts(message_of(error))[0]}"
         if self._limit is not None and self._skipped > self._limit:
             raise RecordErrorLimitExceeded(self._operator.name, self._limit, record_preview, reason) from error
         self._count()

@@ -16,6 +16,7 @@ __all__ = [
     "USER_IS_NO_SECRET",
     "is_secret",
     "masked",
+    "masked_about",
     "masked_settings",
     "masked_text",
     "masked_urls",
@@ -131,6 +132,15 @@ def masked_text(text: str) -> str:
             found.append(HIDDEN)
             at = value.end()
     return "".join([*found, text[at:]])
+
+
+def masked_about(text: str, *settings: Mapping[str, Any]) -> str:
+    """Return a text about something that has settings, without the values that these settings declare secret either.
+
+    >>> masked_about("cannot log in with hush-hush at http://me:x@host", {"db.password": "hush-hush"})
+    'cannot log in with ****** at http://******@host'
+    """
+    return without(masked_text(text), {secret for each in settings for secret in _secrets_in(each)})
 
 
 def masked_urls(text: str) -> str:

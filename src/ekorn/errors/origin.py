@@ -9,6 +9,8 @@ from functools import cache
 from importlib.util import find_spec
 from types import TracebackType
 
+from ekorn.errors.base import PUBLIC_PATH
+
 __all__ = ["is_own", "is_own_or_carrier", "program_line", "reaches_outside"]
 
 _OWN = (os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), ""), "<chain ")
@@ -18,6 +20,7 @@ _LIBRARIES = (
     "<frozen ",
 )
 # Classes of exceptions by which a machine, a disk, a network or a service fails. DB-API names two of them.
+_OWN_OUTSIDE = frozenset({"DatabaseError", "HttpLookupError", "KafkaError", "SchemaRegistryError", "SpoolError"})
 _OUTSIDE = frozenset(
     {
         "MemoryError",
@@ -85,4 +88,7 @@ def reaches_outside(error: BaseException) -> bool:
     >>> reaches_outside(ConnectionResetError()), reaches_outside(KeyError("price"))
     (True, False)
     """
-    return any(kind.__name__ in _OUTSIDE for kind in type(error).__mro__)
+    return any(
+        kind.__name__ in (_OUTSIDE | _OWN_OUTSIDE if kind.__module__ == PUBLIC_PATH else _OUTSIDE)
+        for kind in type(error).__mro__
+    )

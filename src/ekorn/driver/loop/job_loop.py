@@ -44,7 +44,7 @@ from ekorn.driver.loop.job import Job
 from ekorn.driver.output.job_output import JobOutput
 from ekorn.driver.queries.query_routing import StateQueries
 from ekorn.driver.queries.query_server import answer_queries
-from ekorn.driver.recovery.failures import is_lost_output, job_error
+from ekorn.driver.recovery.failures import is_lost_output, job_error, text_of
 from ekorn.driver.recovery.job_recovery import JobRecovery
 from ekorn.driver.recovery.repeated_failures import RepeatedFailures
 from ekorn.driver.recovery.restarts import restart_strategy
@@ -259,7 +259,7 @@ class JobLoop:
         The restart strategy is not asked: the job itself did not fail.
         """
         check_cancelled(self._job.requests)
-        what, _, _ = str(failure.error).partition("\n")
+        what, _, _ = text_of(failure.error).partition("\n")
         if not self._rescaling.is_unsettled or not may_be_retried(failure.error):
             self._rescaling.fail(what)
             return False
@@ -282,25 +282,27 @@ class JobLoop:
         """
         check_cancelled(self._job.requests)
         error = failure.error
-        what, _, traceback = str(error).partition("\n")
+        what, _, traceback = text_of(error).partition("\n")
         self._end_attempt(failure, what)
         if not may_be_retried(error):
             raise AttemptFailed(failure) from error
         decision = self._strategy.on_failure(self._steady.now_ms())
         if not decision.restart:
-            self._refusal = decision.reason
+            self._refusal = decision.reason or None
             raise AttemptFailed(failure) from error
         more = self._repeats.advice_after(error) or (traceback and f"\n{traceback}")  # the log has the traceback once
         _log.warning("job %s restarts in %d ms: %s%s", self._settings.job_name, decision.delay_ms, what, more)
         for other in failure.others:
-            _log.warning("job %s, slot %s failed at the same time: %s", self._job.name, other.slot, other.error)
+            _log.warning(
+                "job %s, slot %s failed at the same time: %s", self._job.name, other.slot, text_of(other.error)
+            )
         progress = self._job.view.progress()
         self._job.view.update(
             replace(
                 progress,
                 status=JobStatus.RESTARTING,
                 restarts=progress.restarts + 1,
-                last_failure=str(error).splitlines()[0] if str(error) else type(error).__name__,
+                last_failure=what or type(error).__name__,
             )
         )
         self._job.statistics.restart()

@@ -6,8 +6,9 @@ import linecache
 import re
 
 from ekorn.errors import EkornError, JobExecutionError, PendingFileLost, UserFunctionError
+from ekorn.storage.long_texts import cut_texts
 
-__all__ = ["is_lost_output", "job_error"]
+__all__ = ["is_lost_output", "job_error", "text_of"]
 
 
 def job_error(
@@ -22,6 +23,8 @@ def job_error(
         restarts: How often the job was restarted before.
         refusal: Why the restart strategy refused another restart.
     """
+    if not restarts and isinstance(error, UserFunctionError) and not error.reaches_outside:
+        refusal = None  # a restart would meet the same exception, so it is no advice
     if isinstance(error, UserFunctionError):
         failed = JobExecutionError.from_user_error(
             job_name,
@@ -34,13 +37,23 @@ def job_error(
     else:
         failed = JobExecutionError(
             job_name,
-            str(error) if isinstance(error, EkornError) else f"{type(error).__name__}: {error}",
+            text_of(error) if isinstance(error, EkornError) else f"{type(error).__name__}: {text_of(error)}",
             log_path=log_path,
             restarts=restarts,
             restart_description=refusal,
         )
     failed.cause = error
     return failed
+
+
+def text_of(error: BaseException) -> str:
+    """Return the text of a failure, cut if it is long. Every text of a failure in the driver is made here."""
+    if isinstance(error, UserFunctionError):
+        return str(error)  # it was cut in the slot
+    try:
+        return cut_texts(str(error))[0]
+    except Exception:  # a broken __str__ must not hide the failure
+        return type(error).__name__
 
 
 def is_lost_output(error: BaseException) -> bool:

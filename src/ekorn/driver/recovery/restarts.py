@@ -37,7 +37,7 @@ class Decision:
 
     restart: bool
     delay_ms: int
-    reason: str  # what was decided, and by which rule
+    reason: str  # what was decided, and by which rule; empty if there is nothing to say
 
 
 class RestartStrategy(Protocol):
@@ -77,7 +77,7 @@ class NoRestart:
     """Never restarts the job."""
 
     def __init__(self, settings: NoRestartStrategyConfiguration) -> None:
-        self._reason = "the restart strategy is 'none'"
+        self._reason = ""  # the user chose that the job ends
         if settings.is_default:
             self._reason = "no restart strategy is set: enable checkpointing, or set restart-strategy.type"
 

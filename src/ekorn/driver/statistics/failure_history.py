@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
+from ekorn.config.masking import masked_about
+from ekorn.driver.recovery.failures import text_of
 from ekorn.errors import UserFunctionError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph
@@ -12,7 +15,6 @@ from ekorn.graph.job_graph import JobGraph
 __all__ = ["FailureHistory", "PastFailure"]
 
 _MOST_FAILURES = 16  # Flink: web.exception-history-size
-_LONGEST_TRACE = 100_000  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class PastFailure:
     Attributes:
         at_ms: When it was noticed, in milliseconds since 1970.
         name: The class of the exception.
-        trace: The message and the traceback.
+        trace: The message and the traceback, without secrets.
         location: The operator and the subtask, if a user's function failed; else the vertex, if one is known.
         subtask: The failed subtask, if it is known.
         slot: The slot that failed or hosts the subtask, if it is known.
@@ -41,8 +43,10 @@ class PastFailure:
 class FailureHistory:
     """The latest failures of a job, the newest first. The job's thread writes, any thread reads."""
 
-    def __init__(self, graph: JobGraph) -> None:
+    def __init__(self, graph: JobGraph, *settings: Mapping[str, Any]) -> None:
+        """Remember failures of a job; what these settings declare secret is hidden in their texts."""
         self._graph = graph
+        self._settings = settings
         self.failures: tuple[PastFailure, ...] = ()
         self.count = 0
 
@@ -75,4 +79,5 @@ class FailureHistory:
         if isinstance(error, UserFunctionError):
             name = error.original_type
             location = location or f"{error.operator_name} (subtask {error.subtask_index})"
-        return PastFailure(now_ms, name, (str(error) or name)[:_LONGEST_TRACE], location, subtask, slot)
+        trace = masked_about(text_of(error) or name, *self._settings)
+        return PastFailure(now_ms, name, trace, location, subtask, slot)

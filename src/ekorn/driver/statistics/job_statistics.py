@@ -112,7 +112,7 @@ class JobStatistics:
         self.metrics = JobMetrics(graph, clock)
         self.lives = SubtaskLives(graph, self.started_ms)
         self.checkpoints = CheckpointStatistics(clock)
-        self.failures = FailureHistory(graph)
+        self.failures = FailureHistory(graph, settings.configuration, graph.settings.job_parameters)
         self.history = MetricHistory(clock.monotonic())
         self.vertex_history = VertexHistory()
         self.slot_pids: tuple[int, ...] = ()
