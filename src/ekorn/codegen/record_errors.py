@@ -15,6 +15,7 @@ from ekorn.codegen.chain_operator import Out
 from ekorn.errors import (
     EkornError,
     InvalidKeyError,
+    InvalidTimestampError,
     MalformedRecordError,
     RecordErrorLimitExceeded,
     RecordFormatError,
@@ -28,7 +29,14 @@ from ekorn.storage.long_texts import cut_texts
 
 _log = logging.getLogger(__name__)
 
-_ABOUT_A_RECORD = (InvalidKeyError, RecordTypeError, RecordTooLargeError, RecordFormatError, MalformedRecordError)
+_ABOUT_A_RECORD = (
+    InvalidKeyError,
+    InvalidTimestampError,
+    RecordTypeError,
+    RecordTooLargeError,
+    RecordFormatError,
+    MalformedRecordError,
+)
 _ROCKSDB = os.path.join(os.path.dirname(ekorn.__file__), "state", "rocksdb")
 
 

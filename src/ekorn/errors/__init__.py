@@ -7,7 +7,7 @@ its message in ``__init__`` would compose it twice, or could not be rebuilt.
     EkornError
         program.py      InvalidProgramError (DuplicateUidError), ConfigurationError (UnsafeFolderError),
                         UnsupportedOperationError, AccumulatorError
-        records.py      InvalidKeyError, RecordTypeError, RecordTooLargeError, RecordFormatError,
+        records.py      InvalidKeyError, InvalidTimestampError, RecordTypeError, RecordTooLargeError, RecordFormatError,
                         MalformedRecordError, SchemaRegistryError, RecordErrorLimitExceeded, UserFunctionError
         job.py          JobExecutionError, JobCancelledError, RescaleError, DeploymentError (WorkerPythonError),
                         SlotLostError, EpochStalledError, SparkSessionLostError, SpoolError, DamagedBlob,
@@ -79,6 +79,7 @@ from ekorn.errors.queryable import (
 )
 from ekorn.errors.records import (
     InvalidKeyError,
+    InvalidTimestampError,
     MalformedRecordError,
     RecordErrorLimitExceeded,
     RecordFormatError,
@@ -114,6 +115,7 @@ __all__ = [
     "HttpLookupError",
     "InvalidKeyError",
     "InvalidProgramError",
+    "InvalidTimestampError",
     "JobCancelledError",
     "JobExecutionError",
     "JobHasFinished",

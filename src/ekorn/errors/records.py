@@ -21,6 +21,30 @@ class InvalidKeyError(EkornError, TypeError):
 
 
 @with_fields
+class InvalidTimestampError(EkornError, TypeError):
+    """A record was given a timestamp that is not an int.
+
+    Args:
+        origin: Where the timestamp comes from, such as ``the timestamp assigner read_time (program.py:12) returned``.
+        timestamp_preview: The timestamp.
+        kind: The class of it.
+        record_preview: The record.
+        advice: What to use instead.
+    """
+
+    origin: str
+    timestamp_preview: str
+    kind: str
+    record_preview: str
+    advice: str
+
+    def __str__(self) -> str:
+        origin, timestamp, kind, record, advice = self.args
+        what = timestamp if timestamp == "None" else f"{timestamp} ({kind})"
+        return f"{origin} {what} for record {record}; a timestamp is an int, in milliseconds since 1970: {advice}"
+
+
+@with_fields
 class RecordTypeError(EkornError, TypeError):
     """A function returned a value that does not fit the type declared for its output, or a collection holds one.
 

@@ -87,6 +87,11 @@ class _CallableAssigner(TimestampAssigner):
         return f"TimestampAssigner({getattr(self._function, '__qualname__', self._function)!s})"
 
 
+def assign_function(assigner: TimestampAssigner) -> Callable[[Any, int], Any]:
+    """Return the function of an assigner: the user's own, without a call in between, if it is a plain function."""
+    return assigner._function if type(assigner) is _CallableAssigner else assigner.extract_timestamp
+
+
 class WatermarkOutput(ABC):
     """Takes what a generator emits. The output drops watermarks that do not advance; the generator need not."""
 
@@ -287,6 +292,11 @@ class WatermarkStrategy:
 
 def _no_watermarks(context: Any = None) -> WatermarkGenerator:
     return NoWatermarksGenerator()
+
+
+def makes_watermarks(strategy: WatermarkStrategy) -> bool:
+    """Return whether a strategy is another one than `no_watermarks`."""
+    return strategy.generator_supplier is not _no_watermarks
 
 
 def _not_negative(what: str, millis: int) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 
 from ekorn.clock import Clock, SystemClock
 from ekorn.errors import preview
+from ekorn.functions.assigned_timestamps import assigner_text, whole_ms
 from ekorn.functions.watermark_strategy import (
     TimestampAssigner,
     Watermark,
@@ -92,6 +93,8 @@ class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks, ABC):
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
         """Return the record's event time."""
         timestamp = self.extract_ascending_timestamp(value)
+        if timestamp.__class__ is not int:
+            timestamp = whole_ms(timestamp, value, assigner_text(self.extract_ascending_timestamp))
         if timestamp >= self._highest:
             self._highest = timestamp
         else:
@@ -131,6 +134,8 @@ class BoundedOutOfOrdernessTimestampExtractor(AssignerWithPeriodicWatermarks, AB
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
         """Return the record's event time."""
         timestamp = self.extract_event_timestamp(value)
+        if timestamp.__class__ is not int:
+            timestamp = whole_ms(timestamp, value, assigner_text(self.extract_event_timestamp))
         self._highest = max(self._highest, timestamp)
         return timestamp
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ekorn.clock import Clock
 from ekorn.config.settings.rocksdb_settings import RocksDBSettings
 from ekorn.functions.results.accumulators import Accumulator
-from ekorn.graph.job_graph import JobGraph, Vertex
+from ekorn.graph.job_graph import JobGraph, Operator, Vertex
 from ekorn.metrics.metricbase import MetricGroup
 from ekorn.state.restored_tables import ReadTables, read_tables
 
@@ -52,6 +52,8 @@ class SubtaskEnvironment:
     # Lets readers access state between two runs; returns whether more readers may come.
     give_way: Callable[[], bool] = lambda: False
     read_tables: ReadTables = read_tables  # reads restored state into heap tables
+    # Shows a hint of an operator, given its subject and its text, in the driver.
+    hint: Callable[[Operator, str, str], None] = lambda operator, about, text: None
     scratch: Callable[[], str] | None = None  # makes a folder on local disk, which is removed with the job
 
     def scratch_root(self) -> str:

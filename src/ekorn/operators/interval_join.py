@@ -14,7 +14,6 @@ from ekorn.codegen.chain_operator import Emit
 from ekorn.codegen.code_builder import CodeBuilder
 from ekorn.functions.state.state_descriptors import MapStateDescriptor
 from ekorn.functions.state.state_handles import MapState
-from ekorn.functions.windows.time_assigners import no_timestamp
 from ekorn.functions.windows.window_functions import ProcessJoinFunction
 from ekorn.graph.job_graph import Operator
 from ekorn.graph.specs import IntervalJoinSpec
@@ -22,6 +21,7 @@ from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.keys import generate_key
 from ekorn.operators.operator import RuntimeOperator
 from ekorn.operators.results import LateRecords, emit_results
+from ekorn.operators.time.missing_timestamps import missing_timestamp
 from ekorn.operators.time.timers import Timers
 from ekorn.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 
@@ -72,7 +72,7 @@ class IntervalJoinOperator(RuntimeOperator):
 
     def _add(self, side: int, record: Any, time_ms: int | None) -> None:
         if time_ms is None:
-            raise no_timestamp(record)
+            raise missing_timestamp(record, self.environment)
         if self.timers.watermark_ms != MIN_TIMESTAMP and time_ms < self.timers.watermark_ms:
             self._late[side].take(record, time_ms)
             return

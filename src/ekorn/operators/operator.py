@@ -117,6 +117,10 @@ class RuntimeOperator(ABC):
             check_keys(restored.states, self.backend.key_type, restored.label)
             self.backend.restore(restored, store, self.key_groups(), self.translate)
 
+    def hint(self, about: str, text: str) -> None:
+        """Show a hint in the driver: the operator runs, and probably not as its author wanted."""
+        self.environment.hint(self.operator, about, text)
+
     def translate(self, tables: RestoredTables) -> None:  # noqa: B027
         """Convert restored tables to the layout that this operator uses."""
 

@@ -19,7 +19,7 @@ from ekorn.clock import Clock
 from ekorn.errors import QueryError, SlotLostError, StateNotServed
 from ekorn.faults import point
 from ekorn.graph.addresses import SubtaskId
-from ekorn.graph.job_graph import Vertex
+from ekorn.graph.job_graph import Operator, Vertex
 from ekorn.graph.regions import regions
 from ekorn.operators.environment import FeedbackQueues, SubtaskEnvironment
 from ekorn.operators.epoch import EpochAck, EpochOrder, SavepointOrder, SubtaskOrder
@@ -32,7 +32,7 @@ from ekorn.slot.user_code_lock import UserCodeLock
 from ekorn.slot_protocol.cached_files import CachedFiles
 from ekorn.slot_protocol.deployment import Deployment
 from ekorn.slot_protocol.preload_plan import PreloadPlan
-from ekorn.slot_protocol.slot_events import SlotEvent
+from ekorn.slot_protocol.slot_events import OperatorHint, SlotEvent
 from ekorn.slot_protocol.state_query import Found, QueryableState, StateQuery
 from ekorn.state.restored_tables import ReadTables, read_tables
 from ekorn.state.snapshots import SubtaskRestore
@@ -67,6 +67,7 @@ class SlotHost:
         self._feedback_queues: FeedbackQueues = {}
         self._dirty: set[SubtaskId] = set()
         self._regions: dict[SubtaskId, int] = {}
+        self._report = report
         self._writer = SnapshotWriter(report)
         self._local_copies: LocalCopies | None = None
         self._savepoints: dict[int, SavepointOrder] = {}  # by checkpoint id; only the last one that the driver began
@@ -175,11 +176,16 @@ class SlotHost:
             reuses_restored=_restores_its_own(deployment),
             most_blob_bytes=deployment.most_blob_bytes if deployment.continuous else None,
             continuous=deployment.continuous,
+            hint=self._hint,
             give_way=self.user_code.give_way,
             read_tables=self._read_tables,
             scratch=self._scratch,
             feedback_queues=self._feedback_queues,
         )
+
+    def _hint(self, operator: Operator, about: str, text: str) -> None:
+        assert self._deployment is not None, "operators are opened by a deployment"
+        self._report(OperatorHint(self._deployment.attempt, operator.id, operator.name, about, text))
 
     def _scratch(self) -> str:
         return tempfile.mkdtemp(dir=self.existing_folder())

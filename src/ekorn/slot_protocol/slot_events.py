@@ -36,6 +36,21 @@ class SnapshotNotWritten:
 
 
 @dataclass(frozen=True, slots=True)
+class OperatorHint:
+    """An operator runs, and probably not as its author wanted. The driver shows it once for all subtasks.
+
+    Attributes:
+        about: The subject: an operator gives at most one hint about it.
+    """
+
+    attempt: int
+    operator_id: str
+    operator_name: str
+    about: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class SlotActivity:
     """What a slot is doing: the content of its heartbeats.
 
@@ -85,5 +100,5 @@ class UnreadableEvent:
     why: str
 
 
-SlotEvent = SnapshotWritten | SnapshotNotWritten  # for the job loop
+SlotEvent = SnapshotWritten | SnapshotNotWritten | OperatorHint  # for the job loop
 FlowEvent = EpochAcknowledged | OutputLeft | SubtaskFailed  # for the engine of a continuous job

@@ -16,7 +16,7 @@ from ekorn.operators.epoch import EpochOrder
 from ekorn.operators.operator import RuntimeOperator
 from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
 from ekorn.slot_protocol.deployment import Deployment
-from ekorn.slot_protocol.slot_events import SnapshotWritten
+from ekorn.slot_protocol.slot_events import SnapshotNotWritten, SnapshotWritten
 from ekorn.testing.drawn_job import drawn_job
 from ekorn.testing.local_engine import LocalEngine
 
@@ -95,7 +95,7 @@ class HarnessJob:
     def _assembled(self) -> CheckpointMetadata:
         events = self._engine.events()
         written = [event.snapshot for event in events if isinstance(event, SnapshotWritten)]
-        lost = [event for event in events if not isinstance(event, SnapshotWritten)]
+        lost = [event for event in events if isinstance(event, SnapshotNotWritten)]
         if lost:
             self._raise(Failure(lost[0].error or CheckpointError(f"the snapshot could not be taken: {lost[0].why}")))
         return assemble(

@@ -36,7 +36,7 @@ from ekorn.program.environment.stream_execution_environment import StreamExecuti
 from ekorn.program.streams.data_stream import DataStream
 from ekorn.slot.host import SlotHost
 from ekorn.slot_protocol.deployment import Deployment
-from ekorn.slot_protocol.slot_events import SlotEvent, SnapshotNotWritten, SnapshotWritten
+from ekorn.slot_protocol.slot_events import OperatorHint, SlotEvent, SnapshotNotWritten, SnapshotWritten
 from ekorn.subtask.capture import CapturedSubtask
 from ekorn.subtask.outbox import Emitted
 from ekorn.subtask.wire.frames import ReceivedBlob
@@ -244,6 +244,9 @@ class Scripted(InProcessEngine):
     def _take(self, event: SlotEvent | None) -> None:
         """Let the script decide about an event: reported as it is, as a failure, or later."""
         if event is None:
+            return
+        if isinstance(event, OperatorHint):
+            self._held.append(event)
             return
         self._reported[event.checkpoint_id] += 1
         if isinstance(event, SnapshotWritten):

@@ -29,7 +29,7 @@ from ekorn.functions.results.job_status import JobStatus
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph
 from ekorn.operators.epoch import SavepointOrder
-from ekorn.slot_protocol.slot_events import SlotEvent, SnapshotWritten
+from ekorn.slot_protocol.slot_events import OperatorHint, SnapshotNotWritten, SnapshotWritten
 from ekorn.state.snapshots import RestorePlan
 
 __all__ = ["DueCheckpoint", "JobCheckpoints", "patience_of"]
@@ -79,7 +79,8 @@ class JobCheckpoints:
         self._output = output
         self._attempt: int | None = None
         self._under_way: set[int] = set()  # checkpoints whose epochs have not ended
-        self._early: list[SlotEvent] = []  # the events of these checkpoints, handled when their epochs have ended
+        # The events of these checkpoints, handled when their epochs have ended.
+        self._early: list[SnapshotWritten | SnapshotNotWritten] = []
         self._untold: list[int] = []  # aborted checkpoints of which running subtasks were not notified
         self._first_id = recovery.highest_id() + 1
         self._coordinator = CheckpointCoordinator(
@@ -258,6 +259,9 @@ class JobCheckpoints:
         """Handle the events of the slots and timeouts, and renew the lease on the directory."""
         reported, self._early = [*self._early, *self._engine.events()], []
         for event in reported:
+            if isinstance(event, OperatorHint):
+                self._job.hints.show(event)
+                continue
             if event.attempt != self._attempt:
                 continue
             if event.checkpoint_id in self._under_way:  # its completion would commit output that has not arrived yet
@@ -273,6 +277,12 @@ class JobCheckpoints:
             self._savepoints.remove_aborted(event.checkpoint_id)  # a late slot may have written files again
         self._handle(events.Tick(self._job.steady.now_ms()))
         self._directory.renew(self._job.clock.now_ms())
+
+    def show_last_hints(self) -> None:
+        """Show the hints that the slots have given since the last epoch: the attempt was the last one."""
+        for event in self._engine.events():
+            if isinstance(event, OperatorHint):
+                self._job.hints.show(event)
 
     def _handle(self, event: events.Event) -> None:
         self._actions.perform(self._coordinator.handle(event))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ekorn.clock import Clock, SteadyClock
 from ekorn.config.settings.job_settings import JobSettings
+from ekorn.driver.display.operator_hints import OperatorHints
 from ekorn.driver.job_handle import JobHandle
 from ekorn.driver.job_requests import JobRequests
 from ekorn.driver.job_results import JobResults
@@ -31,6 +32,7 @@ class Job:
         steady: The time for intervals and timeouts, which does not depend on the time of day.
         subtasks: Every subtask of the graph.
         statistics: What is remembered about the job for people and tools.
+        hints: Shows the hints of operators.
     """
 
     graph: JobGraph
@@ -42,6 +44,7 @@ class Job:
     steady: SteadyClock
     subtasks: frozenset[SubtaskId]
     statistics: JobStatistics
+    hints: OperatorHints = field(default_factory=OperatorHints)
 
     @staticmethod
     def of(graph: JobGraph, settings: JobSettings, handle: JobHandle, clock: Clock, steady: SteadyClock) -> Job:

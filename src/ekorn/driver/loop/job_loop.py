@@ -334,6 +334,7 @@ class JobLoop:
         try:
             if status is JobStatus.CANCELED:
                 self._checkpoints.job_cancelled()
+            self._checkpoints.show_last_hints()
         finally:
             self._engine.shutdown()
 

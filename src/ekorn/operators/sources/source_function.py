@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ekorn.functions.assigned_timestamps import whole_ms
 from ekorn.functions.source_contract import Batch, SourceContext, SourceFunction
 from ekorn.functions.watermark_strategy import Watermark
 from ekorn.graph.job_graph import Operator
@@ -148,6 +149,8 @@ class SourceBuffer(SourceContext[Any]):
     def collect_with_timestamp(self, element: Any, timestamp: int) -> None:
         if self._idle:
             self._set_idle(False)
+        if timestamp.__class__ is not int:
+            timestamp = whole_ms(timestamp, element, "collect_with_timestamp() was given")
         self._put((element, timestamp))
 
     def emit_watermark(self, watermark: Watermark) -> None:

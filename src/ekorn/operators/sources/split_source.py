@@ -51,7 +51,7 @@ class SplitSourceOperator(SourceHead):
             settings = environment.graph.settings
             periodic = settings.auto_watermark_interval_ms > 0
             self.watermarks = SplitWatermarks(
-                spec.watermarks, environment.clock, batch=settings.batch, periodic=periodic
+                spec.watermarks, environment.clock, batch=settings.batch, periodic=periodic, hint=self.hint
             )
             self.alignment = None if settings.batch else spec.watermarks.alignment
         self._held = HeldWatermark[str](environment.graph.settings.held_watermark_warning_ms)

@@ -11,6 +11,7 @@ from ekorn.functions.watermark_strategy import Watermark, WatermarkOutput, Water
 from ekorn.graph.job_graph import Operator
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.operator import RuntimeOperator
+from ekorn.operators.time.timestamp_check import TimestampCheck
 from ekorn.operators.time.watermarks import make_generator
 from ekorn.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 
@@ -56,8 +57,10 @@ class TimestampsOperator(RuntimeOperator):
     def __init__(self, operator: Operator, strategy: WatermarkStrategy, environment: SubtaskEnvironment) -> None:
         super().__init__(operator, environment)
         settings = environment.graph.settings
-        self._strategy = strategy
         self._generator = make_generator(strategy, environment.clock)
+        self._check: TimestampCheck | None = None
+        if strategy.timestamp_assigner is not None:
+            self._check = TimestampCheck(strategy.timestamp_assigner, self.hint)
         self._generates = not settings.batch
         self._periodic = settings.auto_watermark_interval_ms > 0
         self.emitter = WatermarkEmitter()
@@ -68,12 +71,15 @@ class TimestampsOperator(RuntimeOperator):
         self.emitter.on_idle = forward_idle
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-        assigner = self._strategy.timestamp_assigner
-        if assigner is not None:
+        check = self._check
+        if check is not None:
             before = time
             time = code.fresh("t")
+            assign, whole = code.bind(check, "timestamp"), code.bind(check.whole, "whole")
+            check.in_code(code.namespace, assign)
             none = MIN_TIMESTAMP if before == "None" else f"({MIN_TIMESTAMP} if {before} is None else {before})"
-            code.line(f"{time} = {code.bind(assigner.extract_timestamp, 'timestamp')}({value}, {none})")
+            code.line(f"{time} = {assign}({value}, {none})")
+            code.line(f"if {time}.__class__ is not int: {time} = {whole}({time}, {value})")
         emit(value, time)
         if self._generates:
             event_time = time if time != "None" else str(MIN_TIMESTAMP)

@@ -7,7 +7,7 @@ runs continuously, they are emitted at `pipeline.auto-watermark-interval`, as in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from ekorn.functions.watermark_strategy import (
 )
 from ekorn.functions.windows.window_arithmetic import aligned_start
 from ekorn.legacy.time_characteristic import TimeCharacteristic
+from ekorn.operators.time.timestamp_check import TimestampCheck
 from ekorn.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 
@@ -104,13 +105,30 @@ class SplitWatermarks:
     # These generators use only the highest timestamp and emit only when called, so a run of records is one event.
     _BY_MAXIMUM = (BoundedOutOfOrdernessWatermarks, AscendingTimestampsWatermarks, NoWatermarksGenerator)
 
-    def __init__(self, strategy: WatermarkStrategy, clock: Clock, *, batch: bool, periodic: bool) -> None:
+    def __init__(
+        self,
+        strategy: WatermarkStrategy,
+        clock: Clock,
+        *,
+        batch: bool,
+        periodic: bool,
+        hint: Callable[[str, str], None] = lambda about, text: None,
+    ) -> None:
+        """Start without splits.
+
+        Args:
+            strategy: Where timestamps come from, and when watermarks are emitted.
+            clock: The clock of the slot.
+            batch: Whether the job runs in BATCH mode, without watermarks.
+            periodic: Whether periodic watermarks are emitted.
+            hint: Shows a hint about timestamps, given its subject and its text.
+        """
         self._strategy = strategy
         self._clock = clock
         self._batch = batch
         self._periodic = periodic and not batch
         assigner = strategy.timestamp_assigner
-        self._assign = None if assigner is None else assigner.extract_timestamp
+        self._check = None if assigner is None else TimestampCheck(assigner, hint)
         self._splits: dict[str, tuple[WatermarkGenerator, _SplitOutput]] = {}
         self.watermark_ms = MIN_TIMESTAMP
         self.idle = False
@@ -128,10 +146,10 @@ class SplitWatermarks:
     def stamp(self, split_id: str, batch: Batch) -> Iterator[Batch | SourceEvent]:
         """Yield a run of a split's records with timestamps, and each watermark directly after its record."""
         values, times = batch.values, batch.timestamps
-        if self._assign is not None:
-            assign = self._assign
+        if self._check is not None:
+            assign = self._check.assign
             before = times if times is not None else [MIN_TIMESTAMP] * len(values)
-            times = [assign(v, t) for v, t in zip(values, before, strict=True)]
+            times = self._check.whole_run([assign(v, t) for v, t in zip(values, before, strict=True)], values)
         if self._batch:
             yield Batch(values, times)
             return

@@ -13,13 +13,13 @@ from typing import Any
 from ekorn.codegen.chain_operator import Emit
 from ekorn.codegen.code_builder import CodeBuilder
 from ekorn.functions.windows.assigner_contract import MergingWindowAssigner
-from ekorn.functions.windows.time_assigners import no_timestamp
 from ekorn.graph.job_graph import Operator
 from ekorn.graph.specs import WindowSpec
 from ekorn.operators.contexts.function_contexts import Clocks
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.keys import generate_state_key
 from ekorn.operators.operator import RuntimeOperator
+from ekorn.operators.time.missing_timestamps import missing_timestamp
 from ekorn.operators.windows.contents import contents_for
 from ekorn.operators.windows.evaluation import functions_of
 from ekorn.operators.windows.layout import LayoutParts, MakeLayout, WindowTime
@@ -73,17 +73,20 @@ class TimeWindowOperator(RuntimeOperator):
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:  # hot
         if self._event_time and time == "None":
-            code.line(f"{code.bind(_refuse, 'refuse')}({value})")
+            code.line(f"{code.bind(self._refuse, 'refuse')}({value})")
             return
         key = generate_state_key(code, self, value)
         if self._event_time:
             with code.block(f"if {time} is None:"):
-                code.line(f"{code.bind(_refuse, 'refuse')}({value})")
+                code.line(f"{code.bind(self._refuse, 'refuse')}({value})")
             at = time
         else:
             at = code.fresh("t")
             code.line(f"{at} = {code.bind(self.environment.clock.now_ms, 'now')}()")
         self.layout.generate_add(code, key, value, at, time)
+
+    def _refuse(self, value: Any) -> None:
+        raise missing_timestamp(value, self.environment)
 
     # --------------------------------------------------------------------------------------------------- time
 
@@ -104,7 +107,3 @@ class TimeWindowOperator(RuntimeOperator):
         before, self._clocks.watermark_ms = self._clocks.watermark_ms, MAX_TIMESTAMP
         self.layout.fire_up_to(MAX_TIMESTAMP)
         self._clocks.watermark_ms = before
-
-
-def _refuse(value: Any) -> None:
-    raise no_timestamp(value)

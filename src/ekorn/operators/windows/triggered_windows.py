@@ -15,7 +15,6 @@ from ekorn.codegen.code_builder import CodeBuilder
 from ekorn.errors import UnsupportedOperationError
 from ekorn.functions.state.state_descriptors import StateDescriptor
 from ekorn.functions.windows.assigner_contract import MergingWindowAssigner, WindowAssigner
-from ekorn.functions.windows.time_assigners import no_timestamp
 from ekorn.functions.windows.trigger_contract import Trigger, TriggerResult
 from ekorn.functions.windows.window_arithmetic import SessionGap, WindowGrid
 from ekorn.graph.job_graph import Operator
@@ -25,6 +24,7 @@ from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.keys import generate_key
 from ekorn.operators.operator import RuntimeOperator
 from ekorn.operators.results import LateRecords
+from ekorn.operators.time.missing_timestamps import missing_timestamp
 from ekorn.operators.time.timers import Timers
 from ekorn.operators.windows.combinable_contents import slice_contents_for
 from ekorn.operators.windows.contents_state import ContentsState, EvictedContentsState, EvictorContext
@@ -144,7 +144,7 @@ class TriggeredWindowOperator(RuntimeOperator):
 
     def _add(self, value: Any, time_ms: int | None) -> None:
         if time_ms is None and self._event_time:
-            raise no_timestamp(value)
+            raise missing_timestamp(value, self.environment)
         at_ms = MIN_TIMESTAMP if time_ms is None else time_ms
         missed = True
         for assigned in self._assigner.assign_windows(value, at_ms, self._assigner_context):
