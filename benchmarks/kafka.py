@@ -23,7 +23,7 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 from tests.servers.kafka.broker import AS_SHIPPED, Broker, running_broker
-from tests.servers.kafka.jars import FOLDER, SPARK_FOLDER, SPARK_LIST, download
+from tests.servers.kafka.jars import FOLDER, SPARK_FOLDER, SPARK_LIST
 from tests.servers.kafka.topics import consume, new_topic
 
 from ekorn.common import Configuration, SimpleStringSchema, Types, WatermarkStrategy
@@ -36,6 +36,7 @@ from ekorn.datastream.connectors.kafka import (
     KafkaSource,
 )
 from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.testing.kafka.jars import download
 
 KEYS = 1_000
 PARALLELISM = 2

@@ -29,11 +29,11 @@ REASONS = {
     "the machine: a disk, a process or an interpreter that does what no test can make it do": {
         "checkpoint/test_ownership.py": ["set os.kill"],
         "config/test_state_backends.py": ["set importlib.util.find_spec"],
-        "connectors/kafka/test_jars.py": ["set tests.servers.kafka.jars.sleep", "set urllib.request.urlopen"],
         "connectors/test_file_sink.py": ["set os.fsync", "set fcntl.flock"],
         "engine/test_local_pool.py": ["set local_pool.ChildSlotProcess", "set local_pool.SlotHandle"],
         "engine/test_registering_pool.py": ["set ekorn.engine.spark.task_side.launch_slots.subprocess.Popen"],
         "slot/test_cached_files.py": ["set os.rename"],
+        "testing/test_kafka_jars.py": ["set ekorn.testing.kafka.jars.sleep", "set urllib.request.urlopen"],
         "storage/power_loss.py": ["set os.fsync"],
         "storage/test_durable.py": ["set os.link"],
         "storage/test_files.py": ["set os.fsync", "set os.link"],

@@ -17,6 +17,7 @@ ALONE = (
     "ekorn.dataset",
     "ekorn.pyflink",
     "ekorn.testing",
+    "ekorn.testing.kafka",
     "ekorn.testing.kits",
     "ekorn.client",
     "ekorn.queryable",

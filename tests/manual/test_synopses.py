@@ -82,6 +82,6 @@ def test_paths_are_those_of_the_servers():
 def test_the_broker_of_the_tutorial_is_that_of_the_tests():
     page = (DOCS / "tutorial" / "8-fraud_on_kafka.md").read_text(encoding="utf-8")
     (version,) = re.findall(r"apache/kafka:([\d.]+)", page)
-    jars = (ROOT / "tests" / "servers" / "kafka" / "jars.txt").read_text(encoding="utf-8")
+    jars = (ROOT / "src" / "ekorn" / "testing" / "kafka" / "jars.txt").read_text(encoding="utf-8")
     assert f"/kafka-server-{version}.jar" in jars
-    assert f"Kafka {version} from its jars" in page
+    assert f"Kafka {version} listens on" in page

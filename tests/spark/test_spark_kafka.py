@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from ekorn.testing.kafka.jars import download, jars
 from tests.connectors.data_frames.row_files import committed_rows
 from tests.servers.kafka.broker import Broker, kafka
-from tests.servers.kafka.jars import SPARK_FOLDER, SPARK_LIST, download, jars
+from tests.servers.kafka.jars import SPARK_FOLDER, SPARK_LIST
 from tests.servers.kafka.topics import new_topic, produce
 from tests.spark.kafka_tally import record, verify
 from tests.spark.processes import run_driver

@@ -7,15 +7,11 @@ tests share one broker (`kafka`); `cluster.py` starts several.
 
 from __future__ import annotations
 
-import base64
-import ctypes
-import os
 import shutil
 import signal
 import subprocess
 import tempfile
 import time
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,15 +19,16 @@ from typing import NamedTuple
 
 import pytest
 
+from ekorn.testing.kafka.broker import die_with_parent, find_java, new_cluster_id
+from ekorn.testing.kafka.jars import download
 from tests.live_jobs import until
 from tests.servers.kafka.certificates import write_certificates
-from tests.servers.kafka.jars import download
+from tests.servers.kafka.jars import FOLDER
 from tests.servers.ports import free_ports
 
 USER = "alice"
 PASSWORD = "canary-password-of-alice"
 _START_S = 150.0  # three seconds on a machine without other work
-_LIBC = ctypes.CDLL(None)
 QUICK_START = ("-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")  # at the price of its speed
 AS_SHIPPED = ("-Xms1g", "-Xmx1g", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")  # by Kafka's own start script
 _SETTINGS = """
@@ -114,7 +111,7 @@ class Broker:
         self.client_certificate = folder / "client.pem"  # with its key
         self.client_key = folder / "client-secret.pem"
         self._folder = folder
-        self._java = [_java(), *java, "-cp", f"{libraries}/*"]
+        self._java = [find_java(), *java, "-cp", f"{libraries}/*"]
         self._settings = folder / "server.properties"
         self._settings.write_text(
             _SETTINGS.format(
@@ -146,7 +143,7 @@ class Broker:
             [*self._java, "kafka.Kafka", str(self._settings)],
             stdout=log,
             stderr=log,
-            preexec_fn=_die_with_parent,  # noqa: PLW1509 - one system call, nothing that a thread could have locked
+            preexec_fn=die_with_parent,  # noqa: PLW1509 - one system call, nothing that a thread could have locked
         )
         log.close()
 
@@ -204,7 +201,7 @@ def running_broker(java: Sequence[str] = QUICK_START) -> Iterator[Broker]:
     """Run a broker in a folder of its own; remove both at the end."""
     with own_folder() as folder:
         write_certificates(folder)
-        broker = Broker(folder, download(), new_cluster_id(), ports_of_brokers(1), java=java)
+        broker = Broker(folder, download(FOLDER), new_cluster_id(), ports_of_brokers(1), java=java)
         try:
             broker.start()
             yield broker
@@ -229,28 +226,7 @@ def kafka() -> Iterator[Broker]:
         yield broker
 
 
-def _java() -> str:
-    home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
-    if found is None:
-        raise RuntimeError("the tests of Kafka need Java 17 or newer, as Spark does: install it, or set JAVA_HOME")
-    return found
-
-
-def new_cluster_id() -> str:
-    """Return an id as Kafka's tools make it: one that does not begin like an option of a command."""
-    while True:
-        made = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
-        if not made.startswith("-"):
-            return made
-
-
 def ports_of_brokers(count: int) -> list[Ports]:
     """Return the ports for some brokers."""
     free = free_ports(count * 4)
     return [Ports(*free[at : at + 4]) for at in range(0, len(free), 4)]
-
-
-def _die_with_parent() -> None:
-    """Have the kernel kill this process when the test run dies (PR_SET_PDEATHSIG)."""
-    _LIBC.prctl(1, signal.SIGKILL)

@@ -11,9 +11,11 @@ from typing import TypeVar
 
 from confluent_kafka.admin import AdminClient
 
-from tests.servers.kafka.broker import Broker, new_cluster_id, own_folder, ports_of_brokers
+from ekorn.testing.kafka.broker import new_cluster_id
+from ekorn.testing.kafka.jars import download
+from tests.servers.kafka.broker import Broker, own_folder, ports_of_brokers
 from tests.servers.kafka.certificates import write_certificates
-from tests.servers.kafka.jars import download
+from tests.servers.kafka.jars import FOLDER
 
 T = TypeVar("T")
 
@@ -77,7 +79,7 @@ class Cluster:
 def running_cluster() -> Iterator[Cluster]:
     """Run a cluster in a folder of its own; remove both at the end."""
     with own_folder() as folder:
-        cluster = Cluster(folder, download())
+        cluster = Cluster(folder, download(FOLDER))
         try:
             yield cluster
         finally:

@@ -7,7 +7,8 @@ import urllib.request
 
 import pytest
 
-from tests.servers.kafka.jars import PAUSES_S, download, jars
+from ekorn.errors import KafkaError
+from ekorn.testing.kafka.jars import PAUSES_S, download, jars
 
 JAR = b"a jar"
 
@@ -16,7 +17,7 @@ JAR = b"a jar"
 def seen(monkeypatch):
     """What the repository is asked for, and the pauses before, which take no time."""
     found = []
-    monkeypatch.setattr("tests.servers.kafka.jars.sleep", found.append)
+    monkeypatch.setattr("ekorn.testing.kafka.jars.sleep", found.append)
     return found
 
 
@@ -27,7 +28,7 @@ def listed(tmp_path):
 
 
 def test_a_machine_that_cannot_have_the_broker_says_so(tmp_path, seen, listed):
-    with pytest.raises(RuntimeError, match=r"the tests of Kafka need .*jar, but .*copy the jars of"):
+    with pytest.raises(KafkaError, match=r"cannot download .*one\.jar: .*copy the jars of"):
         download(tmp_path / "kafka", (tmp_path / "no-repository").as_uri() + "/", listed)
     assert seen == list(PAUSES_S)
 
@@ -37,7 +38,7 @@ def test_a_jar_with_another_checksum_is_not_taken(tmp_path):
         path = tmp_path / "repository" / jar.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"something else")
-    with pytest.raises(RuntimeError, match="its SHA-256 is"):
+    with pytest.raises(KafkaError, match="its SHA-256 is"):
         download(tmp_path / "kafka", (tmp_path / "repository").as_uri() + "/")
     assert not list((tmp_path / "kafka").glob("*.jar"))
 
