@@ -33,12 +33,14 @@ ELSEWHERE = {
     "docs/testing.md": "tests/testing/test_docs_examples.py",
 }
 ON_SPARK = {
+    "docs/coming_from/pyspark.md",
     "docs/coming_from/structured_streaming.md",
     "docs/connectors/spark.md",
+    "docs/guides/managed_spark.md",
     "docs/tutorial/6-checkpoints.md",
 }
 WITH_KAFKA = {"docs/tutorial/8-fraud_on_kafka.md"}
-SOAK = WITH_KAFKA | {"docs/coming_from/structured_streaming.md"}  # a minute each: CI has half an hour for everything
+SOAK = WITH_KAFKA | {"docs/coming_from/pyspark.md", "docs/coming_from/structured_streaming.md"}  # a minute each
 HEAVY = {"docs/tutorial/7-exactly_once.md"}
 
 

@@ -4,6 +4,8 @@ import json
 import os
 import shlex
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -127,10 +129,25 @@ def test_one_folder_has_one_service(service, capsys):
     assert main(["service", "status"]) == 1
     assert main(["service", "start"]) == 0
     assert main(["service", "start"]) == 1
-    assert "a service runs already" in capsys.readouterr().err
+    assert "a service is already running" in capsys.readouterr().err
     assert main(["service", "status"]) == 0
     assert "2 of 2 slots free" in capsys.readouterr().out
     assert main(["service", "stop"]) == 0
+
+
+def test_a_service_in_the_foreground_logs_and_ends_with_its_process(service, capsys):
+    command = [sys.executable, "-m", "ekorn", "service", "start", "--foreground"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    until(lambda: own_service() is not None)
+    running = own_service()
+    assert running is not None and running["pid"] == process.pid
+    assert main(["service", "start", "--foreground"]) == 1
+    assert "a service is already running" in capsys.readouterr().err
+    process.terminate()
+    _, logged = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert f"the service listens on {running['address']}" in logged
+    assert own_service() is None
 
 
 def test_a_service_that_cannot_start_says_why(service, capsys):

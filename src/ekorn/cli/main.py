@@ -1,7 +1,7 @@
 """The command line `ekorn`: parses arguments, calls the commands, and turns errors into messages and exit codes.
 
     ekorn run [-d] [-t TARGET] [--resume | -s PATH] [-n] [-p N] [-D key=value ...] script.py [argument ...]
-    ekorn service start | stop | status [-D key=value ...]
+    ekorn service start [--foreground] | stop | status [-D key=value ...]
     ekorn list [-a | -r | -s]
     ekorn logs [-f] JOB
     ekorn top
@@ -268,6 +268,18 @@ def _add_service(parser: argparse.ArgumentParser) -> None:
         one = commands.add_parser(name, help=help_text)
         _add_settings(one, "a setting of the service that overrides config.yaml")
         one.set_defaults(command=lambda given, command=command: command(Configuration.from_dict(dict(given.settings))))
+        if command is services.start:
+            one.add_argument(
+                "--foreground",
+                action="store_true",
+                help="run the service in this process and log to standard error, for systemd and containers",
+            )
+            one.set_defaults(command=_start_service)
+
+
+def _start_service(given: argparse.Namespace) -> int:
+    settings = Configuration.from_dict(dict(given.settings))
+    return services.run_in_foreground(settings) if given.foreground else services.start(settings)
 
 
 def _add_savepoint(parser: argparse.ArgumentParser) -> None:

@@ -7,8 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from typing import Any
+from typing import Any, NoReturn
 
 from ekorn.config.configuration import Configuration
 from ekorn.config.settings.service_settings import service_settings
@@ -19,27 +20,22 @@ from ekorn.service.service_process import READY_FD
 from ekorn.storage.private_folder import PrivateFolder
 from ekorn.storage.result_modes import PRIVATE_UMASK, with_users_umask
 
-__all__ = ["start", "status", "stop"]
+__all__ = ["run_in_foreground", "start", "status", "stop"]
 
+_PROCESS = [sys.executable, "-m", "ekorn.service.service_process"]
 _START_S = 30.0
 _STOP_S = 30.0
 
 
 def start(given: Configuration) -> int:
     """Start the service as a process of its own, and return when it answers."""
-    configuration = _merged(given)
-    settings = service_settings(configuration)
-    running = own_service(configuration)
-    if running is not None:
-        raise ConfigurationError(f"a service is already running: process {running['pid']}, {running['address']}")
-    with PrivateFolder.opened(settings.folder):
-        pass
-    log_path = os.path.join(settings.folder, "service.log")
+    configuration, folder = _prepared(given)
+    log_path = os.path.join(folder, "service.log")
     log = os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     reads, writes = os.pipe()
     try:
         process = subprocess.Popen(
-            [sys.executable, "-m", "ekorn.service.service_process"],
+            _PROCESS,
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
@@ -67,6 +63,18 @@ def start(given: Configuration) -> int:
     assert found is not None
     print(f"the service is running: process {found['pid']}, {found['address']}, token in {found['token_file']}")
     return 0
+
+
+def run_in_foreground(given: Configuration) -> NoReturn:
+    """Become the service. It logs to standard error, and ends at SIGTERM and at Ctrl-C."""
+    configuration, _ = _prepared(given)
+    with tempfile.TemporaryFile() as description:  # it has no name: nobody else can read the settings
+        description.write(json.dumps(configuration.to_dict()).encode())
+        description.seek(0)
+        os.dup2(description.fileno(), 0)
+        variables = with_users_umask(os.environ)
+        os.umask(PRIVATE_UMASK)
+        os.execve(sys.executable, _PROCESS, variables)
 
 
 def stop(given: Configuration) -> int:
@@ -104,6 +112,18 @@ def status(given: Configuration) -> int:
         "slots free"
     )
     return 0
+
+
+def _prepared(given: Configuration) -> tuple[Configuration, str]:
+    """Return the settings of a service that is to start, and its folder, which exists and is private."""
+    configuration = _merged(given)
+    folder = service_settings(configuration).folder
+    running = own_service(configuration)
+    if running is not None:
+        raise ConfigurationError(f"a service is already running: process {running['pid']}, {running['address']}")
+    with PrivateFolder.opened(folder):
+        pass
+    return configuration, folder
 
 
 def _print_cluster(cluster: dict[str, Any]) -> None:
