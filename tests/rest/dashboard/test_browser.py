@@ -1,6 +1,8 @@
 """The page in a real Chromium: a job is watched, saved, stopped, and its failures are read."""
 
+import logging
 import re
+import socket
 import time
 from pathlib import Path
 
@@ -32,6 +34,9 @@ def test_a_job_is_watched_saved_stopped_and_restored(page, run, tmp_path):
     vertices.nth(1).click()
     page.get_by_role("heading", name="most").wait_for()
     assert page.locator("tbody tr").count() == 2, "a line for each subtask"
+    assert page.get_by_role("navigation", name="Breadcrumbs").inner_text() == "Driver / endless / Graph"
+    assert re.search(r"out .*, [\d,]+ in total, [\d.]+ (B|KiB)", vertices.nth(0).text_content())
+    assert "no watermark yet" in vertices.nth(0).text_content()
 
     page.keyboard.press("2")
     page.locator("tbody tr").first.click()
@@ -57,6 +62,55 @@ def test_a_job_is_watched_saved_stopped_and_restored(page, run, tmp_path):
     again = run(tmp_path / "checkpoints", execution__savepoint__path=savepoint)
     page.goto(page.url.partition("#")[0] + f"#/jobs/{again.job_id}/checkpoints")
     page.get_by_text(f"Restored from {savepoint}").wait_for()
+
+
+# [a watermark, the time of the driver], and what is shown: the text, the lag, the words under the pointer
+WATERMARKS = [
+    ([None, 0], ["no watermark yet", "", "No watermark has arrived yet."]),
+    ([-(2**63), 0], ["no watermark yet", "", "No watermark has arrived yet."]),
+    ([9.3e15, 0], ["end of input", "", "All input has been read (9300000000000000)."]),
+    ([4000, 10**12], ["4000", "", "4000, which is not a date"]),
+    (
+        [10**12 + 5, 10**12 + 3005],
+        ["01:46:40", "3.0 s behind", "2001-09-09 01:46:40.005 (1000000000005), 3.0 s behind now"],
+    ),
+    ([10**12, 10**12 - 2000], ["01:46:40", "2.0 s ahead", "2001-09-09 01:46:40.000 (1000000000000), 2.0 s ahead now"]),
+    (
+        [10**12, 10**12 + 86_400_000],
+        ["2001-09-09 01:46:40", "1 d 0 h behind", "2001-09-09 01:46:40.000 (1000000000000), 1 d 0 h behind now"],
+    ),
+    ([10**12, None], ["2001-09-09 01:46:40", "", "2001-09-09 01:46:40.000 (1000000000000)"]),
+]
+SHOWN_WATERMARKS = """async (all) => {
+  const { watermark } = await import("./format.js");
+  return all.map(([ms, now]) => Object.values(watermark(ms, now)));
+}"""
+
+
+def test_watermarks_are_shown_as_times_with_their_lag(browser, caller):
+    context = browser.new_context(timezone_id="UTC")
+    tab = context.new_page()
+    tab.goto(f"http://127.0.0.1:{caller.port}/")
+    shown = tab.evaluate(SHOWN_WATERMARKS, [given for given, _ in WATERMARKS])
+    assert shown == [expected for _, expected in WATERMARKS]
+    context.close()
+
+
+COUNTS_OF_FAILURES = """async (failures) => {
+  const { grouped } = await import("./exceptions_tab.js");
+  return grouped(failures).map((group) => [group.length, group[0].timestamp, group.at(-1).timestamp]);
+}"""
+
+
+def test_equal_failures_are_grouped_by_their_exception_vertex_and_place(page):
+    def failure(timestamp, name="ValueError", task="map (1/2)", line=7):
+        trace = f"{name}: no price for order {timestamp}\n  File 'job.py', line {line}, in price\n    raise"
+        return {"timestamp": timestamp, "exceptionName": name, "taskName": task, "stacktrace": trace}
+
+    equal = [failure(9), failure(7, task="map (2/2)"), failure(3)]
+    others = [failure(8, name="KeyError"), failure(6, task="sink (1/1)"), failure(5, line=8)]
+    failures = sorted(equal + others, key=lambda each: -each["timestamp"])
+    assert page.evaluate(COUNTS_OF_FAILURES, failures) == [[3, 9, 3], [1, 8, 8], [1, 6, 6], [1, 5, 5]]
 
 
 def test_failures_are_shown_with_the_record_and_the_frames_of_the_user(page, run, tmp_path):
@@ -131,7 +185,26 @@ def test_a_flame_graph_is_drawn_enlarged_and_the_threads_of_a_slot_are_shown(pag
 
 def printing(number):
     print("price of", number)
+    if number == 0:
+        logging.getLogger("of.the.user").warning("order %d has no price", number)
     return slow_price(number)
+
+
+def look_at_the_slot(page, handle):
+    """Find the only slot of a job among all slots, and read its subtasks, output, log and threads."""
+    page.keyboard.press("s")
+    row = page.get_by_role("row", name="slot 0")
+    row.get_by_text("used").wait_for()
+    (pid,) = handle.progress().slot_pids
+    cells = row.get_by_role("cell").all_inner_texts()
+    assert cells[2:5] == ["printing", socket.gethostname(), str(pid)] and "MiB" in cells[5]
+    row.get_by_role("link", name="slot 0").click()
+    page.get_by_role("row", name=re.compile("Source.* 0 RUNNING")).wait_for()
+    crumbs = page.get_by_role("navigation", name="Breadcrumbs")
+    assert crumbs.inner_text() == "Driver / Slots / printing / slot 0 / Subtasks"
+    for tab, expected in (("Output", "price of "), ("Log", "slot 0"), ("Threads", "slot_main.py")):
+        page.get_by_role("navigation", name="Views of the slot").get_by_role("link", name=tab).click()
+        page.locator("pre", has_text=expected).wait_for()
 
 
 def test_what_user_code_prints_in_a_slot_is_read_among_the_logs(page, web):
@@ -148,6 +221,7 @@ def test_what_user_code_prints_in_a_slot_is_read_among_the_logs(page, web):
             printed.wait_for(state="attached")
             files.select_option(printed.get_attribute("value"))
             page.locator("pre", has_text=re.compile(r"price of \d+\nprice of \d+\n")).wait_for()
+            look_at_the_slot(page, handle)
         finally:
             handle.cancel()
             handle.results.wait_for_end(30)
@@ -177,6 +251,11 @@ def test_every_view_opens_in_both_themes_and_on_a_narrow_screen(page, run, tmp_p
             overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
             assert overflow <= 0, f"view {number} is wider than {width} pixels"
             assert page.evaluate(OVERFLOW_OF_LONG_PATH) <= 0
+        page.keyboard.press("s")
+        page.get_by_role("row", name="slot 1").wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+        page.go_back()
+        page.locator(".tabs").wait_for()
         page.keyboard.press("t")
         themes.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
     assert len(themes) == 2
@@ -184,15 +263,28 @@ def test_every_view_opens_in_both_themes_and_on_a_narrow_screen(page, run, tmp_p
     page.get_by_text("open a view of the job").wait_for()
 
 
-def test_a_wrong_token_is_asked_for_again_and_a_cancelled_job_is_shown(browser, caller, run):
+def test_a_wrong_and_an_old_token_are_named_and_a_cancelled_job_is_shown(browser, caller, run):
     handle = run()
     context = browser.new_context()
     tab = context.new_page()
     tab.set_default_timeout(WAIT_MS)
     tab.goto(f"http://127.0.0.1:{caller.port}/#/jobs/{handle.job_id}/graph")
-    for token in ("guessed", caller.token):
-        tab.get_by_label("The token of this server").fill(token)
-        tab.get_by_role("button", name="Open").click()
+    field = tab.get_by_label("The token of this server")
+    field.fill("guessed")
+    tab.keyboard.press("Enter")
+    tab.get_by_role("alert").get_by_text("The server does not accept this token.").wait_for()
+    tab.keyboard.press("Escape")
+    tab.get_by_role("button", name="Sign in").click()
+    field.fill(caller.token)
+    tab.get_by_role("button", name="Open").click()
+    tab.get_by_role("button", name="Cancel").wait_for()
+
+    # The server was started again, and has another token than the one that it accepted before.
+    tab.evaluate("for (const key of ['ekorn-token', 'ekorn-token-accepted']) sessionStorage.setItem(key, 'old')")
+    tab.keyboard.press("r")
+    tab.get_by_role("alert").get_by_text("The server no longer accepts the token of this tab").wait_for()
+    field.fill(caller.token)
+    tab.get_by_role("button", name="Open").click()
     tab.get_by_role("button", name="Cancel").click()
     tab.get_by_role("button", name="Cancel job").click()
     tab.locator("h1 + .badge", has_text="CANCELED").wait_for()

@@ -2,8 +2,8 @@
 
 import { asked } from "./dialog.js";
 import { el, notice } from "./dom.js";
-import { moment } from "./format.js";
-import { finished, get, patch, post, submissionId } from "./rest.js";
+import { finished, patch, post, submissionId } from "./rest.js";
+import { chosenPoint, startingPointFields, startingPoints } from "./starting_points.js";
 
 const directory = () =>
   el("label", null, "Directory or URL (leave empty for the configured one)", el("input", { type: "text", name: "directory" }));
@@ -35,30 +35,17 @@ async function cancel(job, tell) {
   tell("Cancelling the job.");
 }
 
-const kindOf = (each) => `${each.is_savepoint ? "Savepoint" : "Checkpoint"} ${each.id}`;
-
-// The savepoints and retained checkpoints that the job can start from, the newest first.
-async function startingPoints(job) {
-  const { history } = await get(`jobs/${job.jid}/checkpoints`);
-  return history
-    .filter((each) => each.status === "COMPLETED" && each.external_path && !each.discarded)
-    .sort((one, other) => other.trigger_timestamp - one.trigger_timestamp);
-}
-
 async function restore(job, tell) {
-  const points = await startingPoints(job);
-  const choice = (each) => el("option", { value: each.external_path }, `${kindOf(each)}, ${moment(each.trigger_timestamp)}`);
   const fields = [
     !OVER.includes(job.state) && el("p", { class: "bad" }, "The job is still running. This starts a second job in parallel."),
-    el("label", null, "Start from", el("select", { name: "known", "aria-label": "Start from" }, points.map(choice), el("option", { value: "" }, "the path below"))),
-    el("label", null, "Path of another savepoint", el("input", { type: "text", name: "path" })),
+    ...startingPointFields(await startingPoints(), { jobId: job.jid }),
     el("label", null, "Parallelism (leave empty for that of the job)", el("input", { type: "number", name: "parallelism", min: 1 })),
     el("label", null, el("input", { type: "checkbox", name: "ignore" }), " Drop state that belongs to no operator of the program"),
   ].filter(Boolean);
   const given = await asked("Start from a savepoint", fields, "Start");
   if (!given) return;
   const body = {
-    savepointPath: given.path.trim() || given.known,
+    savepointPath: chosenPoint(given),
     parallelism: given.parallelism ? Number(given.parallelism) : null,
     allowNonRestoredState: given.ignore === "on",
     submissionId: submissionId(),
@@ -70,7 +57,8 @@ async function restore(job, tell) {
 
 const OVER = ["FINISHED", "CANCELED", "FAILED", "SUSPENDED"];
 
-export function actions(job, features, view) {
+// A job that has not started has no savepoints to take.
+export function actions(job, features, view, { hasStarted = true } = {}) {
   if (!features["web-cancel"]) return [el("span", { class: "quiet" }, "read-only")];
   const tell = (text, bad = false) => {
     view.told = notice(text, bad);
@@ -88,9 +76,9 @@ export function actions(job, features, view) {
       title,
     );
   return [
-    button("Savepoint", savepoint),
+    hasStarted && button("Savepoint", savepoint),
     features["web-submit"] && button("Start from savepoint", restore, { always: true }), // a driver alone has no programs
-    button("Stop with savepoint", stop, { danger: true }),
+    hasStarted && button("Stop with savepoint", stop, { danger: true }),
     button("Cancel", cancel, { danger: true }),
   ].filter(Boolean);
 }

@@ -1,19 +1,23 @@
 // Checkpoints and savepoints: counts, history, and the parts of one checkpoint.
 
-import { badge, el, table } from "./dom.js";
+import { badge, card, el, table } from "./dom.js";
 import { bytes, count, duration, moment } from "./format.js";
 import { get } from "./rest.js";
 
 const HISTORY = [
   ["Id", "number"], ["State"], ["Kind"], ["Taken"], ["Duration", "number"], ["Written", "number"], ["State size", "number"],
-  ["Acknowledged", "number"], ["Path", "long"],
+  ["Acknowledged", "number"], ["Path or failure", "long"],
 ];
 const PARTS = [
   ["Vertex", "long"], ["Subtasks", "number"], ["Duration", "number"], ["Written", "number"], ["State size", "number"],
   ["Alignment", "number"],
 ];
 
-const card = (title, value) => el("div", { class: "card" }, title, el("b", null, value));
+// Where a checkpoint is, or that it has been deleted since, or why it failed.
+function outcome(each) {
+  if (each.discarded) return el("span", { class: "quiet", title: each.external_path }, "deleted");
+  return each.external_path ?? each.failure_message ?? "";
+}
 
 export async function checkpointsTab(job, view) {
   const below = `jobs/${job.jid}/checkpoints`;
@@ -27,7 +31,7 @@ export async function checkpointsTab(job, view) {
     cells: [
       each.id, badge(each.status), each.is_savepoint ? "savepoint" : "checkpoint", moment(each.trigger_timestamp),
       duration(each.end_to_end_duration), bytes(each.checkpointed_size), bytes(each.state_size),
-      `${each.num_acknowledged_subtasks}/${each.num_subtasks}`, each.external_path ?? each.failure_message ?? "",
+      `${each.num_acknowledged_subtasks}/${each.num_subtasks}`, outcome(each),
     ],
   }));
   const { counts, latest } = found;

@@ -9,7 +9,7 @@ function made(element, attributes, children) {
     if (typeof value === "function") element.addEventListener(name.slice(2), value);
     else element.setAttribute(name, value === true ? "" : String(value));
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
   return element;
 }
 
@@ -21,6 +21,10 @@ export const badge = (state) => el("span", { class: `badge ${state}` }, state);
 
 export const notice = (text, bad = false) =>
   el("div", { class: bad ? "notice bad" : "notice", role: bad ? "alert" : "status" }, text);
+
+export const card = (title, value) => el("div", { class: "card" }, title, el("b", null, value));
+
+const MOST_NARROW = 3; // columns that a narrow screen has room for: a row of more becomes a list of titles and values
 
 // Columns are [title, kind] with kind "number", "long" or nothing. A row is {cells, onclick?, selected?}.
 export function table(columns, rows, empty) {
@@ -36,10 +40,11 @@ export function table(columns, rows, empty) {
         onclick,
         onkeydown: onclick && ((event) => event.key === "Enter" && onclick(event)),
       },
-      cells.map((cell, index) => el("td", { class: columns[index][1] }, cell)),
+      cells.map((cell, index) => el("td", { class: columns[index][1], "data-title": columns[index][0] }, cell)),
     ),
   );
-  return el("div", { class: "wide" }, el("table", null, el("thead", null, head), el("tbody", null, body)));
+  const kind = columns.length > MOST_NARROW ? "many" : "few";
+  return el("div", { class: "wide" }, el("table", { class: kind }, el("thead", null, head), el("tbody", null, body)));
 }
 
 // Shares of time in percent, as one bar.

@@ -27,8 +27,18 @@ export function duration(ms) {
 
 export const moment = (ms) => (ms > 0 ? new Date(ms).toLocaleString("sv") : "-");
 
-export function watermark(ms) {
-  if (ms === null || ms <= LEAST_WATERMARK) return "none yet";
-  if (ms >= LAST_WATERMARK) return "end of input";
-  return Math.abs(ms) < 8.64e15 && ms > 946_684_800_000 ? new Date(ms).toISOString().replace("T", " ") : String(ms);
+const clock = (ms) => moment(ms).slice(11);
+
+const isSameDay = (one, other) => moment(one).slice(0, 10) === moment(other).slice(0, 10);
+
+const FIRST_DATE = 946_684_800_000; // the year 2000; smaller timestamps are numbers of the program, and no dates
+
+// Returns {text, lag, title}: the time of a watermark, how far it is behind `now`, and the whole of it for the pointer.
+export function watermark(ms, now) {
+  if (ms === null || ms <= LEAST_WATERMARK) return { text: "no watermark yet", lag: "", title: "No watermark has arrived yet." };
+  if (ms >= LAST_WATERMARK) return { text: "end of input", lag: "", title: `All input has been read (${ms}).` };
+  if (ms < FIRST_DATE || ms > 8.64e15) return { text: String(ms), lag: "", title: `${ms}, which is not a date` };
+  const lag = now === null ? "" : ms > now ? `${duration(ms - now)} ahead` : `${duration(now - ms)} behind`;
+  const text = now !== null && isSameDay(ms, now) ? clock(ms) : moment(ms);
+  return { text, lag, title: `${moment(ms)}.${String(ms % 1000).padStart(3, "0")} (${ms})${lag && `, ${lag} now`}` };
 }

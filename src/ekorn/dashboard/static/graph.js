@@ -1,7 +1,7 @@
 // Draws the job graph, with what every vertex does now.
 
 import { svg } from "./dom.js";
-import { rate, watermark } from "./format.js";
+import { bytes, count, rate, watermark } from "./format.js";
 import { layout } from "./layout.js";
 
 const PAD = 12;
@@ -14,7 +14,21 @@ const chainOf = (node) =>
     .map((line) => line.replace(/^\+- /, ""))
     .filter(Boolean);
 
-function vertex(node, place, size, live, chosen, choose) {
+// What a box says below its bar: records and bytes with their totals, and the watermark.
+function figures(live, now) {
+  if (!live) return [];
+  const mark = watermark(live.watermark, now);
+  return [
+    [`in ${rate(live.recordsIn)}, ${count(live.totalIn)} in total`, "Records read per second, and since the subtasks started"],
+    [
+      `out ${rate(live.recordsOut)}, ${count(live.totalOut)} in total, ${bytes(live.totalBytes)}`,
+      "Records written per second, and records and bytes since the subtasks started",
+    ],
+    [mark.lag ? `watermark ${mark.text}, ${mark.lag}` : mark.text, mark.title],
+  ];
+}
+
+function vertex(node, place, size, live, now, chosen, choose) {
   const chain = chainOf(node);
   const shares = live ?? { busy: 0, blocked: 0, idle: 0 };
   const width = size.vertexWidth - 2 * PAD;
@@ -40,9 +54,11 @@ function vertex(node, place, size, live, chosen, choose) {
     svg("text", { x: PAD, y: 20, "font-weight": "600" }, cut(chain[0] ?? "", 30)),
     svg("text", { class: "quiet-text", x: PAD, y: 36 }, cut(chain.slice(1).map((name) => `→ ${name}`).join(" "), 38)),
     svg("text", { class: "quiet-text", x: PAD, y: 52 }, `parallelism ${node.parallelism}`),
+    live && svg("text", { class: "quiet-text", x: size.vertexWidth - PAD, y: 52, "text-anchor": "end" }, load(shares)),
     ["busy", "blocked", "idle"].map(share),
-    svg("text", { class: "quiet-text", x: PAD, y: 84 }, live ? `in ${rate(live.recordsIn)}  out ${rate(live.recordsOut)}` : ""),
-    svg("text", { class: "quiet-text", x: PAD, y: 100 }, live ? `watermark ${watermark(live.watermark)}` : ""),
+    figures(live, now).map(([text, title], index) =>
+      svg("text", { class: "quiet-text", x: PAD, y: 86 + 17 * index }, svg("title", null, title), text),
+    ),
   );
 }
 
@@ -64,8 +80,11 @@ function edge(input, places, size) {
   };
 }
 
-// `live` maps vertex ids to {busy, blocked, idle (percent), recordsIn, recordsOut, watermark}.
-export function graph(nodes, live, chosen, choose) {
+const load = ({ busy, blocked }) => (blocked > busy ? `back-pressured ${blocked} %` : `busy ${busy} %`);
+
+// `live` maps vertex ids to {busy, blocked, idle (percent), recordsIn, recordsOut, totalIn, totalOut, totalBytes,
+// watermark}; `now` is the time of the driver, or null if the job is over.
+export function graph(nodes, live, now, chosen, choose) {
   const size = layout(nodes);
   const arrow = svg(
     "marker",
@@ -76,7 +95,7 @@ export function graph(nodes, live, chosen, choose) {
     (node.inputs ?? []).map((input) => edge(input, size.places, size)?.(size.places.get(node.id))),
   );
   const vertices = nodes.map((node) =>
-    vertex(node, size.places.get(node.id), size, live.get(node.id), node.id === chosen, () => choose(node.id)),
+    vertex(node, size.places.get(node.id), size, live.get(node.id), now, node.id === chosen, () => choose(node.id)),
   );
   const [width, height] = [size.width + 2, size.height + 2];
   return svg(

@@ -7,7 +7,7 @@ import { subtaskFigures, vertexFigures } from "./live.js";
 
 const COLUMNS = [
   ["Subtask", "number"], ["State"], ["Attempt", "number"], ["Records in", "number"], ["Records out", "number"],
-  ["In", "number"], ["Out", "number"], ["Bytes out", "number"], ["Across hosts", "number"], ["Time"], ["Watermark"], ["Slot"], ["Duration", "number"],
+  ["Bytes out", "number"], ["Across hosts", "number"], ["Time"], ["Watermark"], ["Slot"], ["Duration", "number"],
 ];
 
 // How unevenly records are spread over the subtasks: the greatest share against an even one.
@@ -18,10 +18,19 @@ function skew(subtasks) {
 }
 
 // The name of a slot begins with the id of the job, which stands above already.
-const slot = (jobId, id) => el("span", { title: id }, id.startsWith(`${jobId}-slot-`) ? id.slice(jobId.length + 6) : id);
+const slot = (jobId, id) =>
+  el("a", { href: `#/slots/${id}/subtasks`, title: id }, id.startsWith(`${jobId}-slot-`) ? id.slice(jobId.length + 6) : id);
+
+const records = (total, perSecond) => el("span", null, count(total), el("div", { class: "quiet" }, rate(perSecond)));
+
+function time(ms, now) {
+  const { text, lag, title } = watermark(ms, now);
+  return el("span", { title }, text, lag && el("div", { class: "quiet" }, lag));
+}
 
 export async function graphTab(job, view) {
   const live = await vertexFigures(job);
+  const now = job["end-time"] > 0 ? null : job.now;
   const chosen = job.vertices.find((vertex) => vertex.id === view.chosen) ?? job.vertices[0];
   const choose = (id) => {
     view.chosen = id;
@@ -30,15 +39,15 @@ export async function graphTab(job, view) {
   const subtasks = await subtaskFigures(job.jid, chosen.id, chosen.parallelism);
   const rows = subtasks.map((each) => ({
     cells: [
-      each.subtask, badge(each.status), each.attempt, count(each.metrics["read-records"]), count(each.metrics["write-records"]),
-      rate(each.recordsIn), rate(each.recordsOut), bytes(each.metrics["write-bytes"]), bytes(each.bytesAcross),
-      timeBar(each), watermark(each.watermark), slot(job.jid, each["taskmanager-id"]), duration(each.duration),
+      each.subtask, badge(each.status), each.attempt, records(each.metrics["read-records"], each.recordsIn),
+      records(each.metrics["write-records"], each.recordsOut), bytes(each.metrics["write-bytes"]), bytes(each.bytesAcross),
+      timeBar(each), time(each.watermark, now), slot(job.jid, each["taskmanager-id"]), duration(each.duration),
     ],
   }));
   const uneven = skew(subtasks);
   return [
     timeLegend(),
-    el("div", { class: "wide" }, graph(job.plan.nodes, live, chosen.id, choose)),
+    el("div", { class: "wide" }, graph(job.plan.nodes, live, now, chosen.id, choose)),
     el("h2", null, chosen.name),
     subtasks.length > 1 &&
       el("p", { class: uneven > 2 ? "bad" : "quiet" }, `The busiest subtask receives ${uneven.toFixed(1)} times an even share of the records.`),

@@ -3,13 +3,16 @@
 import { actions } from "./actions.js";
 import { checkpointsTab } from "./checkpoints_tab.js";
 import { badge, el } from "./dom.js";
+import { exceptionsTab } from "./exceptions_tab.js";
 import { duration, moment } from "./format.js";
 import { graphTab } from "./graph_tab.js";
+import { logsTab } from "./logs.js";
 import { metricsTab } from "./metrics_tab.js";
-import { accumulatorsTab, configurationTab, exceptionsTab, logsTab, timeLineTab } from "./other_tabs.js";
+import { accumulatorsTab, configurationTab, timeLineTab } from "./other_tabs.js";
 import { get } from "./rest.js";
 import { stateTab } from "./state_tab.js";
 import { threadsTab } from "./threads_tab.js";
+import { unstartedJob } from "./unstarted_job.js";
 
 export const TABS = [
   ["graph", "Graph", graphTab],
@@ -23,42 +26,50 @@ export const TABS = [
   ["configuration", "Configuration", configurationTab],
   ["logs", "Logs", logsTab],
 ];
+const NO_ANSWER = [404, 409, 410]; // the job waits for slots, or its driver starts, or has ended without starting the job
 
-const views = new Map(); // what the person chose, by job
+const views = new Map(); // what the person chose, by job or slot
 
-export function viewOf(jobId, refresh) {
-  if (!views.has(jobId)) views.set(jobId, {});
-  return Object.assign(views.get(jobId), { refresh });
+export function viewOf(name, refresh) {
+  if (!views.has(name)) views.set(name, {});
+  return Object.assign(views.get(name), { refresh });
 }
 
-export async function jobPage(jobId, tab, view) {
-  const [job, { features }] = await Promise.all([get(`jobs/${jobId}`), get("config")]);
-  const show = TABS.find(([name]) => name === tab)?.[2] ?? graphTab;
+export async function jobPage(jobId, wanted, view) {
+  const config = await get("config");
+  let job;
+  try {
+    job = await get(`jobs/${jobId}`);
+  } catch (error) {
+    if (config.server !== "service" || !NO_ANSWER.includes(error.status)) throw error;
+    return unstartedJob(decodeURIComponent(jobId), config, view, error);
+  }
+  const [tab, title, show] = TABS.find(([name]) => name === wanted) ?? TABS[0];
   const content = await show(job, view);
-  return [
-    el(
-      "div",
-      { class: "row spread" },
-      el("div", { class: "row" }, el("h1", null, job.name), badge(job.state)),
-      el("div", { class: "row" }, actions(job, features, view)),
-    ),
-    el(
-      "p",
-      { class: "quiet" },
-      `${job.jid}, started ${moment(job["start-time"])}, ${duration(job.duration)}, ${job["job-type"].toLowerCase()}`,
-    ),
-    view.told,
-    el(
-      "nav",
-      { class: "tabs", "aria-label": "Views of the job" },
-      TABS.map(([name, title], index) =>
-        el(
-          "a",
-          { href: `#/jobs/${jobId}/${name}`, "aria-current": name === tab ? "page" : null, title: `${title} (${(index + 1) % 10})` },
-          title,
+  const started = `started ${moment(job["start-time"])}, ${job["end-time"] > 0 ? "ran" : "running for"} ${duration(job.duration)}`;
+  return {
+    trail: [[config.server === "service" ? "Service" : "Driver", "#/"], [job.name, `#/jobs/${jobId}/graph`], [title]],
+    content: [
+      el(
+        "div",
+        { class: "row spread" },
+        el("div", { class: "row" }, el("h1", null, job.name), badge(job.state)),
+        el("div", { class: "row" }, actions(job, config.features, view)),
+      ),
+      el("p", { class: "quiet" }, el("code", null, job.jid), `, ${started}, ${job["job-type"].toLowerCase()}`),
+      view.told,
+      el(
+        "nav",
+        { class: "tabs", "aria-label": "Views of the job" },
+        TABS.map(([name, text], index) =>
+          el(
+            "a",
+            { href: `#/jobs/${jobId}/${name}`, "aria-current": name === tab ? "page" : null, title: `${text} (${(index + 1) % 10})` },
+            text,
+          ),
         ),
       ),
-    ),
-    content,
-  ].filter(Boolean);
+      content,
+    ],
+  };
 }

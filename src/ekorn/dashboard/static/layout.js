@@ -1,7 +1,7 @@
 // Places the vertices of a job graph in columns: a vertex stands right of all that feed it.
 
-const WIDTH = 230;
-const HEIGHT = 112;
+const WIDTH = 264;
+const HEIGHT = 132;
 const GAP_X = 90;
 const GAP_Y = 26;
 

@@ -32,7 +32,12 @@ export async function vertexFigures(job) {
     ]);
     const values = Object.fromEntries(metrics.map((each) => [each.id, each.id.startsWith("num") ? each.sum : each.avg]));
     const lowest = watermarks.length ? Math.min(...watermarks.map((each) => Number(each.value))) : null;
-    return [vertex.id, { ...asFigures(values), watermark: lowest }];
+    const totals = {
+      totalIn: vertex.metrics["read-records"],
+      totalOut: vertex.metrics["write-records"],
+      totalBytes: vertex.metrics["write-bytes"],
+    };
+    return [vertex.id, { ...asFigures(values), ...totals, watermark: lowest }];
   });
   return new Map(await Promise.all(entries));
 }

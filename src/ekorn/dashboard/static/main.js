@@ -4,48 +4,68 @@ import { asked } from "./dialog.js";
 import { el, notice } from "./dom.js";
 import { TABS, jobPage, viewOf } from "./job.js";
 import { overview } from "./overview.js";
-import { keepToken } from "./rest.js";
+import { askForToken } from "./sign_in.js";
+import { slotPage, slotsPage } from "./slots.js";
 
 const INTERVAL_MS = 2000;
 const page = document.getElementById("page");
 const trail = document.getElementById("trail");
 const connection = document.getElementById("connection");
+const dialog = document.getElementById("dialog");
 
-const NOT_THERE = [404, 409, 410]; // no such job; it waits for slots; its driver starts or has just ended
+const SCROLLED = "pre, .wide, .tabs";
+const NOT_THERE = [404, 409, 410]; // no such job or slot; the job waits for slots; its driver starts or has just ended
 
 let shown = 0; // counts the looks, so that an answer that comes too late is not shown
 let timer;
-let isAskingForToken = false;
+let drawn; // the address that the page shows
 
+// The address is "#/", "#/jobs/ID/TAB", "#/slots" or "#/slots/ID/TAB".
 function place() {
-  const [, kind, jobId, tab] = location.hash.split("/");
-  return kind === "jobs" && jobId ? { jobId: decodeURIComponent(jobId), tab: tab || "graph" } : {};
+  const [, kind, id, tab] = location.hash.split("/");
+  return { kind: kind === "slots" ? "slots" : "jobs", id: id && decodeURIComponent(id), tab };
 }
 
-async function show() {
+// Returns {content, trail}: what the page holds, and where it stands as a list of [text, address or nothing].
+function looked({ kind, id, tab }) {
+  const view = viewOf(id ?? kind, () => show());
+  if (kind === "slots") return id ? slotPage(id, tab ?? "subtasks", view) : slotsPage();
+  return id ? jobPage(encodeURIComponent(id), tab || "graph", view) : overview(view);
+}
+
+// What a person does with the page now, and what a new drawing would undo: a click that has begun, text that is selected
+// for copying, a list that is open.
+const inHand = { isPressed: false, listSince: 0 };
+const MOST_LIST_MS = 8000;
+
+function isInHand() {
+  const isListOpen = document.activeElement?.tagName === "SELECT" && Date.now() - inHand.listSince < MOST_LIST_MS;
+  const selected = document.getSelection();
+  return inHand.isPressed || isListOpen || (!selected.isCollapsed && page.contains(selected.anchorNode));
+}
+
+const look = () => show(isInHand); // by itself, again and again; everything else shows the page at once
+
+async function show(isHeld = () => false) {
   clearTimeout(timer);
-  const look = ++shown;
-  const { jobId, tab } = place();
+  const number = ++shown;
+  const here = place();
   try {
-    const content = jobId ? await jobPage(encodeURIComponent(jobId), tab, viewOf(jobId, show)) : await overview(viewOf("", show));
-    if (look !== shown) return;
-    const scrolled = [...page.querySelectorAll("pre, .wide")].map((each) => [each.scrollLeft, each.scrollTop]);
-    const opened = [...page.querySelectorAll("details")].map((each) => each.open);
-    const focused = document.activeElement;
-    replaceChildren(content.flat());
-    if (page.contains(focused) && focused !== page) focused.focus(); // a field that is kept loses it when it is put back
-    [...page.querySelectorAll("pre, .wide")].forEach((each, index) => each.scrollTo(...(scrolled[index] ?? [0, 0])));
-    [...page.querySelectorAll("details")].forEach((each, index) => (each.open = opened[index] ?? each.open));
-    trail.replaceChildren(...(jobId ? [el("a", { href: "#/" }, "Jobs"), ` / ${jobId}`] : []));
+    const found = await looked(here);
+    if (number !== shown) return;
+    if (!isHeld()) {
+      draw(found.content);
+      drawTrail(here.kind, found.trail);
+    }
     connection.replaceChildren();
   } catch (error) {
-    if (look !== shown) return;
-    if (error.status === 401) await askForToken();
-    else if (NOT_THERE.includes(error.status)) page.replaceChildren(notice(error.message, true), el("a", { href: "#/" }, "All jobs"));
+    if (number !== shown) return;
+    if (error.status === 401) return signIn();
+    if (NOT_THERE.includes(error.status)) page.replaceChildren(notice(error.message, true), el("a", { href: "#/" }, "All jobs"));
     else if (error.status === undefined) throw error;
     else connection.replaceChildren(el("span", { class: "bad" }, error.message));
   }
-  if (look === shown) timer = setTimeout(show, INTERVAL_MS);
+  if (number === shown) timer = setTimeout(look, INTERVAL_MS);
 }
 
 // Puts the children of the page in place. One that stays is not taken out: it keeps the focus, the pointer and an open list.
@@ -59,30 +79,63 @@ function replaceChildren(children) {
   }
 }
 
-async function askForToken() {
-  if (isAskingForToken) return;
-  isAskingForToken = true;
-  const field = el(
-    "label",
-    null,
-    "The token of this server. The driver's log names the file that contains it (web.token).",
-    el("input", { type: "password", name: "token", required: true, autocomplete: "off" }),
+// Replaces the page, and keeps what the person has scrolled, opened and focused.
+function draw(content) {
+  const scrolled = [...page.querySelectorAll(SCROLLED)].map((each) => [each.scrollLeft, each.scrollTop]);
+  const ends = new Map([...page.querySelectorAll("pre[data-follows]")].map((each) => [each.dataset.follows, isAtEnd(each)]));
+  const opened = new Map([...page.querySelectorAll("details")].map((each, index) => [each.dataset.of ?? index, each.open]));
+  const focused = document.activeElement;
+  replaceChildren(content.flat(Infinity).filter(Boolean));
+  if (page.contains(focused) && focused !== page) focused.focus(); // a field that is kept loses it when it is put back
+  [...page.querySelectorAll(SCROLLED)].forEach((each, index) => each.scrollTo(...(scrolled[index] ?? [0, 0])));
+  if (location.hash !== drawn) page.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  drawn = location.hash;
+  page.querySelectorAll("pre[data-follows]").forEach((each) => {
+    if (ends.get(each.dataset.follows) ?? true) each.scrollTop = each.scrollHeight; // a log is read from its end
+  });
+  [...page.querySelectorAll("details")].forEach((each, index) => (each.open = opened.get(each.dataset.of ?? index) ?? each.open));
+}
+
+const isAtEnd = (each) => each.scrollHeight - each.scrollTop - each.clientHeight < 8;
+
+function drawTrail(kind, steps) {
+  trail.replaceChildren(
+    ...steps.flatMap(([text, href], index) => [
+      index ? el("span", { class: "quiet", "aria-hidden": "true" }, " / ") : "",
+      href ? el("a", { href, title: text }, text) : el("span", { "aria-current": "page", title: text }, text),
+    ]),
   );
-  const given = await asked("Sign in", field, "Open");
-  isAskingForToken = false;
-  if (given) keepToken(given.token.trim());
+  for (const each of document.querySelectorAll("#places a")) {
+    const isHere = each.getAttribute("href") === (kind === "slots" ? "#/slots" : "#/");
+    isHere ? each.setAttribute("aria-current", "page") : each.removeAttribute("aria-current");
+  }
+  document.title = [...steps.map(([text]) => text).reverse(), "Ekorn"].join(" · ");
+}
+
+// The page rests until the person has given a token, so that it does not ask again and again.
+async function signIn() {
+  if (dialog.open) {
+    connection.replaceChildren(el("span", { class: "bad" }, "signed out"));
+    timer = setTimeout(look, INTERVAL_MS); // the form of the person stays; the token is asked for after it
+  } else if (await askForToken()) {
+    show();
+  } else {
+    const again = el("button", { type: "button", onclick: () => show() }, "Sign in");
+    page.replaceChildren(notice("Sign in to see the jobs of this server.", true), again);
+  }
 }
 
 function keysDialog() {
   const keys = [
     ["j", "show all jobs"],
+    ["s", "show all slots"],
     ["1 to 9, 0", "open a view of the job"],
     ["r", "refresh now"],
     ["t", "switch between dark and light"],
     ["?", "show this list"],
   ];
-  const list = el("ul", null, keys.map(([key, meaning]) => el("li", null, el("kbd", null, key), ` ${meaning}`)));
-  return asked("Keys", list, "Close");
+  const list = el("ul", { class: "keys" }, keys.map(([key, meaning]) => el("li", null, el("kbd", null, key), ` ${meaning}`)));
+  return asked("Keys", list, null);
 }
 
 function setTheme(theme) {
@@ -94,14 +147,15 @@ const otherTheme = () => setTheme(document.documentElement.dataset.theme === "da
 
 function onKey(event) {
   const isTyping = ["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName);
-  if (isTyping || event.ctrlKey || event.metaKey || event.altKey || document.getElementById("dialog").open) return;
-  const { jobId } = place();
+  if (isTyping || event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;
+  const { kind, id } = place();
   const tab = /^[0-9]$/.test(event.key) && TABS[(Number(event.key) || 10) - 1]; // 0 is the tenth
   if (event.key === "j") location.hash = "#/";
+  else if (event.key === "s") location.hash = "#/slots";
   else if (event.key === "r") show();
   else if (event.key === "t") otherTheme();
   else if (event.key === "?") keysDialog();
-  else if (tab && jobId) location.hash = `#/jobs/${jobId}/${tab[0]}`;
+  else if (tab && id && kind === "jobs") location.hash = `#/jobs/${id}/${tab[0]}`;
 }
 
 const prefersDark = matchMedia("(prefers-color-scheme: dark)").matches;
@@ -109,6 +163,9 @@ setTheme(localStorage.getItem("ekorn-theme") ?? (prefersDark ? "dark" : "light")
 document.getElementById("theme").addEventListener("click", otherTheme);
 document.getElementById("keys").addEventListener("click", keysDialog);
 document.addEventListener("keydown", onKey);
-window.addEventListener("hashchange", show);
+window.addEventListener("hashchange", () => show());
+page.addEventListener("pointerdown", () => (inHand.isPressed = true));
+for (const end of ["pointerup", "pointercancel"]) window.addEventListener(end, () => (inHand.isPressed = false));
+page.addEventListener("focusin", () => (inHand.listSince = Date.now()));
 document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : show()));
 show();

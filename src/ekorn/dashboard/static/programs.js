@@ -4,9 +4,10 @@ import { asked } from "./dialog.js";
 import { el, notice, table } from "./dom.js";
 import { moment } from "./format.js";
 import { get, post, submissionId } from "./rest.js";
+import { chosenPoint, startingPointFields, startingPoints } from "./starting_points.js";
 import { zipped } from "./zip.js";
 
-const COLUMNS = [["Program"], ["Uploaded"], ["Digest", "hide-narrow"], [""]];
+const COLUMNS = [["Program", "name"], ["Uploaded"], ["Digest", "hide-narrow"], [""]];
 
 async function upload(tell) {
   const input = el("input", { type: "file", name: "files", multiple: true, required: true, accept: ".py,.zip" });
@@ -31,14 +32,14 @@ async function run(program) {
   const fields = [
     el("label", null, "Arguments, one per line", el("textarea", { name: "arguments", rows: 3 })),
     el("label", null, "Parallelism", el("input", { type: "number", name: "parallelism", min: 1, value: 1 })),
-    el("label", null, "Savepoint to start from (optional)", el("input", { type: "text", name: "savepoint" })),
+    ...startingPointFields(await startingPoints(), { without: "empty state" }),
   ];
   const given = await asked(`Run ${program.name.replace(/\.zip$/, "")}`, fields, "Run");
   if (!given) return;
   const { jobid } = await post(`jars/${encodeURIComponent(program.id)}/run`, {
     programArgsList: given.arguments.split("\n").filter(Boolean),
     parallelism: given.parallelism ? Number(given.parallelism) : null,
-    savepointPath: given.savepoint.trim() || null,
+    savepointPath: chosenPoint(given),
     submissionId: submissionId(),
   });
   location.hash = `#/jobs/${jobid}/graph`;

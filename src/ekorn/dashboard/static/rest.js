@@ -1,6 +1,9 @@
 // Asks the REST API. The token stays in this tab: it is sent in a header and never stands in an address.
 
 const KEPT = "ekorn-token";
+const ACCEPTED = "ekorn-token-accepted"; // the token that the server has accepted before
+
+export const TOKEN = { NONE: "none", WRONG: "wrong", EXPIRED: "expired" };
 
 export class Refused extends Error {
   constructor(status, reason) {
@@ -10,6 +13,13 @@ export class Refused extends Error {
 }
 
 export const keepToken = (token) => sessionStorage.setItem(KEPT, token);
+
+// What is known of the token of this tab, once the server has refused a request for want of one.
+export function tokenState() {
+  const token = sessionStorage.getItem(KEPT);
+  if (token === null) return TOKEN.NONE;
+  return token === sessionStorage.getItem(ACCEPTED) ? TOKEN.EXPIRED : TOKEN.WRONG;
+}
 
 // The body is an object, which is sent as JSON, or bytes.
 async function ask(method, path, body) {
@@ -23,6 +33,7 @@ async function ask(method, path, body) {
   } catch {
     throw new Refused(0, "the server does not answer");
   }
+  if (token && answer.ok) sessionStorage.setItem(ACCEPTED, token);
   const isJson = (answer.headers.get("Content-Type") ?? "").startsWith("application/json");
   const content = isJson ? await answer.json() : await answer.text();
   if (!answer.ok) throw new Refused(answer.status, isJson ? (content.errors ?? []).join("; ") : answer.statusText);

@@ -3,7 +3,9 @@
 import { el } from "./dom.js";
 import { flameGraph } from "./flame_graph.js";
 import { moment } from "./format.js";
+import { shortName } from "./logs.js";
 import { get } from "./rest.js";
+import { threadDump } from "./slots.js";
 
 const KINDS = [["FULL", "all samples"], ["ON_CPU", "on CPU"], ["OFF_CPU", "waiting"]];
 const WHY_NOT = new Map([
@@ -30,18 +32,8 @@ async function graph(job, vertex, kind, view) {
   };
   return [
     el("p", { class: "quiet" }, `${root.value} samples until ${moment(endTimestamp)}. The wider a frame, the more time it takes. Click a frame to enlarge it.`),
-    flameGraph(root, view.zoom ?? [], zoom),
+    el("div", { class: "wide" }, flameGraph(root, view.zoom ?? [], zoom)),
   ];
-}
-
-async function threads(slot) {
-  try {
-    const { threadInfos } = await get(`taskmanagers/${encodeURIComponent(slot)}/thread-dump`);
-    return el("pre", { "aria-label": "Threads" }, threadInfos.map((each) => each.stringifiedThreadInfo).join("\n"));
-  } catch (error) {
-    if (error.status !== 404) throw error;
-    return el("p", { class: "quiet" }, error.message);
-  }
 }
 
 export async function threadsTab(job, view) {
@@ -67,9 +59,9 @@ export async function threadsTab(job, view) {
       el(
         "div",
         { class: "row" },
-        choice("Slot", [["", "choose a slot"], ...slots.map((id) => [id, id])], view.dumped ?? "", set("dumped")),
+        choice("Slot", [["", "choose a slot"], ...slots.map((id) => [id, shortName(job.jid, id)])], view.dumped ?? "", set("dumped")),
       ),
-      slots.includes(view.dumped) ? await threads(view.dumped) : null,
+      slots.includes(view.dumped) ? await threadDump(view.dumped) : null,
     ],
   ].flat(Infinity).filter(Boolean);
 }

@@ -53,11 +53,11 @@ class SavepointApi:
         job_id = str(job.overview["jid"])
         path = f"/jobs/{job_id}/checkpoints"
         answer: Any = None
-        if job.record.phase == "ENDED":
-            answer = self._service.store.answers(job.record.job_id).get(path)
-        else:
+        if job.record.phase == "STARTED":
             with contextlib.suppress(EkornError):  # the driver has just ended, or hangs
                 answer = driver_client(job.record, _ANSWER_S).get(path)
+        if answer is None:
+            answer = self._service.store.answers(job.record.job_id).get(path)
         history = answer.get("history", ()) if isinstance(answer, dict) else ()
         return [
             {
