@@ -172,3 +172,94 @@ def test_a_state_that_is_no_longer_asked_for_stays_until_its_operator_goes(tmp_p
     found = (tmp_path / "second").glob("*/chk-*/_metadata")
     later = str(max(found, key=lambda path: int(path.parent.name[4:])).parent)
     assert run_scripted(draw(environment(tmp_path), Count()), restore_path=later).records[0] == 7
+
+
+# ------------------------------------------------------------------------------------------- state that was renamed
+
+
+def hints_about(draw, tmp_path, newest, caplog, parallelism=1):
+    with caplog.at_level("WARNING", "ekorn.driver.display.operator_hints"):
+        run_scripted(draw(environment(tmp_path, parallelism)), restore_path=newest)
+    return [r.getMessage() for r in caplog.records if r.name == "ekorn.driver.display.operator_hints"]
+
+
+class Renamed(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.seen = runtime_context.get_state(ValueStateDescriptor("seen", Types.LONG(), 0))
+        self.count = runtime_context.get_state(ValueStateDescriptor("counts", Types.LONG(), 0))
+
+    def process_element(self, value, ctx):
+        self.count.update(self.count.value() + 1)
+        yield self.count.value()
+
+
+class Late(KeyedProcessFunction):
+    """Declares its state with its first record."""
+
+    def open(self, runtime_context):
+        self.context = runtime_context
+        self.other = runtime_context.get_state(ValueStateDescriptor("other", Types.LONG(), 0))
+
+    def process_element(self, value, ctx):
+        count = self.context.get_state(ValueStateDescriptor("count", Types.LONG(), 0))
+        count.update(count.value() + 1)
+        yield count.value()
+
+
+def with_function(function):
+    return lambda env: (
+        numbers(env).uid("numbers").map(Keep()).uid("keep").key_by(lambda n: 0).process(function).uid("count")
+    )
+
+
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_a_renamed_state_is_hinted_at_once_with_both_names(tmp_path, newest, caplog, parallelism):
+    assert hints_about(with_function(Renamed()), tmp_path, newest, caplog, parallelism) == [
+        "operator 'KEYED PROCESS': the restored checkpoint holds state 'count', which the program does not declare; it "
+        "declares 'counts', 'seen'. Did you rename 'count' to 'counts'? Then 'counts' begins empty. The job keeps what "
+        "is not declared: it stays in later checkpoints, and nothing reads it"
+    ]
+
+
+@pytest.mark.parametrize("function", [Count(), Late()], ids=["in open", "with the first record"])
+def test_a_state_that_is_declared_is_not_hinted_at(tmp_path, newest, caplog, function):
+    assert hints_about(with_function(function), tmp_path, newest, caplog) == []
+
+
+def test_a_state_that_is_declared_neither_in_open_nor_later_is_hinted_at(tmp_path, newest, caplog):
+    class Later(KeyedProcessFunction):
+        def open(self, runtime_context):
+            self.context = runtime_context
+
+        def process_element(self, value, ctx):
+            yield self.context.get_state(ValueStateDescriptor("number", Types.LONG(), 0)).value()
+
+    (hint,) = hints_about(with_function(Later()), tmp_path, newest, caplog)
+    assert "Did you rename 'count' to 'number'?" in hint
+
+
+def test_a_state_of_an_operator_without_states_now_is_hinted_at(tmp_path, newest, caplog):
+    class Plain(KeyedProcessFunction):
+        def process_element(self, value, ctx):
+            yield value
+
+    (hint,) = hints_about(with_function(Plain()), tmp_path, newest, caplog)
+    assert "holds state 'count', which the program does not declare; it declares no state." in hint
+
+
+def test_a_renamed_operator_state_is_hinted_at(tmp_path, newest, caplog):
+    class KeepElsewhere(MapFunction, CheckpointedFunction):
+        def initialize_state(self, context):
+            context.get_operator_state_store().get_list_state(ListStateDescriptor("keeps", Types.LONG()))
+
+        def map(self, value):
+            return value
+
+        def snapshot_state(self, context):
+            pass
+
+    def draw(env):
+        return counted(numbers(env).uid("numbers").map(KeepElsewhere()).uid("keep"))
+
+    (hint,) = hints_about(draw, tmp_path, newest, caplog)
+    assert "holds state 'kept'" in hint and "Did you rename 'kept' to 'keeps'?" in hint

@@ -291,6 +291,15 @@ class RuntimeOperator(ABC):
         keyed = self.backend.infos() if self.backend is not None else ()
         return keyed + self.states.infos()
 
+    def restored_names(self) -> frozenset[str]:
+        """Return the names of the states in the checkpoint that the operator was restored from."""
+        return frozenset() if self._restored is None else frozenset(info.name for info in self._restored.states)
+
+    def undeclared_states(self) -> tuple[str, ...]:
+        """Return the names of restored states that the operator has not declared so far."""
+        keyed = self.backend.undeclared() if self.backend is not None else ()
+        return keyed + self.states.undeclared()
+
     _restored: OperatorRestore | None = None
 
 

@@ -204,6 +204,10 @@ class KeyedStateBackend(KeyedStates):
         """
 
     @abstractmethod
+    def undeclared(self) -> tuple[str, ...]:
+        """Return the names of restored states that the job has not asked for yet."""
+
+    @abstractmethod
     def infos(self) -> tuple[StateInfo, ...]:
         """Return a description of every state."""
 

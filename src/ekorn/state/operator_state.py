@@ -76,6 +76,10 @@ class OperatorStates(OperatorStateStore):
         yield from ((name, mode) for name, (mode, _) in self._restored.items())
         yield from ((name, state.mode) for name, state in self._states.items())
 
+    def undeclared(self) -> tuple[str, ...]:
+        """Return the names of restored states that the job has not asked for yet."""
+        return tuple(self._restored)
+
     def infos(self) -> tuple[StateInfo, ...]:
         """Return a description of every state."""
         waiting = [self._saved.get(name, StateInfo(name, _KINDS[mode])) for name, (mode, _) in self._restored.items()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from ekorn.codegen.blame import Blame
 from ekorn.errors import UserFunctionError
@@ -13,6 +13,7 @@ from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.epoch import SubtaskOrder
 from ekorn.operators.operator import RuntimeOperator
 from ekorn.operators.sinks.driver_output import DriverOutput
+from ekorn.operators.undeclared_states import declares_later, undeclared_text
 from ekorn.state.operator_state_files import OperatorState, decode_operator_state, redistribute
 from ekorn.state.snapshots import OperatorRestore, SubtaskRestore
 from ekorn.state.state_files import read_state
@@ -32,6 +33,7 @@ class OperatorLifecycle:
         self._driver_output = driver_output
         self._blame = blame
         self._helpers: list[tuple[int, Function]] = []  # once all of them are open
+        self._later: list[RuntimeOperator] = []  # restored operators that may declare state with their first records
 
     # ------------------------------------------------------------------------------------------------- opening
 
@@ -54,6 +56,22 @@ class OperatorLifecycle:
                 helper.set_runtime_context(context)
                 helper.open(context)
         self._helpers = helpers
+        if restored is not None:
+            self._later = [running for running in self.operators if declares_later(running.functions())]
+            self._hint_at_undeclared(running for running in self.operators if running not in self._later)
+
+    def hint_at_undeclared_states(self) -> None:
+        """Hint at restored state that operators have not declared with their first records, if they may do so."""
+        if self._later:
+            self._hint_at_undeclared(self._later)
+            self._later = []
+
+    @staticmethod
+    def _hint_at_undeclared(operators: Iterable[RuntimeOperator]) -> None:
+        for running in operators:
+            text = undeclared_text(running)
+            if text is not None:
+                running.hint("undeclared state", text)
 
     def _operator_state(self, saved: OperatorRestore | None, store: FileStore | None) -> OperatorState | None:
         """Read the operator state that all subtasks saved, and return this subtask's share."""

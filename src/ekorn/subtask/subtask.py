@@ -176,6 +176,8 @@ class Subtask:
     def complete(self, ack: Ack) -> None:
         """Fill in what is known once the epoch has ended, and begin to count for the next one."""
         ack.records_in, self.intake.record_count = self.intake.record_count, 0
+        if ack.records_in:
+            self.lifecycle.hint_at_undeclared_states()
         ack.records_out, ack.bytes_out = self.outbox.taken()
         ack.finished = self.finished
         ack.watermark = self.input.watermark_ms

@@ -168,6 +168,9 @@ class HeapStateBackend(TableStates, KeyedStateBackend):
         table = self.heap.by_name[info.name] = Table(info, tracked=self.heap.tracked)
         table.data = entries
 
+    def undeclared(self) -> tuple[str, ...]:
+        return tuple(name for name, table in self.heap.by_name.items() if table.declared is None)
+
     def infos(self) -> tuple[StateInfo, ...]:
         return tuple(t.saved_as() for t in self.heap.by_name.values())
 

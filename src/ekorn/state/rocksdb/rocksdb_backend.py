@@ -237,6 +237,10 @@ class RocksDBKeyedBackend(TableStates, KeyedStateBackend):
         if self._reuses_restored:
             self._uploads.start_from(files)
 
+    def undeclared(self) -> tuple[str, ...]:
+        on_disk = (name for name, table in self.rocks.by_name.items() if table.declared is None)
+        return (*self._beside.undeclared(), *on_disk)
+
     def infos(self) -> tuple[StateInfo, ...]:
         return (*self._beside.infos(), *(t.saved_as() for t in self.rocks.by_name.values()))
 
