@@ -219,13 +219,13 @@ def _hash_other(key: Any) -> int:
         return _hash_text(f"{cls.__qualname__}.{key.name}")
     if cls.__hash__ is None:
         raise InvalidKeyError(
-            "", preview(key), f"a {cls.__name__} can change, so it has no stable hash; use a tuple or a str"
+            "", preview(key), f"a {cls.__name__} is mutable, so it has no stable hash; use a tuple or a str"
         )
     if cls.__hash__ is _BY_IDENTITY:
         raise InvalidKeyError(
             "",
             preview(key),
-            f"{cls.__name__} has no __eq__ and __hash__ of its own: two equal records would be two keys; "
+            f"{cls.__name__} does not define __eq__ and __hash__, so two equal records would be two keys; "
             f"use a frozen dataclass, a tuple or a str",
         )
     if dataclasses.is_dataclass(key):
@@ -240,7 +240,7 @@ def _hash_other(key: Any) -> int:
     raise InvalidKeyError(
         "",
         preview(key),
-        f"the hash of {cls.__name__} need not be the same in another process; "
+        f"the hash of {cls.__name__} may differ in another process; "
         f"use a frozen dataclass, a tuple or a str, or give the class a method __stable_hash__() -> int",
     )
 

@@ -14,7 +14,7 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import FrameType, ModuleType
 
-_JVM = "there is no JVM behind Ekorn's API: leave out calls of get_gateway() and of _j_... attributes"
+_JVM = "there is no JVM behind Ekorn's API: leave out calls of get_gateway() and uses of _j_... attributes"
 _OWN_SOURCES_AND_SINKS = (
     "for other systems, extend SourceFunction and SinkFunction of {root}.datastream.functions in Python, "
     "or TwoPhaseCommitSinkFunction for a sink that writes every record once"
@@ -23,16 +23,16 @@ _OWN_SOURCES_AND_SINKS = (
 # By path below the root package; the longest matching path counts.
 _INSTEAD = {
     "table": (
-        "Ekorn has the DataStream API: make streams with env.from_collection, from_source and add_source, "
-        "and ask Spark for tables and SQL"
+        "Ekorn has the DataStream API: create streams with env.from_collection, from_source and add_source, "
+        "and use Spark for tables and SQL"
     ),
     "java_gateway": _JVM,
     "pyflink_gateway_server": _JVM,
     "util": _JVM,
     "util.exceptions": "errors of Ekorn are in ekorn.errors",
-    "fn_execution": "it is internal to PyFlink's workers, not an API",
+    "fn_execution": "it is internal to PyFlink's workers and not part of its API",
     "testing": "tests of functions and pipelines use ekorn.testing",
-    "shell": "an ordinary Python shell does, after `from ekorn.datastream import *`",
+    "shell": "use an ordinary Python shell, after `from ekorn.datastream import *`",
     "datastream.connectors": _OWN_SOURCES_AND_SINKS,
     "datastream.connectors.rabbitmq": (
         "use KafkaSource and KafkaSink, or extend SourceFunction and SinkFunction of {root}.datastream.functions "

@@ -127,7 +127,7 @@ class Person:
         (lambda pairs: pairs.map(lambda x: x).with_forwarded_fields("f0->"), "a field is missing"),
         (lambda pairs: pairs.map(lambda x: x).with_forwarded_fields_first("f0"), "no function of two inputs"),
         (lambda pairs: pairs.rebalance().with_forwarded_fields("f0"), "no function of one input"),
-        (lambda pairs: pairs.map(Doubled()).with_forwarded_fields("f1"), "declares forwarded fields already"),
+        (lambda pairs: pairs.map(Doubled()).with_forwarded_fields("f1"), "already declares forwarded fields"),
         (
             lambda pairs: pairs.map(lambda x: x, Types.TUPLE([Types.LONG(), Types.LONG()])).with_forwarded_fields("f0"),
             "type String to one of type Long",

@@ -98,7 +98,7 @@ def test_what_cannot_be_broadcast_is_refused(env):
 
 def test_a_stream_has_no_broadcast_variables():
     stream = StreamExecutionEnvironment.get_execution_environment().from_collection([1]).map(Adding())
-    with pytest.raises(JobExecutionError, match="a stream has no broadcast variable 'numbers'"):
+    with pytest.raises(JobExecutionError, match="streams have no broadcast variables, such as 'numbers'"):
         collect_locally(stream)
 
 
@@ -112,7 +112,7 @@ def test_an_operator_without_a_function_has_no_variables(env):
 def test_a_variable_is_not_made_from_the_operator_that_reads_it(env):
     added = env.from_elements(1, 2).map(Adding())
     for made in (added, added.filter(lambda x: x > 1).union(env.from_elements(3))):
-        with pytest.raises(InvalidProgramError, match=r"is made from Map at .*, so that cannot wait"):
+        with pytest.raises(InvalidProgramError, match=r"is derived from Map at .*, which therefore cannot wait"):
             added.with_broadcast_set(made, "numbers")
 
 

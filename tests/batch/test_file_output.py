@@ -95,7 +95,7 @@ def test_two_sinks_of_a_program_do_not_share_a_target(tmp_path):
     env = ExecutionEnvironment().set_parallelism(1)
     numbers = env.from_elements(1, 2)
     numbers.write_as_text(tmp_path / "out", WriteMode.OVERWRITE)
-    with pytest.raises(InvalidProgramError, match=r"TextSink at .* writes where TextSink at .* writes too"):
+    with pytest.raises(InvalidProgramError, match=r"TextSink at .* writes to the same path as TextSink at .*,"):
         numbers.map(lambda x: -x).write_as_text(f"{tmp_path}/out/", WriteMode.OVERWRITE)
     numbers.write_as_text(tmp_path / "other")
     with on_local_engine():

@@ -40,12 +40,12 @@ def test_the_number_of_supersteps_is_at_least_one(pairs: DataSet, wrong: int) ->
 def test_an_iteration_is_closed_once(pairs: DataSet) -> None:
     bulk = pairs.iterate(3)
     bulk.close_with(bulk.map(same))
-    with refused(r"the iteration was closed at test_iteration_program.py:\d+ already"):
+    with refused(r"the iteration was already closed at test_iteration_program.py:\d+"):
         bulk.close_with(bulk.map(same))
     delta = pairs.iterate_delta(pairs, 3, 0)
     work = delta.get_workset().map(same)
     delta.close_with(work, work)
-    with refused("the iteration was closed at"):
+    with refused("the iteration was already closed at"):
         delta.close_with(work, work)
 
 
@@ -67,7 +67,7 @@ def test_iterations_are_not_nested(pairs: DataSet) -> None:
     with refused(r"iterate_delta\(\): .* iterations cannot be nested"):
         pairs.iterate_delta(outer, 2, 0)
     other = pairs.iterate(2)
-    with refused(r"Union: the data sets are inside two iterations"):
+    with refused(r"Union: the data sets belong to two iterations"):
         outer.union(other)
 
 
@@ -109,7 +109,7 @@ def test_the_solution_set_is_only_joined_and_co_grouped(pairs: DataSet, use: str
         "union": lambda: pairs.union(solution),
         "collect": solution.collect,
     }
-    with refused(r"can be used in join\(\) and co_group\(\) alone"):
+    with refused(r"can be used only in join\(\) and co_group\(\)"):
         calls[use]()
 
 
@@ -122,12 +122,12 @@ def test_keys_of_a_solution_set_are_fields(pairs: DataSet) -> None:
 
 def test_aggregators_are_checked(pairs: DataSet) -> None:
     bulk = pairs.iterate(3).register_aggregator("sum", LongSumAggregator())
-    with refused("has an aggregator 'sum' already"):
+    with refused("already has an aggregator 'sum'"):
         bulk.register_aggregator("sum", LongSumAggregator())
     with pytest.raises(TypeError, match="takes an Aggregator"):
         bulk.register_aggregator("other", sum)  # type: ignore[arg-type]
     bulk.register_aggregation_convergence_criterion("zero", LongSumAggregator(), LongZeroConvergence())
-    with refused(re.escape("a convergence criterion already, for aggregator 'zero'")):
+    with refused(re.escape("already has a convergence criterion, for aggregator 'zero'")):
         bulk.register_aggregation_convergence_criterion("two", LongSumAggregator(), LongZeroConvergence())
 
 

@@ -137,15 +137,15 @@ def test_the_solution_set_is_searched_by_its_keys_alone() -> None:
     env = environment()
     pairs = env.from_elements((1, "a"))
     solution = pairs.iterate_delta(pairs, 3, 0).get_solution_set()
-    with pytest.raises(InvalidProgramError, match="kept by the keys 0, and cannot be searched by 1"):
+    with pytest.raises(InvalidProgramError, match="indexed by the keys 0 and cannot be searched by 1"):
         solution.join(env.from_elements(("a", 1))).where(1).equal_to(0)
     with pytest.raises(InvalidProgramError, match="cannot be combined with itself"):
         solution.join(solution).where(0).equal_to(0)
     for wrong in (solution.left_outer_join, pairs.right_outer_join):
         other = pairs if wrong == solution.left_outer_join else solution
-        with pytest.raises(InvalidProgramError, match=r"in join\(\) and co_group\(\) alone"):
+        with pytest.raises(InvalidProgramError, match=r"only in join\(\) and co_group\(\)"):
             wrong(other).where(0).equal_to(0).using(lambda a, b: a)
-    with pytest.raises(InvalidProgramError, match=r"in join\(\) and co_group\(\) alone"):
+    with pytest.raises(InvalidProgramError, match=r"only in join\(\) and co_group\(\)"):
         pairs.cross(solution)
 
 
@@ -155,7 +155,7 @@ def test_the_solution_set_has_partitions_of_its_own() -> None:
     iteration = pairs.iterate_delta(pairs, 3, 0)
     joined = iteration.get_workset().join(iteration.get_solution_set()).where(0).equal_to(0)
     changed = joined.with_partitioner(lambda key, count: 0).map(lambda pair: pair[0])
-    with pytest.raises(InvalidProgramError, match="partitioned by the hash of its keys already"):
+    with pytest.raises(InvalidProgramError, match="already partitioned by the hash of its keys"):
         iteration.close_with(changed, changed)
 
 

@@ -375,7 +375,7 @@ class Campaign:
         return found[0]
 
     def _continue_later(self, driver: Driver, victim: int) -> None:
-        """Leave a slot stopped until the driver has given it up; then continue it, although it has been replaced."""
+        """Leave a slot stopped until the driver has abandoned it; then continue it, although it has been replaced."""
         before = driver.progress.get("restarts", 0)
         driver.until(lambda d: d.progress.get("restarts", 0) > before)
         driver.ended(self._chance.choice((0.0, 0.3)))

@@ -223,7 +223,7 @@ def test_a_path_with_nothing_there_is_refused(tmp_path):
         resolve(str(tmp_path / "chk-1"))
     (tmp_path / "chk-2").mkdir()
     (tmp_path / "chk-2" / "state").write_bytes(b"x")
-    with pytest.raises(RestoreError, match="complete when that file exists"):
+    with pytest.raises(RestoreError, match="complete only if that file exists"):
         resolve(str(tmp_path / "chk-2"))
     with pytest.raises(RestoreError, match="never completed"):
         resolve(str(tmp_path))
@@ -252,7 +252,7 @@ def test_metadata_that_is_a_link_to_elsewhere_is_refused(retained, tmp_path):
     path = retained / "chk-7" / "_metadata"
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(ConfigurationError, match="leads out of"):
+    with pytest.raises(ConfigurationError, match="is outside"):
         resolve(str(retained / "chk-7"))
 
 

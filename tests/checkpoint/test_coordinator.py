@@ -512,7 +512,7 @@ def test_requests_beyond_a_thousand_are_refused():
     for number in range(1000):
         assert job.coordinator.handle(CheckpointRequested(0, "savepoint", request_id=str(number))) == []
     (refused,) = job.coordinator.handle(CheckpointRequested(0, "savepoint", request_id="one more"))
-    assert refused == RefuseRequest("one more", "1000 requests are waiting already")
+    assert refused == RefuseRequest("one more", "1000 requests are already waiting")
 
 
 def test_requests_that_were_not_started_end_with_the_run():

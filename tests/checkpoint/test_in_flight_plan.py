@@ -95,7 +95,7 @@ def test_watermarks_count_only_where_no_side_was_rescaled() -> None:
 
 def test_an_exchange_that_is_gone_is_named_and_may_be_dropped() -> None:
     taken = stored(2, HASH, source=operator("other").id)
-    with pytest.raises(RestoreError, match=r"between which the job has no exchange any more.*savepoint"):
+    with pytest.raises(RestoreError, match=r"between which the job no longer has an exchange.*savepoint"):
         plan_restore(job(HASH, 2), taken, "dir")
     plan = plan_restore(job(HASH, 2), taken, "dir", allow_non_restored_state=True)
     assert plan.subtasks[SubtaskId(1, 0)].in_flight == ()

@@ -120,10 +120,10 @@ def test_a_job_is_cancelled_with_a_savepoint(start, capsys, tmp_path):
 def test_no_directory_is_said_by_the_job(start, capsys):
     process, _ = start("first")
     assert main(["stop", "first"]) == 1
-    assert "no directory for the savepoint: give one, or set a default" in capsys.readouterr().err
+    assert "the savepoint has no directory: give one, or set a default" in capsys.readouterr().err
     for arguments in (["first", "-s"], ["-s", "first"]):  # what stands alone behind -s is the job
         assert main(["cancel", *arguments]) == 1
-        assert "no directory for the savepoint: give one, or set a default" in capsys.readouterr().err
+        assert "the savepoint has no directory: give one, or set a default" in capsys.readouterr().err
     assert process.poll() is None
 
 

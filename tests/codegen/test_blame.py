@@ -147,9 +147,9 @@ def test_a_key_selector_is_blamed_with_the_record_it_was_given():
     ("key", "words"),
     [
         (None, "cannot use None as the key of record (2, 'two'): None is not a key"),
-        ({1}, "cannot use {1} as the key of record (2, 'two'): a set can change"),
-        ({"a": {}}, "cannot use {'a': {}} as the key of record (2, 'two'): a dict can change"),
-        (("a", [{}]), "cannot use {} as the key of record (2, 'two'): a dict can change"),
+        ({1}, "cannot use {1} as the key of record (2, 'two'): a set is mutable"),
+        ({"a": {}}, "cannot use {'a': {}} as the key of record (2, 'two'): a dict is mutable"),
+        (("a", [{}]), "cannot use {} as the key of record (2, 'two'): a dict is mutable"),
     ],
 )
 def test_a_key_that_is_none_is_refused_with_the_record(key, words):

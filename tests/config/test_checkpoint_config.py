@@ -261,7 +261,7 @@ def test_one_storage_replaces_another_with_its_directory(tmp_path):
 def test_storage_arguments_are_checked(config):
     with pytest.raises(ValueError, match="threshold"):
         FileSystemCheckpointStorage("/c", 2 * 1024 * 1024)
-    with pytest.raises(ValueError, match="above 0"):
+    with pytest.raises(ValueError, match="greater than 0"):
         JobManagerCheckpointStorage(max_state_size=0)
     with pytest.raises(ValueError, match="checkpoint directory"):
         FileSystemCheckpointStorage("")

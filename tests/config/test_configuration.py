@@ -268,14 +268,14 @@ url: http://host:8081/
     [
         ("a: 1\nnonsense\n", "line 2: expected 'key: value'"),
         ("a: 1\n  b: 2\n", "line 2: indented below a key that already has a value"),
-        ("a:\n\tb: 2\n", "line 2: indentation must be made of blanks"),
+        ("a:\n\tb: 2\n", "line 2: indent with spaces"),
         ("a: 1\nb: c: d\n", "line 2: a value that contains ': ' needs quotes: 'b: c: d'"),
         ("a: 1\nb: 'open\nc: 2\n", "line 2: a quote is not closed"),
         ("a: 1\nb: @home\n", "line 2: .*put the value in quotes: 'b: @home'"),
-        ("a: 1\nb: [1, [2]]\n", "line 2: expected a text; this form of YAML is not supported here"),
-        ("a: 1\nb: !tag 2\n", "line 2: expected a text; this form of YAML is not supported here"),
+        ("a: 1\nb: [1, [2]]\n", "line 2: expected text; this form of YAML is not supported here"),
+        ("a: 1\nb: !tag 2\n", "line 2: expected text; this form of YAML is not supported here"),
         ("a: &one 1\nb: *one\n", "line 2: aliases are not supported here"),
-        ("a: 1\n<<: {b: 2}\n", "line 2: a key is a text"),
+        ("a: 1\n<<: {b: 2}\n", "line 2: a key must be text"),
         ("a: 1\nb: \x07\n", "line 2: .*not allowed"),
         ("- a\n", "line 1: expected 'key: value'"),
     ],
@@ -288,9 +288,9 @@ def test_a_line_that_cannot_be_read_is_named(text, why):
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("a: 1\nb: 2\na: 3\n", "line 3: 'a' is set already, in line 1: 'a: 3'"),
-        ("a.b: 1\na:\n  b: 2\n", "line 3: 'a.b' is set already, in line 1: 'b: 2'"),
-        ("a:\n  b: 1\na:\n  b: 2\n", "line 4: 'a.b' is set already, in line 2"),
+        ("a: 1\nb: 2\na: 3\n", "line 3: 'a' is already set, in line 1: 'a: 3'"),
+        ("a.b: 1\na:\n  b: 2\n", "line 3: 'a.b' is already set, in line 1: 'b: 2'"),
+        ("a:\n  b: 1\na:\n  b: 2\n", "line 4: 'a.b' is already set, in line 2"),
     ],
 )
 def test_a_key_is_set_once_whether_flat_or_nested(text, why):

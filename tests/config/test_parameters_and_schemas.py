@@ -109,7 +109,7 @@ def test_a_negative_number_is_a_value(number):
 def test_anything_else_with_a_dash_is_the_next_key(word):
     arguments = ["--n", word, "1"]
     if word == "-":
-        with pytest.raises(ConfigurationError, match="names no key"):
+        with pytest.raises(ConfigurationError, match="does not name a key"):
             ParameterTool.from_args(arguments)
     else:
         assert ParameterTool.from_args(arguments).to_map() == {"n": "__NO_VALUE_KEY", word.lstrip("-"): "1"}

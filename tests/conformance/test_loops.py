@@ -259,14 +259,14 @@ def test_a_loop_is_closed_once():
     loop = local().from_collection([1]).iterate(10)
     body = loop.map(lambda x: x)
     loop.close_with(body)
-    with pytest.raises(InvalidProgramError, match=r"closed already.*union"):
+    with pytest.raises(InvalidProgramError, match=r"already closed.*union"):
         loop.close_with(body)
 
 
 def test_what_is_fed_back_comes_from_the_loop():
     env = local()
     loop = env.from_collection([1]).iterate(10)
-    with pytest.raises(UnsupportedOperationError, match="does not come from this loop"):
+    with pytest.raises(UnsupportedOperationError, match="does not originate from this loop"):
         loop.close_with(env.from_collection([2]).map(lambda x: x))
 
 
@@ -293,7 +293,7 @@ def test_batch_mode_has_no_loops():
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     loop = env.from_collection([1]).iterate(10)
     loop.close_with(loop.filter(lambda x: x > 1))
-    with pytest.raises(InvalidProgramError, match="BATCH mode has no loops"):
+    with pytest.raises(InvalidProgramError, match="BATCH mode does not support loops"):
         collect_locally(loop)
 
 

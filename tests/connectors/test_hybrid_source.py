@@ -79,7 +79,7 @@ def test_only_the_last_source_may_be_unbounded():
     endless = DataGeneratorSource(str, None)
     source = HybridSource.builder(NumberSequenceSource(0, 3)).add_source(endless).build()
     assert source.boundedness is Boundedness.CONTINUOUS_UNBOUNDED
-    with pytest.raises(ValueError, match="does not end"):
+    with pytest.raises(ValueError, match="is unbounded"):
         HybridSource.builder(endless).add_source(NumberSequenceSource(0, 3))
 
 

@@ -317,7 +317,7 @@ def test_a_savepoint_that_the_job_ends_with_is_kept_for_the_end_and_the_next_is_
     world.between.attend()
     assert world.between.stop is not None and world.between.stop.then == then
     assert world.checkpoints.requested == []
-    with pytest.raises(Exception, match="being stopped with a savepoint already"):
+    with pytest.raises(Exception, match="already being stopped with a savepoint"):
         second.result(0)
 
 
@@ -333,5 +333,5 @@ def test_a_job_in_batch_mode_refuses_savepoints():
     world = World(batch=True)
     answer = ask(world)
     world.between.attend()
-    with pytest.raises(Exception, match="BATCH mode has no savepoints"):
+    with pytest.raises(Exception, match="BATCH mode cannot take savepoints"):
         answer.result(0)

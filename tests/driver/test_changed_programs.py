@@ -130,7 +130,9 @@ REFUSED = {
 @pytest.mark.parametrize("change", REFUSED)
 def test_state_that_would_be_left_behind_is_named_unless_that_is_allowed(tmp_path, newest, change):
     draw, uid = REFUSED[change]
-    with pytest.raises(RestoreError, match=f"holds state that no operator of job .* takes: .*uid {uid}") as refused:
+    with pytest.raises(
+        RestoreError, match=f"holds state that belongs to no operator of job .*: .*uid {uid}"
+    ) as refused:
         start_scripted(draw(environment(tmp_path)), restore_path=newest)
     assert "Give the operators their old uid" in str(refused.value) and "ignore-unclaimed-state" in str(refused.value)
     run = run_scripted(draw(environment(tmp_path)), restore_path=newest, allow_non_restored_state=True)

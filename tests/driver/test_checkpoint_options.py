@@ -461,7 +461,7 @@ def test_unaligned_checkpoints_are_accepted_and_explained(tmp_path, caplog):
         env = environment(tmp_path)
         env.get_checkpoint_config().enable_unaligned_checkpoints()
         assert run_scripted(counting(numbers(env))).records == EXPECTED
-    assert "nothing to align" in caplog.text
+    assert "has unaligned checkpoints enabled but runs in epochs" in caplog.text
 
 
 def test_ignoring_in_flight_data_is_accepted_and_explained(tmp_path, caplog):

@@ -37,14 +37,14 @@ def test_the_log_tells_the_story_of_a_job(tmp_path: Path, caplog: pytest.LogCapt
         client.stop_with_savepoint(False, str(tmp_path)).result()
     lines = [record.getMessage().splitlines()[0] for record in caplog.records if record.levelno >= logging.INFO]
     lines = [line for line in lines if "story" in line]  # and not those of jobs of earlier tests
-    checkpoint = r"checkpoint \d+ of job story is complete: \d+ bytes in \d+ ms"
+    checkpoint = r"checkpoint \d+ of job story completed: \d+ bytes in \d+ ms"
     story = [line for number, line in enumerate(lines) if number == 0 or not re.fullmatch(checkpoint, line)]
     assert any(re.fullmatch(checkpoint, line) for line in lines)
     told = [
         r"job 'story' \([0-9a-f]{32}\) starts on this process, without Spark, parallelism 1",
         r"job story restarts in 1 ms: ValueError: once in operator 'once' \(subtask 0\) while processing record \d+",
         rf"job story runs again from checkpoint \d+ in {tmp_path}/checkpoints/[0-9a-f]{{32}}, attempt 2",
-        rf"savepoint \d+ of job story is complete: {tmp_path}/savepoint-.*",
+        rf"savepoint \d+ of job story completed: {tmp_path}/savepoint-.*",
         r"job 'story' finished after [0-9.]+ s: [0-9,]+ records read, \d+ checkpoints, 1 restart",
     ]
     for line, expected in zip([line for line in story if "was aborted" not in line], told, strict=True):

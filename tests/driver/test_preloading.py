@@ -110,7 +110,7 @@ def run_preloading(stream, script, **more):
 def test_job_goes_on_while_slots_read_and_is_not_switched_before(tmp_path):
     rescale = Rescale(3)
     engine = run_preloading(counted(environment(tmp_path)), Script(deeds={4: rescale}), held=True)
-    assert "the job is over" in rescale.error
+    assert "the job has ended" in rescale.error
     assert engine.asked == 1
     assert engine.restored_ids == [None]
 

@@ -112,7 +112,7 @@ def test_rescale_without_a_place_for_its_savepoint_is_refused(tmp_path, monkeypa
 
     run = run_scripted(counted(environment()), Script(deeds={2: no_place}))
     assert Counter(run.records) == EXPECTED
-    assert "there is no place for its savepoint" in rescale.error
+    assert "there is no directory for its savepoint" in rescale.error
 
 
 def test_savepoint_of_a_rescale_goes_where_the_job_has_its_savepoints(tmp_path):
@@ -215,7 +215,7 @@ def test_maximum_is_that_of_the_running_job(tmp_path):
 def test_more_slots_than_the_job_may_take_are_refused(tmp_path):
     rescale, granted = Rescale(3), Rescale(4, most_slots=4)
     run = run_scripted(counted(environment(tmp_path)), Script(deeds={2: rescale, 4: granted}), most_slots=2)
-    assert "needs 3 slots, and may take 2 (ekorn.slots.max)" in rescale.error
+    assert "needs 3 slots, but may use only 2 (ekorn.slots.max)" in rescale.error
     assert granted.path
     assert 4 in parallelisms(run).values()
 
@@ -239,7 +239,7 @@ def test_parallelism_below_one_is_refused(tmp_path, parallelism):
 
 
 def test_rescale_that_changes_nothing_is_refused(tmp_path):
-    assert "no operator would have another parallelism" in refused(environment(tmp_path, parallelism=2), Rescale(2))
+    assert "no operator would change its parallelism" in refused(environment(tmp_path, parallelism=2), Rescale(2))
 
 
 def test_forward_between_operators_of_different_parallelism_is_refused(tmp_path):
@@ -266,7 +266,7 @@ def test_job_that_ends_first_refuses_the_rescale(tmp_path):
 
 def test_ended_job_refuses_a_rescale(tmp_path):
     run = run_scripted(counted(environment(tmp_path)))
-    assert "the job is over (FINISHED)" in str(run.handle.request_rescale(3).exception(0))
+    assert "the job has ended (FINISHED)" in str(run.handle.request_rescale(3).exception(0))
 
 
 # ------------------------------------------------------------------------------------------------------- failures
@@ -291,7 +291,7 @@ def test_rescale_that_cannot_be_deployed_goes_back(tmp_path, checkpoints, turns)
     rescale = Rescale(3)
     run = run_scripted(counted(env).map(Picky()), Script(deeds={2: rescale}, turns=turns))
     assert Counter(run.records) == EXPECTED
-    assert "it went back to what it was" in rescale.error
+    assert "it was rolled back" in rescale.error
     assert "no more than two" in rescale.error
     assert set(parallelisms(run).values()) == {2}
     _, second, third = run.engine.restored_ids

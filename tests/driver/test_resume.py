@@ -110,5 +110,7 @@ def test_a_job_of_a_service_that_has_a_checkpoint_of_its_own_continues_from_it(t
 def test_a_job_of_a_service_does_not_resume_a_job_that_runs(tmp_path):
     leave(tmp_path, B, 3, timestamp_ms=3_000)
     claim(open_files(str(tmp_path / B)), Driver.this_process(), SystemClock().now_ms())
-    with pytest.raises(ConfigurationError, match=rf"to be resumed, and it runs: job {B}, process {os.getpid()}"):
+    with pytest.raises(
+        ConfigurationError, match=rf"cannot be resumed, because it is still running: job {B}, process {os.getpid()}"
+    ):
         resumed(of_service(tmp_path))

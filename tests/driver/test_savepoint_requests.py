@@ -114,7 +114,7 @@ def test_a_job_that_goes_on_says_so_whether_the_savepoint_exists_or_not(
 def test_a_job_that_is_over_answers_what_is_open(requests: SavepointRequests, tmp_path: Path) -> None:
     request = admitted(requests, tmp_path)
     requests.job_ended(JobStatus.FAILED)
-    assert why(request) == "the savepoint was not taken: the job is over (FAILED)"
+    assert why(request) == "the savepoint was not taken: the job has ended (FAILED)"
 
 
 def test_a_request_that_is_refused_leaves_no_directory(requests: SavepointRequests, tmp_path: Path) -> None:

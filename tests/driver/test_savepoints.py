@@ -118,7 +118,7 @@ def test_a_savepoint_asked_for_at_the_very_end_is_taken_or_refused_but_never_for
         run = run_scripted(counting(numbers(environment(checkpoints))), Script(deeds={epoch: ask}))
         assert run.records == EXPECTED
         assert ask.future.done()
-        assert ask.error is None or "the job is over" in ask.error
+        assert ask.error is None or "the job has ended" in ask.error
         assert len(list(savepoints.iterdir())) == len(list(savepoints.glob("*/_metadata")))
 
 
@@ -344,7 +344,7 @@ def test_a_job_that_is_being_cancelled_with_a_savepoint_is_stopped_if_that_fails
         assert "expired" in cancel.error and Path(stop.path, "_metadata").exists()
     else:
         assert run.status is JobStatus.CANCELED
-        assert "the job is over" in stop.error and Path(cancel.path, "_metadata").exists()
+        assert "the job has ended" in stop.error and Path(cancel.path, "_metadata").exists()
 
 
 class Endless(SourceFunction):
@@ -516,7 +516,7 @@ def test_a_job_that_is_cancelled_leaves_nothing_of_a_savepoint_under_way(places,
     script = Script(deeds=deeds, late_snapshots=dict.fromkeys(range(1, 99), 50))
     run = start_scripted(counting(numbers(env)), script)
     assert run.status is JobStatus.CANCELED
-    assert "the job is over (CANCELED)" in ask.error
+    assert "the job has ended (CANCELED)" in ask.error
     assert list(savepoints.rglob("*")) == []
 
 
@@ -549,7 +549,7 @@ def test_files_that_a_slot_writes_late_for_an_aborted_savepoint_are_removed_whil
 
 def test_a_job_that_is_over_takes_no_savepoint(tmp_path):
     run = run_scripted(counting(numbers(environment(tmp_path))))
-    with pytest.raises(CheckpointError, match=r"the job is over \(FINISHED\)"):
+    with pytest.raises(CheckpointError, match=r"the job has ended \(FINISHED\)"):
         run.handle.request_savepoint(str(tmp_path)).result(0)
 
 

@@ -172,8 +172,8 @@ def test_an_attempt_starts_when_the_executor_has_been_replaced(begin: Begin) -> 
     assert job.jobs == [4, 2]
     (line,) = job.said
     assert line == (
-        "job job waits up to 300 s for places of Spark: "
-        "the job needs 2 tasks at the same time, and the Spark session has places for 1"
+        "job job waits up to 300 s for task slots of Spark: "
+        "the job needs 2 tasks at the same time, and the Spark session has 1 task slots"
     )
 
 
@@ -181,7 +181,7 @@ def test_a_spark_job_that_is_refused_for_lack_of_places_is_tried_until_they_come
     job = begin()
     assert job.flows.run_region([_REFUSAL, _REFUSAL]) is None
     (line,) = job.said
-    assert "waits up to 300 s for places of Spark" in line and "INSUFFICIENT_SLOT" in line
+    assert "waits up to 300 s for task slots of Spark" in line and "INSUFFICIENT_SLOT" in line
 
 
 @pytest.mark.parametrize(("error", "task_slots_s"), [(_REFUSAL, 0.0), ("a task has failed", 300.0)])
@@ -218,7 +218,7 @@ def test_an_attempt_fails_if_the_places_do_not_come(begin: Begin) -> None:
     job.deploy(1)
     failure = job.result()
     assert failure is not None and isinstance(failure.error, DeploymentError)
-    assert "needs 2 tasks at the same time, and the Spark session has places for 1" in str(failure.error)
+    assert "needs 2 tasks at the same time, and the Spark session has 1 task slots" in str(failure.error)
     assert job.jobs == [4]
 
 

@@ -102,7 +102,7 @@ def test_the_rows_are_kept_as_long_as_a_checkpoint_refers_to_them(tmp_path, stat
 
 
 def test_a_cluster_needs_a_directory_that_every_machine_sees():
-    with pytest.raises(ConfigurationError, match=r"ekorn\.data-frames\.dir and execution\.checkpointing\.dir"):
+    with pytest.raises(ConfigurationError, match=r"ekorn\.data-frames\.dir nor execution\.checkpointing\.dir"):
         DataFrameInput(Frame(master="yarn")).start(StartingJob(JobSettings("job"), "op"))
 
 
@@ -149,11 +149,11 @@ def test_what_is_no_data_frame_of_spark_is_refused_at_the_call():
     classic = type("DataFrame", (), {"__module__": "pyspark.sql.dataframe", "isStreaming": True})
     connect = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})()
     bounded = type("DataFrame", (classic,), {"isStreaming": False})()
-    with pytest.raises(TypeError, match=r"needs a DataFrame of Spark, got \[1\]"):
+    with pytest.raises(TypeError, match=r"needs a Spark DataFrame, got \[1\]"):
         env.from_data_frame([1])
-    with pytest.raises(TypeError, match=r"one of pandas: use from_pandas\(df\)"):
+    with pytest.raises(TypeError, match=r"a pandas DataFrame: use from_pandas\(df\)"):
         env.from_data_frame(pandas)
-    with pytest.raises(TypeError, match="of Spark Connect, whose session runs no jobs"):
+    with pytest.raises(TypeError, match="a Spark Connect DataFrame, whose session cannot run jobs"):
         env.from_data_frame(connect)
     with pytest.raises(TypeError, match="streaming DataFrame: use from_streaming_data_frame"):
         env.from_data_frame(classic())

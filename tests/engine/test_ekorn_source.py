@@ -77,12 +77,12 @@ def test_a_bounded_read_has_all_that_is_committed_whether_or_not_a_query_has_see
 
 
 def test_the_columns_are_those_the_folder_was_begun_with(tmp_path):
-    with pytest.raises(ConfigurationError, match=r"holds no rows of a job: to_streaming_data_frame\(path="):
+    with pytest.raises(ConfigurationError, match=r"does not contain the rows of a job: to_streaming_data_frame\(path="):
         source(tmp_path).schema()
     (tmp_path / SCHEMA_FILE).write_text(json.dumps(SCHEMA.jsonValue()))
     assert source(tmp_path).schema() == SCHEMA
 
 
 def test_a_path_is_needed():
-    with pytest.raises(ConfigurationError, match=r"needs the path that to_streaming_data_frame"):
+    with pytest.raises(ConfigurationError, match=r"needs the path that was passed to to_streaming_data_frame"):
         EkornSource({}).schema()

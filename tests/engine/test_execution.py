@@ -97,7 +97,7 @@ class Session:
         (Session("9.0.0", {}, 6, fields=("deps",)), "Spark 9.0.0 keeps the dependencies of an RDD", "pyspark"),
         (
             Session("4.3.0", SESSION_SETTINGS, 5),
-            "6 tasks at the same time, and the Spark session has places for 5",
+            "6 tasks at the same time, and the Spark session has 5 task slots",
             "spark.master=local[6]",
         ),
     ],
@@ -119,7 +119,7 @@ def test_the_places_of_a_job_are_not_given_to_another_until_it_ends() -> None:
     session, other = Session("4.3.0", SESSION_SETTINGS, 8), Session("4.3.0", SESSION_SETTINGS, 8)
     first = reserve_task_slots(session, "first", 6)
     second = reserve_task_slots(session, "second", 2)
-    with pytest.raises(UnfitSession, match=r"places for 8, of which job 'first' holds 6, job 'second' holds 2"):
+    with pytest.raises(UnfitSession, match=r"8 task slots, of which job 'first' holds 6, job 'second' holds 2"):
         reserve_task_slots(session, "third", 1)
     reserve_task_slots(other, "third", 8).release()
     assert (first.left_of(8), second.left_of(8)) == (6, 2), "reactive mode does not ask for what others hold"
@@ -219,6 +219,6 @@ def test_auto_says_in_one_line_why_a_job_runs_in_epochs_and_what_would_change_it
     assert chosen is in_epochs
     (line,) = [message for message in caplog.messages if "runs in epochs" in message]
     assert line == (
-        "job job runs in epochs: Spark has version 4.2.9; its stages run at the same time since 4.3; "
+        "job job runs in epochs: Spark has version 4.2.9; its stages can run at the same time since version 4.3; "
         "to run it continuously, install pyspark 4.3 or newer"
     )

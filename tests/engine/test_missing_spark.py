@@ -22,7 +22,10 @@ except DeploymentError as error:
 @pytest.mark.parametrize(
     ("package", "says"),
     [
-        ("raise ModuleNotFoundError(\"No module named 'pyspark'\", name='pyspark')", "PySpark is not installed; a job"),
+        (
+            "raise ModuleNotFoundError(\"No module named 'pyspark'\", name='pyspark')",
+            "PySpark is not installed, and jobs",
+        ),
         ("import a_package_that_is_missing", "PySpark cannot be imported: No module named 'a_package_that_is_missing'"),
         ("from os import a_missing_name", "PySpark cannot be imported: cannot import name 'a_missing_name' from 'os'"),
     ],

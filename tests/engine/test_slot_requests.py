@@ -161,7 +161,7 @@ class _Strange:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (Unreadable, "slot 0 reported something that cannot be read in the driver: RuntimeError: this class is not"),
+        (Unreadable, "slot 0 sent a report that cannot be read in the driver: RuntimeError: this class is not"),
         (threading.Lock, "cannot be pickled"),
     ],
     ids=["unreadable", "unpicklable"],

@@ -197,7 +197,7 @@ def test_a_savepoint_whose_notes_are_gone_is_refused(tmp_path):
     second = Program(tmp_path, Numbers(50), savepoint=savepoint)
     with pytest.raises(JobExecutionError) as caught:
         second.handle.wait(WAIT_S)
-    assert "is gone; it belongs to the savepoint" in str(caught.value)
+    assert "no longer exists; it belongs to the savepoint" in str(caught.value)
 
 
 def test_the_source_forgets_what_a_checkpoint_covers_and_nothing_else(tmp_path):

@@ -205,11 +205,11 @@ def test_a_query_that_is_far_ahead_waits_and_is_stopped_while_it_waits(tmp_path)
 @pytest.mark.parametrize(("settings", "batch"), [(JobSettings("job"), False), (CHECKPOINTED, True)])
 def test_a_job_without_checkpoints_is_refused(tmp_path, settings, batch):
     part = StreamingDataFrameInput(Query(), str(tmp_path), "clicks", available_now=True)
-    with pytest.raises(ConfigurationError, match=r"the job takes none: call env\.enable_checkpointing"):
+    with pytest.raises(ConfigurationError, match=r"the job takes no checkpoints: call env\.enable_checkpointing"):
         part.start(StartingJob(settings, "op", 1, batch))
     part.end(JobStatus.FAILED, False)
 
 
 def test_one_core_for_both_is_worth_a_warning(tmp_path, caplog):
     started(tmp_path, Query(cores=1))[0].end(JobStatus.CANCELED, False)
-    assert "query clicks and job job share the one core of Spark (local[1])" in caplog.text
+    assert "query clicks and job job share Spark's only core (local[1])" in caplog.text

@@ -44,8 +44,8 @@ def test_no_restart_helps_a_worker_with_the_wrong_python() -> None:
     [
         ("4.1.0", "4.1.1", None),
         ("4.3.0-SNAPSHOT", "4.3.0.dev0", None),
-        ("3.5.4", "4.3.0", "jobs run on 4.1 and newer"),
-        ("4.1.1", "4.3.0", "version 4.1.1 of Spark, and the driver's package PySpark has version 4.3.0"),
+        ("3.5.4", "4.3.0", "jobs need 4.1 or newer"),
+        ("4.1.1", "4.3.0", "Spark 4.1.1, but the driver's package PySpark has version 4.3.0"),
     ],
 )
 def test_a_session_of_another_spark_is_refused(spark: str, pyspark: str, said: str | None) -> None:

@@ -75,7 +75,7 @@ def test_a_type_is_a_type_information(given):
 
 
 def test_functions_of_states_are_checked():
-    with pytest.raises(TypeError, match=r"'r': Add is a class; pass an object of it: Add\(\)"):
+    with pytest.raises(TypeError, match=r"'r': Add is a class; pass an instance of it: Add\(\)"):
         ReducingStateDescriptor("r", Add, Types.INT())  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"'a'.*AggregateFunction"):
         AggregatingStateDescriptor("a", lambda a, b: a, Types.INT())  # type: ignore[arg-type]
@@ -174,7 +174,7 @@ def test_a_time_to_live_is_positive():
         (lambda b: b.cleanup_incrementally(0, True), "size of at least 1, got 0"),
         (lambda b: b.cleanup_incrementally(1.5, True), "whole number, got 1.5"),
         (lambda b: b.cleanup_in_rocksdb_compact_filter(-1), "number of entries of at least 0, got -1"),
-        (lambda b: b.cleanup_in_rocksdb_compact_filter(1, Duration.of_millis(-1)), "0 ms or more"),
+        (lambda b: b.cleanup_in_rocksdb_compact_filter(1, Duration.of_millis(-1)), "at least 0 ms"),
         (lambda b: b.set_ttl(Time.seconds(-1)), "above 0 ms"),
     ],
 )

@@ -122,9 +122,9 @@ def test_the_type_is_the_streams():
 
 def test_a_split_is_not_split_again():
     numbers = environment().from_collection([1]).split(parity)
-    with pytest.raises(InvalidProgramError, match="a split stream: it is split already"):
+    with pytest.raises(InvalidProgramError, match="a split stream: it is already split"):
         numbers.split(parity)
-    with pytest.raises(InvalidProgramError, match="a selected stream: it is split already"):
+    with pytest.raises(InvalidProgramError, match="a selected stream: it is already split"):
         numbers.select("odd").split(parity)
     assert isinstance(numbers.select("odd").map(lambda v: v).split(parity), SplitStream)
 
@@ -143,7 +143,7 @@ def test_side_outputs_and_splits_do_not_go_together():
     side = environment().from_collection([1]).process(UsesTag()).get_side_output(TAG)
     with pytest.raises(InvalidProgramError, match="side output"):
         side.split(parity)
-    with pytest.raises(UnsupportedOperationError, match="do not go together"):
+    with pytest.raises(UnsupportedOperationError, match="cannot be combined"):
         environment().from_collection([1]).split(parity).get_side_output(TAG)
 
 

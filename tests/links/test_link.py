@@ -267,7 +267,7 @@ def test_a_message_changed_on_its_way_over_tcp_is_never_returned(what: str, tapp
     middle.change = CHANGES[what]
     link.send(b"a message")
     received = []
-    with pytest.raises(EOFError, match="changed on its way"):
+    with pytest.raises(EOFError, match="changed in transit"):
         while len(received) < 2:
             received.append(called.receive())
     assert received in ([], [b"a message"]) and (not received or what == "repeated")
@@ -277,7 +277,7 @@ def test_a_changed_message_ends_the_connection_for_both_sides() -> None:
     ours, theirs = socket.socketpair()
     link = Link(ours, received=MessageDigests(b"k" * 32))
     theirs.sendall((3).to_bytes(8, "little") + b"abc" + b"d" * 32)
-    with pytest.raises(EOFError, match="changed on its way"):
+    with pytest.raises(EOFError, match="changed in transit"):
         link.receive()
     theirs.settimeout(30)
     assert theirs.recv(1) == b""
@@ -302,7 +302,7 @@ def test_messages_dropped_or_exchanged_on_their_way_over_tcp_are_never_returned(
     first = middle.seen
     middle.change = lambda data: ORDERS[what](first, data)
     link.send(b"the second")
-    with pytest.raises(EOFError, match="changed on its way"):
+    with pytest.raises(EOFError, match="changed in transit"):
         called.receive()
 
 

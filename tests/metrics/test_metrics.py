@@ -68,7 +68,7 @@ def test_the_first_metric_of_a_name_is_reported_and_a_warning_logged(caplog):
     other_kind.update(100)
     assert isinstance(second, Counter)
     assert group.snapshot() == {"n": 1}
-    assert caplog.text.count("'n' is registered already") == 3
+    assert caplog.text.count("'n' is already registered") == 3
 
 
 def test_a_gauge_that_raises_does_not_spoil_the_report(caplog):

@@ -163,7 +163,7 @@ class AsksWithoutKeys(MapFunction, CheckpointedFunction):
 
 def test_there_is_no_keyed_state_on_a_stream_without_keys():
     run = start_scripted(numbers(environment()).map(AsksWithoutKeys()))
-    with pytest.raises(JobExecutionError, match="keyed state 'count' was asked for on a stream that is not keyed"):
+    with pytest.raises(JobExecutionError, match="keyed state 'count' was requested on a stream that is not keyed"):
         run.handle.wait(0)
     assert issubclass(StateNotKeyed, Exception) and run.handle.progress().restarts == 0
 

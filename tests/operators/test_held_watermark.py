@@ -41,5 +41,5 @@ def test_an_input_that_has_ended_is_at_the_end_of_input():
     watch.check({"a": 5, "b": 7}, now=0.0)
     held = watch.check({"a": 5, "b": MAX_TIMESTAMP}, now=10.0)
     assert str(held).startswith(
-        "stands at 5 ms for 10 s, while the furthest is at end of input: windows and timers wait"
+        "stands at 5 ms for 10 s, while the most advanced one is at end of input: windows and timers wait"
     )

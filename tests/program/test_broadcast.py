@@ -193,7 +193,7 @@ class AsksForOther(BroadcastProcessFunction):
 
 @pytest.mark.parametrize(("data", "rules"), [([1], []), ([], [1])])
 def test_a_state_that_was_not_given_to_broadcast_is_refused(env, data, rules):
-    with pytest.raises(JobExecutionError, match=r"no broadcast state 'names' was given to broadcast\(\), .*'rules'"):
+    with pytest.raises(JobExecutionError, match=r"broadcast\(\) was not given the state 'names', .*'rules'"):
         collect_locally(beside(env, data, rules).process(AsksForOther()))
 
 
@@ -219,7 +219,7 @@ class JustKeyed(KeyedProcessFunction):
         (True, Scale(), "needs a KeyedBroadcastProcessFunction, got Scale, a BroadcastProcessFunction"),
         (False, KeyedScale(), "needs a BroadcastProcessFunction, got KeyedScale, a KeyedBroadcastProcessFunction"),
         (False, JustKeyed(), "needs a BroadcastProcessFunction, got JustKeyed, a KeyedProcessFunction"),
-        (False, Scale, "Scale is a class; pass an object of it"),
+        (False, Scale, "Scale is a class; pass an instance of it"),
         (False, lambda v, ctx: v, "needs a BroadcastProcessFunction"),
     ],
 )

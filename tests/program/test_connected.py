@@ -376,6 +376,6 @@ def test_a_side_output_is_of_one_type(env):
     results.get_side_output(ODD)
     results.get_side_output(OutputTag("odd", Types.INT()))
     for other in (OutputTag("odd"), OutputTag("odd", Types.STRING())):
-        with pytest.raises(UnsupportedOperationError, match=r"side output 'odd' of .* was asked for as Integer"):
+        with pytest.raises(UnsupportedOperationError, match=r"side output 'odd' of .* was requested as Integer"):
             results.get_side_output(other)
     aside(env).get_side_output(OutputTag("odd"))  # of another operator

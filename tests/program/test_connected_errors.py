@@ -56,7 +56,7 @@ def test_keys_of_two_lengths_are_refused(env):
     [
         (True, False, "the second one is not"),
         (False, True, "the first one is not"),
-        (False, False, "neither stream is"),
+        (False, False, "neither stream is keyed"),
     ],
 )
 def test_a_keyed_function_needs_keys_on_both_sides(env, key_left, key_right, missing):
@@ -74,7 +74,7 @@ def test_a_function_without_keys_may_have_one_keyed_side(env):
 
 def test_with_one_keyed_side_there_is_no_keyed_state(env):
     connected = env.from_collection(LEFT).key_by(first).connect(env.from_collection(RIGHT))
-    with pytest.raises(JobExecutionError, match=r"keyed state 'seen' was asked for on a stream that is not keyed"):
+    with pytest.raises(JobExecutionError, match=r"keyed state 'seen' was requested on a stream that is not keyed"):
         collect_locally(connected.map(Seen()))
 
 
@@ -101,7 +101,7 @@ class JustKeyed(KeyedProcessFunction):
     [
         ("map", lambda v: v, TypeError, "needs a CoMapFunction"),
         ("map", Same(), TypeError, "needs a CoMapFunction, got Same, a MapFunction"),
-        ("map", Label, TypeError, "Label is a class; pass an object of it"),
+        ("map", Label, TypeError, "Label is a class; pass an instance of it"),
         ("map", Yields(), InvalidProgramError, "yields"),
         ("flat_map", Label(), TypeError, "needs a CoFlatMapFunction, got Label, a CoMapFunction"),
         ("process", JustKeyed(), TypeError, "needs a CoProcessFunction, got JustKeyed, a KeyedProcessFunction"),

@@ -72,7 +72,10 @@ def test_with_nothing_to_resume_the_job_starts_from_the_beginning_and_says_so(tm
 
 
 def test_resuming_without_checkpoints_or_beside_a_path_is_refused(tmp_path):
-    with on_local_engine(), pytest.raises(ConfigurationError, match="is to be resumed, and it keeps no checkpoints"):
+    with (
+        on_local_engine(),
+        pytest.raises(ConfigurationError, match="cannot be resumed, because it keeps no checkpoints"),
+    ):
         environment(None).execute()
     with on_local_engine(), pytest.raises(ConfigurationError, match="is to be resumed, and to start from"):
         environment(tmp_path).set_restore_path(str(tmp_path / "chk-1")).execute()
@@ -104,5 +107,5 @@ def test_an_interrupt_while_the_job_starts_is_answered_in_one_line():
         env=os.environ | {"PYTHONPATH": str(SOURCE)},
         preexec_fn=heed_interrupts,
     )
-    assert done.stderr == "ekorn: Ctrl-C ended the start of the job; no record was read\n"
+    assert done.stderr == "ekorn: Ctrl-C interrupted the start of the job; no record was read\n"
     assert done.returncode == 128 + signal.SIGINT

@@ -17,7 +17,7 @@ def test_a_job_id_has_32_hexadecimal_digits():
     assert len({one, JobID(str(one))}) == 1
     assert len(repr(one)) == 32
     for wrong in ("", "xyz", "A" * 32, None):
-        with pytest.raises(ValueError, match="32 lower case"):
+        with pytest.raises(ValueError, match="32 lower-case"):
             JobID(wrong)  # type: ignore[arg-type]
 
 

@@ -312,7 +312,7 @@ def test_a_window_size_is_a_positive_length_of_time(make):
 
 def test_a_frame_of_pandas_is_not_a_collection_of_rows(env):
     frame = type("DataFrame", (), {"__module__": "pandas.core.frame", "itertuples": None})()
-    with pytest.raises(TypeError, match=r"gives the column names: use from_pandas\(df\)"):
+    with pytest.raises(TypeError, match=r"iterates over its column names: use from_pandas\(df\)"):
         env.from_collection(frame)
 
 
@@ -321,14 +321,18 @@ def test_a_captured_spark_session_is_not_to_be_created_in_open(env):
         raise RuntimeError("the session belongs to the driver")
 
     session = type("SparkSession", (), {"__module__": "pyspark.sql.session", "__getstate__": refuse})()
-    with pytest.raises(InvalidProgramError, match=r"captures 'session'.*Spark works in the driver only; collect what"):
+    with pytest.raises(
+        InvalidProgramError, match=r"captures 'session'.*Spark can be used in the driver only; collect what"
+    ):
         env.from_collection([1]).map(lambda v: session)
 
 
 def test_a_captured_spark_session_is_named_and_not_its_parts(env):
     session = type("SparkSession", (), {"__module__": "pyspark.sql.session"})()
     session.gateway = threading.Lock()
-    with pytest.raises(InvalidProgramError, match=r"captures 'session' \(SparkSession\).*Spark works in the driver"):
+    with pytest.raises(
+        InvalidProgramError, match=r"captures 'session' \(SparkSession\).*Spark can be used in the driver"
+    ):
         env.from_collection([1]).map(lambda v: session)
 
 
@@ -336,7 +340,7 @@ def test_a_second_execute_says_that_the_first_took_the_job(env):
     env.from_collection([1]).map(lambda v: v)
     with on_local_engine():
         env.execute()
-        with pytest.raises(InvalidProgramError, match=r"an earlier execute\(\) took all operators and sinks"):
+        with pytest.raises(InvalidProgramError, match=r"an earlier execute\(\) ran all operators and sinks"):
             env.execute()
 
 
@@ -348,9 +352,12 @@ def test_a_second_execute_says_that_the_first_took_the_job(env):
     [
         ("keyBy", "the method is key_by()"),
         ("flatmap", "did you mean flat_map?"),
-        ("fold", "a stream with keys has it: call key_by(...) before fold()"),
-        ("window", "a stream with keys has it: call key_by(...) before window(), or use window_all()"),
-        ("countWindow", "a stream with keys has it: call key_by(...) before count_window(), or use count_window_all()"),
+        ("fold", "it is a method of keyed streams: call key_by(...) before fold()"),
+        ("window", "it is a method of keyed streams: call key_by(...) before window(), or use window_all()"),
+        (
+            "countWindow",
+            "it is a method of keyed streams: call key_by(...) before count_window(), or use count_window_all()",
+        ),
         ("collect", "execute_and_collect() runs the job and returns the records"),
         ("nonsense", ""),
     ],

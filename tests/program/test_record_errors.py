@@ -239,7 +239,7 @@ def test_a_wrong_action_and_an_operator_without_records_are_refused():
     with pytest.raises(ValueError, match="takes 'fail', 'skip' or 'dead-letter', got 'ignore'"):
         env.from_collection([1]).map(picky).on_record_error("ignore")
     requests = AsyncDataStream.ordered_wait(env.from_collection([1]), Ask(), Time.seconds(1))
-    with pytest.raises(InvalidProgramError, match="sends requests; handle their errors in its function"):
+    with pytest.raises(InvalidProgramError, match="sends asynchronous requests; handle their errors in its function"):
         requests.on_record_error("skip")
 
 

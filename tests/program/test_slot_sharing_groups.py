@@ -12,7 +12,7 @@ def test_memory_sizes():
     assert MemorySize(bytes_size=5) < MemorySize(6) <= MemorySize(6)
     assert len({MemorySize(5), MemorySize(5)}) == 1
     assert (str(size), str(MemorySize(1000)), str(MemorySize(0))) == ("3 GiB", "1000 bytes", "0 bytes")
-    with pytest.raises(ValueError, match="from 0 on"):
+    with pytest.raises(ValueError, match="at least 0"):
         MemorySize(-1)
 
 
@@ -44,7 +44,7 @@ def test_a_group_may_ask_for_nothing():
 
 
 def test_a_group_that_asks_says_cores_and_heap():
-    with pytest.raises(ValueError, match="cpu cores and heap memory"):
+    with pytest.raises(ValueError, match="CPU cores and heap memory"):
         SlotSharingGroup.builder("g").set_managed_memory_mb(5).build()
     with pytest.raises(ValueError, match="above 0"):
         SlotSharingGroup.builder("g").set_cpu_cores(0)

@@ -401,7 +401,7 @@ def test_functions_and_callables_of_the_right_kind(pairs, call, function):
 @pytest.mark.parametrize(
     ("call", "function", "words"),
     [
-        ("map", Double, r"map\(\): Double is a class; pass an object of it: Double\(\.\.\.\)"),
+        ("map", Double, r"map\(\): Double is a class; pass an instance of it: Double\(\.\.\.\)"),
         ("map", Some(), r"map\(\) needs a MapFunction, got Some, a FilterFunction"),
         ("map", 42, r"map\(\) needs a MapFunction or a callable of 1 argument, got 42"),
         (
@@ -435,7 +435,7 @@ def test_functions_of_the_wrong_kind_are_refused_where_they_are_given(pairs, cal
         ("fold", (0, lambda v: v), "2 arguments"),
         ("fold", (0, Plus()), "needs a FoldFunction"),
         ("map_with_state", (lambda v: v,), "2 arguments"),
-        ("map_with_state", (Double(),), r"a function gets state in open\(\)"),
+        ("map_with_state", (Double(),), r"a function object gets its state in open\(\)"),
         ("sum", (1.0,), "position"),
     ],
 )
@@ -573,11 +573,11 @@ def test_a_default_argument_that_cannot_be_sent_is_found(pairs):
 
 
 def test_streams_and_environments_do_not_belong_into_functions(env, pairs):
-    with pytest.raises(InvalidProgramError, match=r"captures 'pairs' \(DataStream\).*part of the program"):
+    with pytest.raises(InvalidProgramError, match=r"captures 'pairs' \(DataStream\).*cannot be used inside a function"):
         pairs.map(lambda x: pairs)
     with pytest.raises(InvalidProgramError, match=r"captures 'env' \(StreamExecutionEnvironment\)"):
         pairs.map(lambda x: env)
-    with pytest.raises(TypeError, match="part of the program"):
+    with pytest.raises(TypeError, match="cannot be used inside a function"):
         pickle.dumps(pairs)
 
 

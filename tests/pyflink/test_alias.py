@@ -168,5 +168,5 @@ def test_a_pyflink_that_was_imported_before_is_reported(real_pyflink, monkeypatc
     uninstall()
     monkeypatch.syspath_prepend(str(real_pyflink))
     importlib.import_module("pyflink")
-    with pytest.raises(ImportError, match=f"imported already, from {real_pyflink}"):
+    with pytest.raises(ImportError, match=f"already imported, from {real_pyflink}"):
         install()

@@ -102,7 +102,7 @@ def test_a_query_of_a_graph_that_was_rescaled_meanwhile_is_refused_and_may_be_as
             lambda asked=queries: asked.look_up("value", [1]),
             lambda asked=queries: asked.key_type("value"),
         ):
-            with pytest.raises(StateNotServed, match="is being rescaled; ask again"):
+            with pytest.raises(StateNotServed, match="is being rescaled; try again"):
                 question()
 
 
@@ -115,7 +115,7 @@ def test_an_engine_that_has_fewer_subtasks_than_a_query_was_made_for_refuses_it(
     try:
         assert engine.deploy(Deployment(str(settings.job_id), graph, RUNNING_ATTEMPT)) is None
         for asked in (SubtaskId(9, 0), SubtaskId(graph.vertices[-1].id, 2)):
-            with pytest.raises(StateNotServed, match="is being rescaled; ask again"):
+            with pytest.raises(StateNotServed, match="is being rescaled; try again"):
                 engine.look_up(StateQuery(asked, RUNNING_ATTEMPT, "value", [1], timeout_s=30.0)).result(30)
     finally:
         engine.shutdown()

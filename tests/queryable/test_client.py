@@ -102,7 +102,7 @@ def test_calls_whose_keys_fill_a_message_or_cannot_be_sent_go_or_fail_without_th
         if key in (1, 2, 3, *long):
             assert future.result(30).value() == key
         else:
-            with pytest.raises(QueryRefused, match=r"cannot be sent|fewer keys in one call"):
+            with pytest.raises(QueryRefused, match=r"cannot be sent|fewer keys per call"):
                 future.result(30)
 
 
@@ -120,7 +120,7 @@ def test_a_client_that_finds_no_token_fails_every_query(tmp_path, monkeypatch):
     tmp_path.chmod(0o700)
     with QueryableStateClient(port=9) as client:
         for _ in range(2):
-            with pytest.raises(ConfigurationError, match="answers queries with a token of its own at port 9"):
+            with pytest.raises(ConfigurationError, match="generated its own token answers queries on port 9"):
                 client.get_kv_state("job", "any", 1, None, DESCRIPTOR).result(60)
 
 

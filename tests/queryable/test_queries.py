@@ -293,7 +293,7 @@ def test_a_descriptor_is_made_queryable_once():
     assert not descriptor.is_queryable() and descriptor.get_queryable_state_name() is None
     descriptor.set_queryable("name")
     assert descriptor.is_queryable() and descriptor.get_queryable_state_name() == "name"
-    with pytest.raises(ValueError, match="queryable already, as 'name'"):
+    with pytest.raises(ValueError, match="already queryable, as 'name'"):
         descriptor.set_queryable("other")
     with pytest.raises(ValueError, match="a string that is not empty"):
         ValueStateDescriptor("v").set_queryable("")

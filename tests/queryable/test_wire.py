@@ -204,16 +204,16 @@ def test_both_sides_have_the_same_bounds_of_keys():
     assert decode_keys(encode_list([nested(DEEPEST - 1)]), None) == [nested(DEEPEST - 1)]
     with pytest.raises(QueryRefused, match="more than 32 levels"):
         encode_list([nested(DEEPEST + 1)])
-    with pytest.raises(QueryRefused, match=f"has at most {MOST_ITEMS}: ask for fewer keys"):
+    with pytest.raises(QueryRefused, match=f"the maximum is {MOST_ITEMS}: ask for fewer keys"):
         encode_list([(1,) * 51] * 2000)
     with pytest.raises(QueryRefused, match="an int of 1025 bytes"):
         encode_list([1 << 8192])
     with pytest.raises(QueryRefused, match="frozenset of 257 items"):
         encode_list([frozenset(range(257))])
     assert len(decode_keys(encode_list([1] * MOST_KEYS), None)) == MOST_KEYS
-    with pytest.raises(QueryRefused, match="2001 keys; it has at most 2000: ask in several queries"):
+    with pytest.raises(QueryRefused, match="2001 keys; the maximum is 2000: use several queries"):
         decode_keys(encode_list([1] * (MOST_KEYS + 1)), None)
-    with pytest.raises(QueryRefused, match="a query has at most 8388608: ask for fewer keys in one call"):
+    with pytest.raises(QueryRefused, match="the maximum is 8388608: ask for fewer keys per call"):
         encode_query("job", "name", ["a" * MOST_QUERY_BYTES])
 
 

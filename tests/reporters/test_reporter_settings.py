@@ -56,7 +56,10 @@ def test_only_the_named_reporters_run():
         ({"prom.factory.class": PROMETHEUS, "prom.port": "a-b"}, "a range such as 9250-9260"),
         ({"prom.factory.class": PROMETHEUS, "prom.interval": "1 ms"}, "must be at least 100 ms"),
         ({"push.factory.class": PUSH}, r"reporter 'push' needs metrics\.reporter\.push\.hostUrl"),
-        ({"push.factory.class": PUSH, "push.hostUrl": "localhost:9091"}, r"push\.hostUrl is no address of a server"),
+        (
+            {"push.factory.class": PUSH, "push.hostUrl": "localhost:9091"},
+            r"push\.hostUrl is not the address of a server",
+        ),
         (
             {"push.factory.class": PUSH, "push.hostUrl": "http://u", "push.groupingKey": "a"},
             "pairs such as host=a;zone=b",

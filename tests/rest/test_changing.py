@@ -98,13 +98,13 @@ def test_a_savepoint_is_disposed_of(caller, run, tmp_path):
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "reason"),
     [
-        ("POST", "/jobs/{job}/savepoints", {}, 400, "no directory for the savepoint"),
+        ("POST", "/jobs/{job}/savepoints", {}, 400, "the savepoint has no directory"),
         ("POST", "/jobs/{job}/savepoints", {"target-directory": 7}, 400, "is not text"),
         ("POST", "/jobs/{job}/savepoints", {"cancel-job": "yes"}, 400, "neither true nor false"),
-        ("POST", "/jobs/{job}/savepoints", {"formatType": "ZIP"}, 400, "there are CANONICAL, NATIVE"),
+        ("POST", "/jobs/{job}/savepoints", {"formatType": "ZIP"}, 400, "choose from CANONICAL, NATIVE"),
         ("POST", "/jobs/{job}/savepoints", {"target-directory": "/tmp/x", "triggerId": "x"}, 400, "32 hex digits"),
         ("POST", "/jobs/nobody/stop", {}, 404, "there is no job"),
-        ("PATCH", "/jobs/{job}?mode=stop", None, 400, "there is no mode 'stop'"),
+        ("PATCH", "/jobs/{job}?mode=stop", None, 400, "unknown mode 'stop'"),
         ("GET", "/jobs/{job}/savepoints/none", None, 404, "there is no operation"),
         ("POST", "/savepoint-disposal", {}, 400, "no 'savepoint-path'"),
     ],
@@ -212,7 +212,7 @@ def test_requirements_that_the_job_cannot_meet_are_a_bad_request(caller, run):
     at = f"/jobs/{handle.job_id}/resource-requirements"
     first, second = caller.get(at)
     for body, why in (
-        ({first: {"parallelism": {"upperBound": 2}}, second: {"parallelism": {"upperBound": 3}}}, "ask for 2, 3"),
+        ({first: {"parallelism": {"upperBound": 2}}, second: {"parallelism": {"upperBound": 3}}}, "asks for 2, 3"),
         ({"ab" * 16: {"parallelism": {"upperBound": 2}}}, "has no vertex"),
         ({first: {"parallelism": 2}}, "needs a 'parallelism' with an 'upperBound'"),
         ({first: {"parallelism": {"upperBound": True}}}, "needs a 'parallelism' with an 'upperBound'"),
@@ -240,7 +240,7 @@ def test_a_job_without_checkpoints_says_why_it_takes_none(caller, run):
     handle.cancel()
     assert handle.results.wait_for_end(30)
     assert caller.ask("POST", at)[0] == 409
-    with pytest.raises(CheckpointError, match="the job is over"):
+    with pytest.raises(CheckpointError, match="the job has ended"):
         handle.requests.request_checkpoint().result(60)
 
 

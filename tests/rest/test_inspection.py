@@ -66,7 +66,7 @@ def test_a_flame_graph_shows_the_functions_of_a_vertex_in_flinks_form(caller, ru
     root = until_seen(caller, handle.job_id, first, "test_inspection.slowly:")
     assert not misfits(FRAME, root) and root["name"] == "root"
     assert root["value"] == 40, "twenty samples of each of two slots"
-    other = until_seen(caller, handle.job_id, second, "(another subtask of the slot runs)")
+    other = until_seen(caller, handle.job_id, second, "(another subtask of the slot is running)")
     assert not any("slowly" in name for name in names_in(other)), "a function is shown at its own vertex"
 
 

@@ -108,7 +108,7 @@ def test_a_job_is_cancelled(client):
 
 
 def test_what_cannot_be_done_is_answered_with_the_reason(client):
-    with pytest.raises(RefusedRequest, match="no directory for the savepoint"):
+    with pytest.raises(RefusedRequest, match="the savepoint has no directory"):
         savepoint()
     until(lambda: client.get_job_status().result() is JobStatus.RUNNING)
     (path := Path(runtime_folder(), "a file")).write_text("")

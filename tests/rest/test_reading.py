@@ -68,7 +68,7 @@ def test_rescales_are_counted_by_their_outcome(caller, run, tmp_path):
     (slots,) = done["slots"].values()
     assert (slots["preRescaleSlots"], slots["postRescaleSlots"]) == (2, 1)
     ignored = found["latest"]["ignored"]
-    assert "no operator would have another parallelism" in ignored["schedulerStates"][0]["stringifiedException"]
+    assert "no operator would change its parallelism" in ignored["schedulerStates"][0]["stringifiedException"]
     assert [each["rescaleAttemptId"] for each in caller.get(f"{at}/history")] == [2, 1]
     assert caller.get(f"{at}/details/{done['rescaleUuid']}") == done
     assert caller.ask("GET", f"{at}/details/none")[0] == 404
@@ -273,7 +273,7 @@ def test_secrets_are_masked_in_the_texts_of_failures(caller, run):
         ("/jobs/{job}/vertices/none", 404, "has no vertex"),
         ("/jobs/{job}/vertices/{vertex}/subtasks/7", 404, "has no subtask 7"),
         ("/jobs/{job}/vertices/{vertex}/subtasks/-1", 400, "not a number"),
-        ("/jobs/{job}/vertices/{vertex}/subtasks/metrics?agg=most", 400, "no aggregation 'most'"),
+        ("/jobs/{job}/vertices/{vertex}/subtasks/metrics?agg=most", 400, "unknown aggregation 'most'"),
         ("/jobs/{job}/checkpoints/details/999", 404, "no checkpoint 999"),
         ("/jobs/{job}/exceptions?maxExceptions=few", 400, "not a number"),
         ("/jobmanager/logs/..%2Fsecret", 404, "no log file"),

@@ -40,7 +40,7 @@ def test_metrics_are_combined_over_all_drivers(client, job):
     (one,) = client.web.get(f"/jobs/metrics?get=numRestarts&agg=max&jobs={job}")
     assert one == {"id": "numRestarts", "max": 0.0}
     assert client.web.get(f"/jobs/metrics?get=numRestarts&jobs={'0' * 32}") == []
-    with pytest.raises(RefusedRequest, match="no aggregation 'most'"):
+    with pytest.raises(RefusedRequest, match="unknown aggregation 'most'"):
         client.web.get("/jobs/metrics?agg=most")
 
 

@@ -45,7 +45,7 @@ def test_a_script_is_packed_with_the_modules_beside_it_that_it_imports(tmp_path)
 def test_names_that_lead_elsewhere_are_refused(tmp_path, name):
     with zipfile.ZipFile(tmp_path / "bad.zip", "w") as archive:
         archive.writestr(name, "x")
-    with pytest.raises(ConfigurationError, match="no file below its folder"):
+    with pytest.raises(ConfigurationError, match="not a file below its folder"):
         unpack(tmp_path / "bad.zip", tmp_path / "unpacked", 10_000)
     assert not (tmp_path / "outside").exists()
 
@@ -53,7 +53,7 @@ def test_names_that_lead_elsewhere_are_refused(tmp_path, name):
 def test_a_program_that_was_damaged_on_its_way_is_refused(tmp_path):
     store, file = JobStore(str(tmp_path / "service")), tmp_path / "main.zip"
     file.write_bytes(b"some bytes")
-    with pytest.raises(ConfigurationError, match="damaged on its way"):
+    with pytest.raises(ConfigurationError, match="damaged in transit"):
         store.add_program(file, "0" * 64, "main.py")
     assert store.programs() == []
     program = store.add_program(file, digest_of(file), "main.py")
@@ -69,7 +69,7 @@ def test_links_are_refused(tmp_path):
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
     with zipfile.ZipFile(tmp_path / "bad.zip", "w") as archive:
         archive.writestr(link, "/etc/passwd")
-    with pytest.raises(ConfigurationError, match="no file below its folder"):
+    with pytest.raises(ConfigurationError, match="not a file below its folder"):
         unpack(tmp_path / "bad.zip", tmp_path / "unpacked", 10_000)
 
 
@@ -79,7 +79,7 @@ def test_what_is_too_large_or_damaged_is_refused(tmp_path):
     with pytest.raises(ConfigurationError, match="larger than 10000 bytes"):
         unpack(tmp_path / "large.zip", tmp_path / "unpacked", 10_000)
     (tmp_path / "torn.zip").write_bytes((tmp_path / "large.zip").read_bytes()[:-30])
-    with pytest.raises(ConfigurationError, match="no archive"):
+    with pytest.raises(ConfigurationError, match="not an archive"):
         unpack(tmp_path / "torn.zip", tmp_path / "unpacked", 1 << 20)
 
 

@@ -53,7 +53,7 @@ def test_a_rescaled_job_keeps_its_driver_and_claims_other_slots(client, job, pro
 
 def test_a_rescale_that_the_driver_refuses_leaves_the_claim_as_it_was(client, job, running, programs, capsys):
     assert main(["rescale", "-p", "1", job]) == 1
-    assert "no operator would have another parallelism" in capsys.readouterr().err
+    assert "no operator would change its parallelism" in capsys.readouterr().err
     assert [each.slots for each in running.service.jobs()] == [1]
 
 
@@ -83,7 +83,7 @@ def test_the_rescales_of_a_job_are_listed_through_the_service_also_when_it_has_e
 
 def test_a_parallelism_that_does_not_fit_leaves_the_job_alone(client, job, capsys):
     assert main(["rescale", "-p", "3", job]) == 1
-    assert "would not fit: it needs 3 slots, and the service has 2" in capsys.readouterr().err
+    assert "would not fit: it needs 3 slots, but the service has only 2" in capsys.readouterr().err
     assert client.web.get(f"/jobs/{job}/status") == {"status": "RUNNING"} and parallelisms(client, job) == [1, 1]
 
 
@@ -108,7 +108,7 @@ def test_a_program_that_fits_and_does_not_start_gives_way_to_the_one_before(clie
     check = "import os\nif 'check' not in os.getcwd():\n    raise SystemExit(4)\n"
     (programs / "broken.py").write_text(check + (programs / "endless.py").read_text())
     assert main(["upgrade", job, str(programs / "broken.py")]) == 1
-    assert "goes on as before" in capsys.readouterr().err
+    assert "continues as before" in capsys.readouterr().err
     until(lambda: client.web.get(f"/jobs/{job}/status") == {"status": "RUNNING"})
     assert client.jobs()[0]["program"].endswith("endless.py.zip")
 

@@ -71,7 +71,7 @@ def test_a_job_that_does_not_fit_waits_with_a_reason_and_starts_when_there_is_ro
     first = client.submit(programs / "endless.py", parallelism=2)
     until(lambda: is_running(first))
     second = client.submit(programs / "endless.py", parallelism=1)
-    until(lambda: client.jobs()[1]["why"] == "it waits: it needs 1 slots, and 0 of 2 are free")
+    until(lambda: client.jobs()[1]["why"] == "it waits: it needs 1 slots, but only 0 of 2 are free")
     assert second.get_job_status().result() is JobStatus.CREATED
     with pytest.raises(RefusedRequest, match="has not started: it waits"):
         client.web.get(f"/jobs/{second.get_job_id()}/plan")
@@ -90,8 +90,8 @@ def test_a_job_that_waits_is_cancelled_without_a_driver(client, programs):
 @pytest.mark.parametrize(
     ("wanted", "reason"),
     [
-        ({"parallelism": 3}, "it needs 3 slots, and the service has 2"),
-        ({"parallelism": 2, "slot_memory_bytes": 501}, "it claims 1002 bytes of memory, and the service has 1000"),
+        ({"parallelism": 3}, "it needs 3 slots, but the service has only 2"),
+        ({"parallelism": 2, "slot_memory_bytes": 501}, "it claims 1002 bytes of memory, but the service has only 1000"),
         ({"parallelism": 0}, "the parallelism is 0"),
         ({"slot_memory_bytes": -1}, "the memory of a slot is -1 bytes"),
     ],
@@ -107,7 +107,7 @@ def test_a_program_that_takes_more_slots_than_it_asked_for_does_not_start(client
     (programs / "wide.py").write_text(text.replace("print(", "env.set_parallelism(2)\nprint("))
     job = client.submit(programs / "wide.py", parallelism=1)
     until(lambda: job.get_job_status().result() is JobStatus.FAILED)
-    assert "needs 2 slots, and may take 1" in log_of(running, job)
+    assert "needs 2 slots, but may use only 1" in log_of(running, job)
 
 
 def test_the_logs_and_settings_of_a_jobs_driver_are_those_of_the_driver_also_when_it_has_ended(client, programs):
@@ -180,7 +180,7 @@ def test_a_job_whose_driver_was_killed_and_that_has_no_checkpoint_fails(client, 
     until(lambda: client.jobs()[0]["phase"] == "ENDED")
     assert job.get_job_status().result() is JobStatus.FAILED
     assert "has no checkpoint to continue from" in log_of(running, job)
-    assert client.jobs()[0]["why"] == "its driver was lost, and the next one could not go on; its log says more"
+    assert client.jobs()[0]["why"] == "its driver was lost, and the next one could not continue; see its log"
 
 
 def checkpoints_in(folder):
@@ -268,7 +268,7 @@ def test_a_failed_job_is_resumed_under_its_id(client, programs, tmp_path):
     assert again.get_job_id() == job.get_job_id()
     until(lambda: is_running(again))
     assert f"{job.get_job_id()}/chk-" in restored_by(client, again)
-    with pytest.raises(RefusedRequest, match=f"to be resumed, and it has not ended: job {job.get_job_id()}"):
+    with pytest.raises(RefusedRequest, match=f"cannot be resumed, because it has not ended: job {job.get_job_id()}"):
         client.submit(programs / "endless.py", settings=resuming)
     with pytest.raises(RefusedRequest, match=r"ekorn\.resume"):
         client.submit(programs / "endless.py", settings={"ekorn.resume": "perhaps"})
@@ -362,7 +362,7 @@ def test_a_job_whose_memory_is_not_free_waits_with_a_reason(client, programs):
     first = client.submit(programs / "endless.py", slot_memory_bytes=600)
     until(lambda: is_running(first))
     second = client.submit(programs / "endless.py", slot_memory_bytes=600)
-    until(lambda: client.jobs()[1]["why"] == "it waits: it claims 600 bytes of memory, and 400 of 1000 are free")
+    until(lambda: client.jobs()[1]["why"] == "it waits: it claims 600 bytes of memory, but only 400 of 1000 are free")
     first.cancel().result(60)
     until(lambda: is_running(second))
 
@@ -448,6 +448,6 @@ def test_a_job_without_a_place_for_its_socket_says_why(settings, programs, stran
         client = client_of(service)
         client.submit(programs / "bounded.py", arguments=["1"])
         until(lambda: client.jobs()[0]["phase"] == "ENDED")
-        assert "could not be started: there is no safe place for the sockets" in client.jobs()[0]["why"]
+        assert "could not be started: there is no safe folder for the sockets" in client.jobs()[0]["why"]
     finally:
         service.close()

@@ -114,4 +114,4 @@ def test_what_the_service_refuses_is_said_on_the_page(page, running, programs, t
     page.get_by_text("has not started: it waits").wait_for()
     assert len(running.service.jobs()) == 2
     page.keyboard.press("j")
-    page.get_by_role("row").get_by_text("it waits: it needs 2 slots, and 0 of 2 are free").wait_for()
+    page.get_by_role("row").get_by_text("it waits: it needs 2 slots, but only 0 of 2 are free").wait_for()

@@ -58,7 +58,7 @@ while True:
     started = time.monotonic()
     done = run_program(python(code), tmp_path, 60, most_bytes=8 << 20)
     assert time.monotonic() - started < 30
-    assert done.exit_code != 0 and done.said.startswith("it was ended because it wrote more than 8 MiB: child ")
+    assert done.exit_code != 0 and done.said.startswith("it was stopped because it wrote more than 8 MiB: child ")
     assert "left out" in done.said and len(done.said) < 4000
     until(lambda: is_gone(int(done.said.split("child ")[1].split()[0])))
 

@@ -54,7 +54,7 @@ def test_a_request_that_is_sent_again_starts_no_second_job(client, programs):
         ({}, "'savepointPath' is needed"),
         ({"savepointPath": 7}, "not of the type str"),
         ({"savepointPath": "/saved", "parallelism": "2"}, "not of the type int"),
-        ({"savepointPath": "/saved", "parallelism": 9}, "it needs 9 slots, and the service has 2"),
+        ({"savepointPath": "/saved", "parallelism": 9}, "it needs 9 slots, but the service has only 2"),
     ],
 )
 def test_a_wrong_request_starts_nothing(client, programs, body, reason):

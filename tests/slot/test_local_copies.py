@@ -270,7 +270,7 @@ def test_a_link_is_not_followed_and_the_job_goes_on_without_copies(tmp_path, rem
     local = use_and_remove(tmp_path, remote)
     assert files_below(victim) == before
     assert remote.reads == ["shared/1-a"] and local.used == 0
-    assert caplog.text.count("slot 0 goes on without local copies") == 1 and "it is a link" in caplog.text
+    assert caplog.text.count("slot 0 continues without local copies") == 1 and "it is a link" in caplog.text
 
 
 def test_a_link_in_the_place_of_a_copy_is_neither_written_nor_read(tmp_path, remote, victim):
@@ -287,7 +287,7 @@ def test_a_folder_that_others_may_enter_is_not_used(tmp_path, remote, caplog):
     job_folder(tmp_path).chmod(0o777)
     use_and_remove(tmp_path, remote)
     assert files_below(tmp_path / "local") == [f"ekorn-local-{JOB}/slot-0/shared/1-b"]
-    assert "goes on without local copies" in caplog.text and "its mode is 777" in caplog.text
+    assert "continues without local copies" in caplog.text and "its mode is 777" in caplog.text
 
 
 UNSAFE_USES = {
@@ -304,7 +304,7 @@ def test_whatever_is_done_first_in_an_unsafe_folder_warns_once(tmp_path, use, ca
     local = copies(tmp_path)
     for _ in range(2):
         assert UNSAFE_USES[use](local) is None
-    assert caplog.text.count("slot 0 goes on without local copies") == 1
+    assert caplog.text.count("slot 0 continues without local copies") == 1
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder to another user")
@@ -316,7 +316,7 @@ def test_a_folder_of_another_user_is_not_used(tmp_path, remote, whose, caplog):
     os.chown(job_folder(tmp_path) / whose, 65534, 65534)
     use_and_remove(tmp_path, remote)
     assert files_below(tmp_path / "local") == [f"ekorn-local-{JOB}/slot-0/shared/1-b"]
-    assert "goes on without local copies" in caplog.text and "user 65534 owns it" in caplog.text
+    assert "continues without local copies" in caplog.text and "user 65534 owns it" in caplog.text
 
 
 AS_ANOTHER_USER = """
@@ -350,7 +350,7 @@ def test_two_users_with_one_job_id_do_not_touch_each_others_copies(remote, caplo
         assert f"ekorn-local-{JOB} 700 65534" in made.stdout and os.listdir(shared) == []
         mine = LocalCopies(LocalCopySettings(directories=(shared,), **BOTH), JOB, 0)
         write_state(mine.copying(remote), "shared/1-a", b"state", 0)
-        assert "goes on without local copies" in theirs().stderr
+        assert "continues without local copies" in theirs().stderr
         assert [path.name for path in Path(shared).rglob("*") if path.is_file()] == ["1-a"]
 
 
@@ -368,7 +368,7 @@ def test_names_that_no_copy_has_are_left_alone(tmp_path, remote):
 
 @pytest.mark.parametrize("job_id", ["../../home", "", "ab" * 15, "AB" * 16])
 def test_a_job_id_is_checked_before_it_becomes_part_of_a_path(job_id):
-    with pytest.raises(ValueError, match="32 lower case hexadecimal digits"):
+    with pytest.raises(ValueError, match="32 lower-case hexadecimal digits"):
         LocalCopies(LocalCopySettings(**BOTH), job_id, 0)  # type: ignore[arg-type]
 
 

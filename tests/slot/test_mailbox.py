@@ -170,8 +170,8 @@ def any_written(slot: Slot) -> bool:
             b"".join(Blob(0, 0, 0, 0, b"\x80\x05]").encode()),
             "blob 0 from subtask 0 over exchange 0 cannot be decoded",
         ),
-        (SUM, b"".join(Blob(7, 0, 0, 0, dumps([])).encode()), "blob 0 came on ChannelId.exchange=7, sender=0."),
-        (SOURCE, b"".join(Blob(0, 0, 0, 0, dumps([])).encode()), "came to a source"),
+        (SUM, b"".join(Blob(7, 0, 0, 0, dumps([])).encode()), "blob 0 arrived on ChannelId.exchange=7, sender=0."),
+        (SOURCE, b"".join(Blob(0, 0, 0, 0, dumps([])).encode()), "arrived at a source"),
     ],
 )
 def test_what_cannot_be_decoded_fails_the_attempt_and_names_the_channel(
@@ -206,7 +206,7 @@ def test_a_task_that_nobody_waits_for_is_refused(slot: Slot) -> None:
         assert message[:1] == FAILED
         error = pickle.loads(message[1:])
         assert isinstance(error, SlotLostError)
-        assert f"waits for no task of attempt {attempt} for {subtask}" in str(error)
+        assert f"does not wait for a task of attempt {attempt} for {subtask}" in str(error)
 
 
 def test_orders_of_another_attempt_are_not_obeyed(slot: Slot) -> None:

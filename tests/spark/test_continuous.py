@@ -181,7 +181,7 @@ def test_a_job_with_more_tasks_than_places_is_refused_with_what_to_do(found) -> 
 
 def test_a_job_does_not_take_places_that_another_one_holds(found) -> None:
     assert "the job needs 30 tasks at the same time" in found["beside"]
-    assert re.search(r"places for 32, of which job '.*' holds \d+", found["beside"])
+    assert re.search(r"32 task slots, of which job '.*' holds \d+", found["beside"])
 
 
 def test_auto_runs_a_job_continuously_where_the_session_allows_it(found) -> None:

@@ -151,7 +151,7 @@ def test_what_cannot_be_read_from_offset_to_offset_is_refused_with_what_to_use_i
         env.from_spark_source(rate.writeStream)
     with pytest.raises(ConfigurationError, match=r"FileSource.*older interface.*from_streaming_data_frame\(df, check"):
         env.from_spark_source(spark.readStream.text(str(tmp_path)))
-    with pytest.raises(ConfigurationError, match=r"withWatermark\(\) has no meaning for a job; .*watermark_strategy"):
+    with pytest.raises(ConfigurationError, match=r"withWatermark\(\) has no effect in a job; .*watermark_strategy"):
         env.from_spark_source(rate.withWatermark("timestamp", "1 second"))
     for stateful, step in [
         (rate.groupBy("value").count(), "Aggregate"),
@@ -159,7 +159,9 @@ def test_what_cannot_be_read_from_offset_to_offset_is_refused_with_what_to_use_i
         (rate.union(rate), "Union"),
         (rate.join(spark.range(3).withColumnRenamed("id", "value"), "value"), "Join"),
     ]:
-        with pytest.raises(ConfigurationError, match=f"step {step} behind its source.* do it in the job, or from_str"):
+        with pytest.raises(
+            ConfigurationError, match=f"step {step} after its source.* do this step in the job, or from_str"
+        ):
             env.from_spark_source(stateful)
     query = rate.writeStream.format("noop").option("checkpointLocation", f"{tmp_path}/query").start()
     with pytest.raises(TypeError, match="got a StreamingQuery: a query that was started feeds only its own sink"):

@@ -231,9 +231,9 @@ def test_a_class_that_is_gone_is_named():
     with pytest.raises(StateMigrationError) as refused:
         restored(saved).state(ListStateDescriptor("visits"))
     assert "state 'visits' of operator 'count'" in str(refused.value)
-    assert f"values contain instances of {MODULE}.Visit, which is gone: module {MODULE!r} has no 'Visit'" in str(
-        refused.value
-    )
+    assert (
+        f"values contain instances of {MODULE}.Visit, which no longer exists: module {MODULE!r} has no 'Visit'"
+    ) in str(refused.value)
     assert "make 'Visit' in that module an alias of the class that replaced it" in str(refused.value)
     sys.modules.pop(MODULE)
     with pytest.raises(StateMigrationError, match=f"module '{MODULE}' cannot be imported"):
@@ -351,7 +351,7 @@ def test_members_of_an_enum_that_is_gone_are_named():
     after.cell[0] = "key"
     assert after.state(ValueStateDescriptor("state")).value() == ("a", colours.Colour.RED)
     program("")
-    with pytest.raises(StateMigrationError, match=f"contain instances of {MODULE}.Colour, which is gone"):
+    with pytest.raises(StateMigrationError, match=f"contain instances of {MODULE}.Colour, which no longer exists"):
         restored(saved).state(ValueStateDescriptor("state"))
 
 

@@ -89,9 +89,9 @@ def test_many_values_are_encoded_as_each_is(values):
 
 def test_bytes_that_are_no_pickle_are_refused_with_the_first_of_them():
     data = b"0123456789abcdefgh"
-    with pytest.raises(CorruptFileError, match=r"no pickle \(.*\): b'0123456789abcdef'"):
+    with pytest.raises(CorruptFileError, match=r"not a pickle \(.*\): b'0123456789abcdef'"):
         loads(data, "the place")
-    with pytest.raises(CorruptFileError, match="no pickle"):
+    with pytest.raises(CorruptFileError, match="not a pickle"):
         loads(pickle.dumps([1, 2, 3])[:-1], "the place")
 
 
@@ -100,5 +100,5 @@ def test_a_record_of_no_branch_of_its_union_is_refused_with_its_beginning():
     assert convert is not None
     assert [convert(7), convert("text")] == [7, "text"]
     shown = repr(b"x" * 100)[:77] + "..."
-    with pytest.raises(Incompatible, match=re.escape(f"holds {shown}, which is of no branch of ")):
+    with pytest.raises(Incompatible, match=re.escape(f"holds {shown}, which matches no branch of ")):
         convert(b"x" * 100)

@@ -164,7 +164,7 @@ def test_a_snapshot_class_that_is_gone_is_named():
     restore, store = snapshot_of(before)
     schema = restore.states[0].schema.replace("PointSnapshot", "Vanished")
     changed = replace(restore, states=(replace(restore.states[0], schema=schema),))
-    with pytest.raises(StateMigrationError, match="Vanished, the snapshot of its serializer, is gone"):
+    with pytest.raises(StateMigrationError, match="Vanished, the snapshot of its serializer, no longer exists"):
         restored((changed, store)).state(ValueStateDescriptor("state", PointSerializer()))
 
 
@@ -174,7 +174,7 @@ def test_nothing_but_a_snapshot_class_is_called_by_its_name():
     restore, store = snapshot_of(before)
     schema = restore.states[0].schema.replace(f"{__name__}:PointSnapshot", "os:abort")
     changed = replace(restore, states=(replace(restore.states[0], schema=schema),))
-    with pytest.raises(StateMigrationError, match="abort, the snapshot of its serializer, is no snapshot"):
+    with pytest.raises(StateMigrationError, match="abort, the snapshot of its serializer, is not a snapshot"):
         restored((changed, store)).state(ValueStateDescriptor("state", PointSerializer()))
 
 
@@ -244,7 +244,7 @@ def test_a_key_of_a_map_that_does_not_fit_is_refused():
     with pytest.raises(StateError, match="'map' is declared as Integer and cannot hold 'a'"):
         state.put("a", 1)
     untyped = backend.state(MapStateDescriptor("other"))
-    with pytest.raises(StateError, match="cannot be the key of a map, because a list can change"):
+    with pytest.raises(StateError, match="cannot be the key of a map, because a list is mutable"):
         untyped.put([1], 1)
 
 

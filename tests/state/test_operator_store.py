@@ -165,5 +165,5 @@ def test_elements_are_held_against_the_declared_type():
 
 def test_a_name_of_raw_state_is_refused_since_the_state_would_not_be_restored():
     for declare in (OperatorStates().get_list_state, OperatorStates().get_union_list_state):
-        with pytest.raises(StateError, match="has a name of raw state"):
+        with pytest.raises(StateError, match="reserved for raw state"):
             declare(ListStateDescriptor("_raw/operator"))

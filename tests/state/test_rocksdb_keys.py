@@ -349,7 +349,7 @@ def test_an_entry_is_exact_when_its_key_can_be_read_back_from_its_bytes(entry, e
 @pytest.mark.parametrize("fields", [1 << 16, (1 << 16) + 1])
 def test_a_key_with_too_many_fields_is_refused_with_their_number(fields):
     for encoded in (lambda: entry_bytes((0,) * fields), lambda: address_of(state_key((0,) * fields), 128, 7)):
-        with pytest.raises(StateError, match=f"a key has {fields} fields, but at most 65535 are possible"):
+        with pytest.raises(StateError, match=f"a key has {fields} fields, but no more than 65535 are possible"):
             encoded()
     assert read_part(entry_bytes((None,) * 65_535)[0], 0)[0] == (None,) * 65_535
 

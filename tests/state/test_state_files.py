@@ -55,12 +55,12 @@ def test_other_bytes_of_the_same_size_are_found_by_reading():
 
 @pytest.mark.parametrize("data", [b"", b"junk", dumps([1, 2, 3])[:-2], b"\x80\xff."])
 def test_bytes_that_are_no_pickle_are_refused_with_their_beginning(data):
-    with pytest.raises(CorruptFileError, match=r"the place.*no pickle"):
+    with pytest.raises(CorruptFileError, match=r"the place.*not a pickle"):
         loads(data, "the place")
 
 
 def test_a_key_whose_class_is_gone_is_refused_with_what_to_do():
-    with pytest.raises(StateMigrationError, match=r"the place: the class of a key is gone.*restore the class"):
+    with pytest.raises(StateMigrationError, match=r"the place: the class of a key no longer exists.*restore the class"):
         loads(b"ctests.state.test_state_files\nMissing\n.", "the place")
 
 

@@ -85,9 +85,9 @@ def test_a_key_without_state_is_told_with_one_that_has_some(path, capsys):
     [
         (["get", "PATH", "numbers", "1"], "has no keyed state: `ekorn state show` prints its elements"),
         (["get", "PATH", "", "1"], "the uid is empty: name the operator by its uid"),
-        (["get", "PATH", "every-kind", "{'a': 1}"], "cannot use {'a': 1} as a key: a dict can change"),
-        (["edit", "PATH", "numbers", f"{__file__}:run", "NEW"], "as rows of the format ekorn-state"),
-        (["export", "PATH", "positions", "NEW"], "its other states by its name: 'seen', 'all', 'rules'"),
+        (["get", "PATH", "every-kind", "{'a': 1}"], "cannot use {'a': 1} as a key: a dict is mutable"),
+        (["edit", "PATH", "numbers", f"{__file__}:run", "NEW"], "as rows, with the format ekorn-state"),
+        (["export", "PATH", "positions", "NEW"], "its other states by name: 'seen', 'all', 'rules'"),
         (["export", "PATH", "every-kind", "NEW", "--state", "other"], "has no keyed state 'other'; it has "),
     ],
 )

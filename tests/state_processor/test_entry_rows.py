@@ -220,8 +220,8 @@ def test_timers_are_made_for_an_operator_that_has_none(tmp_path):
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        ({"time_domain": "watermark"}, "is no timer: it needs .* the time_domain 'event' or 'processing'"),
-        ({"timestamp_ms": None}, "is no timer"),
+        ({"time_domain": "watermark"}, "is not a timer: it needs .* the time_domain 'event' or 'processing'"),
+        ({"timestamp_ms": None}, "is not a timer"),
         ({"namespace": "(0, 5)"}, "has no windows, so the namespace of its timers is null"),
     ],
 )
@@ -266,7 +266,7 @@ def test_values_that_would_not_come_back_from_their_columns_are_refused_at_the_c
     path = savepoint_of(keep_more, tmp_path, after=4)
     for name, shown in (("class", r"Place\(name='a'\)"), ("mixed", "[0-9]+")):
         schema, _ = read_rows(path, operatorUid="more", stateVarName=name)
-        with pytest.raises(ConfigurationError, match=rf"from which .*{shown}, .* cannot be made again: .* storedForm"):
+        with pytest.raises(ConfigurationError, match=rf"from which .*{shown}, .* cannot be restored: .* storedForm"):
             writer(tmp_path / name, schema, operatorUid="more", stateVarName=name, baseSavepoint=path)
     new = rewritten(path, tmp_path / "tuple", operatorUid="more", stateVarName="tuple")
     told = [restored(keep_more, each, tmp_path / n) for each, n in ((path, "a"), (new, "b"))]
@@ -302,7 +302,7 @@ KEYED = StructType().add("key", LongType())
         (
             StructType().add("key", StringType()).add("value", LongType()),
             {"stateVarName": "value"},
-            "the column 'key' is .*, from which 0, a key of the savepoint, cannot be made again",
+            "the column 'key' is .*, from which 0, a key of the savepoint, cannot be restored",
         ),
         (
             StructType().add("key", LongType()).add("list_element", LongType()),
@@ -342,7 +342,7 @@ KEYED = StructType().add("key", LongType())
         (
             StructType().add("key", LongType()).add("value", LongType()),
             {"stateVarName": "value", "parallelism": "3"},
-            "no use for the option parallelism beside baseSavepoint",
+            "does not use the option parallelism together with baseSavepoint",
         ),
         (
             StructType().add("key", LongType()).add("value", LongType()).add("ttl_ms", StringType()),
@@ -358,16 +358,16 @@ KEYED = StructType().add("key", LongType())
         (
             KEYED,
             {"storedForm": "true", "stateVarName": "value"},
-            "no use for the option stateVarName beside storedForm",
+            "does not use the option stateVarName together with storedForm",
         ),
         (KEYED, {"writeRegisteredTimers": "true"}, "has no column 'time_domain': rows of timers have"),
         (KEYED, {"writeRegisteredTimers": "yes"}, "the option writeRegisteredTimers is true or false"),
         (
             StructType().add("key", LongType()).add("value", LongType()),
             {"stateVarName": "value", "keyColumn": "key"},
-            "no use for the option keyColumn",
+            "does not use the option keyColumn",
         ),
-        (StructType().add("key", LongType()).add("n", LongType()), {"stateKind": "value"}, "no use .* stateKind"),
+        (StructType().add("key", LongType()).add("n", LongType()), {"stateKind": "value"}, "does not use .* stateKind"),
     ],
 )
 def test_mistakes_of_a_write_are_named_at_the_call(path, tmp_path, columns, options, says):
@@ -394,7 +394,7 @@ def test_mistakes_of_a_write_of_windows_are_named_at_the_call(windows, tmp_path)
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        ({"namespace": "[0, 20)"}, "no window: a window of time is '\\(start_ms, end_ms\\)'"),
+        ({"namespace": "[0, 20)"}, "not a window: write a time window as '\\(start_ms, end_ms\\)'"),
         ({"namespace": None}, "the column 'namespace' of row .* is null"),
         ({"key": None}, "the column 'key' of row .* is null"),
         ({"value": {"contents": None, "has_fired": True}}, "a window needs contents and has_fired"),
@@ -452,5 +452,5 @@ def test_a_write_of_all_keyed_state_refuses_a_checkpoint_with_records_in_flight(
     blobs = InFlightFiles((), (StateFile(1, 1, inline=b"x"),), 1)
     subtasks = tuple(each and replace(each, in_flight=blobs) for each in operator.metadata.subtasks)
     in_flight = replace(operator, metadata=replace(operator.metadata, subtasks=subtasks))
-    with pytest.raises(StateError, match=r"on their way to operator 'every kind' .* base the write on a savepoint"):
+    with pytest.raises(StateError, match=r"in flight to operator 'every kind' .* use a savepoint as the base"):
         check_nothing_in_flight(in_flight)

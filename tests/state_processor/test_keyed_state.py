@@ -142,7 +142,7 @@ def test_a_state_that_is_asked_for_after_open_is_refused(tmp_path):
             yield self.context.get_state(descriptors()["rare"]).value()
 
     path = savepoint_of(every_kind, tmp_path)
-    with pytest.raises(JobExecutionError, match=r"'rare' is asked for after open\(\)"):
+    with pytest.raises(JobExecutionError, match=r"'rare' is requested after open\(\)"):
         collect_locally(SavepointReader.read(env(), path).read_keyed_state("every-kind", ReadLate()))
 
 

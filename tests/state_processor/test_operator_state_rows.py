@@ -136,7 +136,7 @@ def test_elements_without_a_position_stay_in_the_order_of_the_data_frame(tmp_pat
         ),
         (
             [{"subtask": 1, "position": 2}, {"subtask": 0, "position": 2}, {"subtask": 1, "position": 2}],
-            "the position 2 of subtask 1, .* number the elements of each subtask anew",
+            "the position 2 of subtask 1, .* renumber the elements of each subtask",
         ),
     ],
 )
@@ -218,10 +218,18 @@ ELEMENTS = StructType().add("element", LongType())
         (
             StructType().add("element", LongType()),
             {"operatorState": "new", "operatorStateKind": "list"},
-            "of the kind 'list': there are list-split, list-union, broadcast, raw-operator, raw-keyed",
+            "operator state, 'list': choose from list-split, list-union, broadcast, raw-operator, raw-keyed",
         ),
-        (StructType().add("element", LongType()), {"operatorState": "list", "keyColumn": "k"}, "no use .* keyColumn"),
-        (StructType().add("element", LongType()), {"operatorState": "list", "parallelism": "3"}, "no use .* parallel"),
+        (
+            StructType().add("element", LongType()),
+            {"operatorState": "list", "keyColumn": "k"},
+            "does not use .* keyColumn",
+        ),
+        (
+            StructType().add("element", LongType()),
+            {"operatorState": "list", "parallelism": "3"},
+            "does not use .* parallel",
+        ),
         (
             StructType().add("element", BinaryType()),
             {"operatorState": "rules", "operatorStateKind": "list-split", "storedForm": "true"},
@@ -242,7 +250,7 @@ ELEMENTS = StructType().add("element", LongType())
             {"operatorState": "list"},
             "the column 'subtask' is .*, and its values must be whole numbers",
         ),
-        (StructType().add("key", LongType()), {"operatorStateKind": "broadcast"}, "no use .* operatorStateKind"),
+        (StructType().add("key", LongType()), {"operatorStateKind": "broadcast"}, "does not use .* operatorStateKind"),
     ],
 )
 def test_mistakes_of_a_write_are_named(path, tmp_path, columns, options, says):
@@ -253,9 +261,9 @@ def test_mistakes_of_a_write_are_named(path, tmp_path, columns, options, says):
 def test_mistakes_of_a_read_are_named(path):
     with pytest.raises(StateError, match="no operator state 'nothing'; it has 'list', 'rules', 'union'"):
         read_rows(path, **UID, operatorState="nothing")
-    with pytest.raises(ConfigurationError, match="no use for the option stateVarName beside operatorState"):
+    with pytest.raises(ConfigurationError, match="does not use the option stateVarName together with operatorState"):
         read_rows(path, **UID, operatorState="list", stateVarName="list")
-    with pytest.raises(ConfigurationError, match="no use for the option stateVarName beside storedForm"):
+    with pytest.raises(ConfigurationError, match="does not use the option stateVarName together with storedForm"):
         read_rows(path, **UID, storedForm="true", stateVarName="list")
 
 

@@ -134,7 +134,7 @@ def test_mistakes_of_a_write_are_refused(tmp_path, path):
         write(tmp_path / "new", [], **UID, keyColumn="user")
     with pytest.raises(ConfigurationError, match="a number from 1 to 32768"):
         write(tmp_path / "new", [], **UID, maxParallelism="many")
-    with pytest.raises(CheckpointError, match="holds files already"):
+    with pytest.raises(CheckpointError, match="already contains files"):
         write(path, [], **UID)
     with pytest.raises(ConfigurationError, match="never written over another"):
         EkornStateSource({"path": path, **UID}).writer(COLUMNS, overwrite=True)
@@ -148,11 +148,11 @@ NUMBERS = StructType().add("key", LongType()).add("count", LongType())
     [
         (NUMBERS, {"operatorUid": ""}, "needs the option operatorUid"),
         (NUMBERS, {"parallelism": "200"}, "parallelism is 200, more than the 128 key groups"),
-        (StructType().add("key", LongType()), {}, "no column beside the key 'key': every other column is a state"),
+        (StructType().add("key", LongType()), {}, "no column besides the key 'key': every other column is a state"),
         (
             StructType().add("key", LongType()).add("_timers/event", LongType()),
             {},
-            "'_timers/event' cannot be a state: names that begin with '_' are those of the runtime",
+            "'_timers/event' cannot be a state: names that start with '_' are reserved for the runtime",
         ),
         (
             StructType().add("key", StructType().add("a", MapType(StringType(), LongType()))).add("n", LongType()),
@@ -251,7 +251,10 @@ def test_a_second_row_of_a_key_is_refused_after_the_first_one_was_written(tmp_pa
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"readRegisteredTimers": "true", "stateVarName": "value"}, "no use for the option stateVarName beside read"),
+        (
+            {"readRegisteredTimers": "true", "stateVarName": "value"},
+            "does not use the option stateVarName together with read",
+        ),
         ({"flattenCollectionTypes": "false"}, "needs the option stateVarName: flattenCollectionTypes is for"),
     ],
 )

@@ -239,7 +239,7 @@ def test_the_backend_may_stand_where_flink_has_it(tmp_path, begin):
 def test_a_savepoint_is_never_written_over_another(tmp_path):
     old = savepoint_of(every_kind, tmp_path)
     before = {path: path.read_bytes() for path in Path(old).iterdir()}
-    with pytest.raises(CheckpointError, match="holds a savepoint already"):
+    with pytest.raises(CheckpointError, match="already contains a savepoint"):
         write(SavepointWriter.from_existing_savepoint(env(), old), old)
     assert {path: path.read_bytes() for path in Path(old).iterdir()} == before
 
@@ -250,7 +250,7 @@ def test_mistakes_are_refused_where_they_are_made(tmp_path):
     with pytest.raises(InvalidProgramError, match="a savepoint needs an operator"):
         writer.write(tmp_path / "new")
     writer.with_operator("a", filled(first))
-    with pytest.raises(StateError, match="has an operator with uid 'a' already"):
+    with pytest.raises(StateError, match="already has an operator with uid 'a'"):
         writer.with_operator("a", filled(first))
     with pytest.raises(StateError, match="has no operator with uid 'b'"):
         writer.remove_operator("b")
@@ -340,7 +340,10 @@ def test_a_value_that_its_declared_type_would_change_is_refused(tmp_path):
     writer = SavepointWriter.new_savepoint(first, 128).with_operator("typed", filled)
     with (
         on_local_engine(),
-        pytest.raises(JobExecutionError, match=r"state 'typed' is declared as Long and cannot hold 0.5, of which 0 "),
+        pytest.raises(
+            JobExecutionError,
+            match=r"state 'typed' is declared as Long and cannot hold 0.5, which would be stored as 0: ",
+        ),
     ):
         writer.write(tmp_path / "new")
     assert not (tmp_path / "new" / "_metadata").exists()
@@ -365,5 +368,5 @@ def test_only_values_that_lose_a_part_of_a_whole_number_are_refused(declared, va
     if fits:
         assert codec.loaded(codec.stored(value)) == value
     else:
-        with pytest.raises(StateError, match=r"state 'typed' is declared as .* and cannot hold .* would be left"):
+        with pytest.raises(StateError, match=r"state 'typed' is declared as .* and cannot hold .* would be stored as"):
             codec.stored(value)

@@ -39,7 +39,7 @@ def test_what_is_no_folder_of_our_own_is_refused(tmp_path, kind):
     else:
         place.mkdir()
         place.chmod(0o711)
-    with pytest.raises(UnsafeFolderError, match="must be a folder of this user's"), PrivateFolder.opened(str(place)):
+    with pytest.raises(UnsafeFolderError, match="must be a folder of this user"), PrivateFolder.opened(str(place)):
         pass
 
 

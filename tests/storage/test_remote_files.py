@@ -30,10 +30,10 @@ from tests.s3_server import ACCESS_KEY
         ("s3:///dir", "Missing bucket"),
         ("s3://bucket/dir?nonsense=1&region=x", "Unexpected query parameter"),
         ("s3://bucket/../other?region=x", "no '..'"),
-        ("s3://?region=x", "names no bucket"),
+        ("s3://?region=x", "does not name a bucket"),
         ("s3:/bucket/dir", "write s3://"),
         ("hdfs://namenode:8020/dir", "cannot open 'hdfs://namenode:8020/dir'"),
-        ("", "no directory given"),
+        ("", "no directory is given"),
     ],
 )
 def test_an_address_that_cannot_be_opened_says_why(address, words):

@@ -55,7 +55,7 @@ def test_a_lost_blob_is_noticed() -> None:
     bench.give(0, records(1))
     bench.run()
     bench.subtask.give(Blob(bench.exchange, 0, 0, 2, dumps([records(3)])))
-    with pytest.raises(DeploymentError, match=r"blob 2 .* in place of blob 1"):
+    with pytest.raises(DeploymentError, match=r"blob 2 .* instead of blob 1"):
         bench.run()
     bench.host.shutdown()
 

@@ -70,7 +70,7 @@ def choose_checkpoint(
             address = noted.get(checkpoint_id)
             found = _patiently(directory, partial(_load, directory, checkpoint_id, address, cheap_bytes))
         except AbandonedCheckpoint as error:
-            _LOG.info("checkpoint %d of %s does not count: %s", checkpoint_id, directory.url, error)
+            _LOG.info("checkpoint %d of %s is ignored: %s", checkpoint_id, directory.url, error)
             continue
         except CorruptFileError as error:
             passed_over.append((checkpoint_id, str(error)))
@@ -92,7 +92,7 @@ def choose_checkpoint(
         reasons = "; ".join(f"checkpoint {checkpoint_id}: {why}" for checkpoint_id, why in passed_over)
         raise NoReadableCheckpoint(
             f"none of the checkpoints in {directory.url!r} can be read, and starting empty would lose state. "
-            f"{reasons}. Repair one, restore from a savepoint, or start under a new job id to begin anew"
+            f"{reasons}. Repair one, restore from a savepoint, or start under a new job id to begin with empty state"
         )
     return None
 
@@ -128,7 +128,7 @@ def _patiently(directory: CheckpointDirectory, read: Callable[[], T]) -> T:
         return read()
     except OSError as error:
         raise CheckpointError(
-            f"checkpoints in {directory.url!r} cannot be read at present: {error}; the job can be restored when "
-            "the storage answers again. Should a file be lost for good, delete the checkpoint's directory: then the "
-            "one before it is used"
+            f"checkpoints in {directory.url!r} cannot be read at present: {error}; the job can be restored when the "
+            "storage is available again. If a file is lost for good, delete the checkpoint's directory; the "
+            "checkpoint before it is then used"
         ) from error

@@ -194,7 +194,7 @@ class CheckpointDirectory:
         try:
             self._owner.note_cancelled()
         except OSError as error:  # the job ends all the same
-            _LOG.warning("could not note in %s that the job was cancelled: %s", self.url, error)
+            _LOG.warning("could not record in %s that the job was cancelled: %s", self.url, error)
 
     def release(self) -> None:
         """Give up ownership at the end of the job, so that the next driver need not wait."""
@@ -242,7 +242,7 @@ class CheckpointDirectory:
             return
         other = decode_metadata(found, f"{self.url}/{path}")  # signed or not: only its term counts
         if other.term >= self.term:
-            raise CheckpointError(f"{self.url}/{path} exists already; checkpoint ids are never used twice")
+            raise CheckpointError(f"{self.url}/{path} already exists; checkpoint ids are never used twice")
         _LOG.warning("removing %s/%s: its driver (term %d) had been replaced", self.url, path, other.term)
         self.files.delete(path)
         self.files.publish(path, data)

@@ -50,7 +50,7 @@ __all__ = ["CheckpointCoordinator", "CheckpointStats"]
 HISTORY_LENGTH = 100  # completed and aborted checkpoints kept for display
 MOST_REQUESTS = 1000  # the most requests that wait to be started
 _SOME_FINISHED = (
-    "some subtasks have read their whole input, and checkpoints then are off "
+    "some subtasks have finished, and checkpoints are then disabled "
     "(execution.checkpointing.checkpoints-after-tasks-finish)"
 )
 
@@ -195,7 +195,7 @@ class CheckpointCoordinator:
 
     def _request(self, event: CheckpointRequested) -> list[Action]:
         if len(self._requests) >= MOST_REQUESTS:
-            return [RefuseRequest(event.request_id, f"{MOST_REQUESTS} requests are waiting already")]
+            return [RefuseRequest(event.request_id, f"{MOST_REQUESTS} requests are already waiting")]
         self._requests.append(event)
         return self._refuse_requests(_SOME_FINISHED) if self._suspended else []
 

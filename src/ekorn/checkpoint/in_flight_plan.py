@@ -91,7 +91,7 @@ class _Planner:
             named = f"operator {stored.source}" if sender is None else f"operator {sender.label()}"
             raise RestoreError(
                 f"{self._metadata.kind} {self._metadata.checkpoint_id} holds records in flight from {named} to "
-                f"operator {self._operator.label()}, between which the job has no exchange any more; {_WHAT_TO_DO}"
+                f"operator {self._operator.label()}, between which the job no longer has an exchange; {_WHAT_TO_DO}"
             )
         if self._vertex.parallelism == self._operator.parallelism:
             sender = self._metadata.operator(stored.source)

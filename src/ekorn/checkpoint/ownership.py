@@ -159,7 +159,7 @@ class Ownership:
             # No rule needs this note. It tells the next driver of the checkpoint in case the metadata is lost.
             self._note_progress(checkpoint_id)
         except OSError as error:
-            _LOG.warning("could not note checkpoint %d in %s: %s", checkpoint_id, self._store.url, error)
+            _LOG.warning("could not record checkpoint %d in %s: %s", checkpoint_id, self._store.url, error)
 
     def _note_progress(self, publishing: int) -> None:
         self._replace("progress", {"publishing": publishing, "completed": self._completed})

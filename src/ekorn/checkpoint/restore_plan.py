@@ -39,7 +39,8 @@ def _with_stored_maximum(vertex: Vertex, metadata: CheckpointMetadata) -> Vertex
         if vertex.max_parallelism_set and vertex.max_parallelism != maximum:
             raise RestoreError(
                 f"cannot restore operator {operator.label()}: the program sets max parallelism "
-                f"{vertex.max_parallelism}, its state was stored with {maximum}; set {maximum}, or leave it unset"
+                f"{vertex.max_parallelism}, but its state was stored with {maximum}; set {maximum}, or leave "
+                "it unset"
             )
         if vertex.parallelism > maximum:
             raise RestoreError(
@@ -139,7 +140,7 @@ def _refuse_to_leave_state_behind(graph: JobGraph, metadata: CheckpointMetadata)
     if left:
         names = "; ".join(o.label() for o in left)
         raise RestoreError(
-            f"{metadata.kind} {metadata.checkpoint_id} holds state that no operator of job {graph.name!r} takes: "
+            f"{metadata.kind} {metadata.checkpoint_id} holds state that belongs to no operator of job {graph.name!r}: "
             f"{names}. Give the operators their old uid (or uid_hash with the id), or allow non-restored state "
             "(-n, execution.state-recovery.ignore-unclaimed-state) to drop it"
         )
@@ -164,8 +165,8 @@ def _finished(graph: JobGraph, metadata: CheckpointMetadata) -> dict[int, tuple[
             if running:
                 raise RestoreError(
                     f"cannot restore {vertex.name!r} as finished: {graph.vertices[running[0]].name!r} before it has "
-                    "not finished; an operator added before a finished one has no receiver for its records, so remove "
-                    "it, or give the operators after it new uids"
+                    "not finished; the records of an operator that was added before a finished one cannot be received, "
+                    "so remove it, or give the operators after it new uids"
                 )
         result[vertex.id] = flags
     return result

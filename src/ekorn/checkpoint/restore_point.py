@@ -63,7 +63,8 @@ def resolve(path: str, key: SigningKey | None = None) -> RestorePoint:
     if checkpoint_id is None:
         raise RestoreError(
             f"{path!r} holds checkpoint {metadata.checkpoint_id}, but is not named chk-{metadata.checkpoint_id}: a "
-            "checkpoint is not whole without the directories beside it; give the original, or move a savepoint instead"
+            "checkpoint is incomplete without the directories next to it; give the original path, or move a savepoint "
+            "instead"
         )
     job_files = open_files(parent)
     return RestorePoint(job_files, load_checkpoint(job_files, checkpoint_id, key=key))
@@ -76,7 +77,7 @@ def _hint(store: FileStore) -> str:
         return "there is no such directory, or it is empty"
     inside = [name for name in names if store.exists(f"{name}/{METADATA}")]
     if inside:
-        return f"it holds no {METADATA} itself; give one of the checkpoints below it: {', '.join(sorted(inside))}"
+        return f"it contains no {METADATA} itself; give one of the checkpoints below it: {', '.join(sorted(inside))}"
     if any(checkpoint_id_of(name) is not None for name in names):
         return f"the checkpoints below it were never completed (no {METADATA})"
-    return f"it holds no {METADATA}; a checkpoint is complete when that file exists"
+    return f"it contains no {METADATA}; a checkpoint is complete only if that file exists"

@@ -63,7 +63,7 @@ class Retention:
 
     def __init__(self, num_retained: int) -> None:
         if num_retained < 1:
-            _LOG.warning("retaining 1 checkpoint: %d is less than one", num_retained)
+            _LOG.warning("retaining 1 checkpoint instead of %d", num_retained)
         self._num_retained = max(1, num_retained)
         self._retained: dict[int, frozenset[str]] = {}  # by id, oldest first: the files that each refers to
         self._waiting: dict[str, frozenset[int]] = {}  # unreferenced, but these checkpoints in flight may refer to them

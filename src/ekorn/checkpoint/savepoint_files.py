@@ -60,7 +60,7 @@ class SavepointDirectory:
             verify_files(self.files, metadata, cheap_bytes=0)
         except CorruptFileError as error:
             raise CheckpointError(
-                f"slots wrote their state, but it is not in {self.files.url!r} as the driver sees it ({error}); give a "
+                f"the slots wrote their state, but the driver does not find it in {self.files.url!r} ({error}); use a "
                 "directory that the driver and all slots share"
             ) from error
 
@@ -163,8 +163,8 @@ def check_unused(files: FileStore, metadata: CheckpointMetadata) -> None:
     if owner is not None:
         raise CheckpointError(
             f"checkpoint {metadata.checkpoint_id} in {files.url!r} belongs to a job that is running (process "
-            f"{owner.pid} on host {owner.host!r}) and may need its files later; that job deletes it by itself. Stop "
-            "the job first, or use a savepoint"
+            f"{owner.pid} on host {owner.host!r}) and may need its files later; that job deletes it when it is no "
+            "longer needed. Stop the job first, or use a savepoint"
         )
 
 
@@ -193,8 +193,8 @@ def _paths_of_others(files: FileStore, checkpoint_id: int) -> set[str]:
             needed |= decode_metadata(files.read(f"{name}/{METADATA}"), where).paths()
         except CorruptFileError as error:
             raise CheckpointError(
-                f"checkpoint {checkpoint_id} shares its directory with one that cannot be read ({error}); delete "
-                f"that one first"
+                f"checkpoint {checkpoint_id} shares its directory with a checkpoint that cannot be read ({error}); "
+                "delete that one first"
             ) from error
     return needed
 

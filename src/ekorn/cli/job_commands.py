@@ -153,7 +153,7 @@ def trigger(service: ServiceClient | None, job: str, directory: str | None, *, n
 
 
 def stop(service: ServiceClient | None, job: str, directory: str | None, *, drain: bool, native: bool) -> int:
-    """End a job with a savepoint, and print its path."""
+    """Stop a job with a savepoint, and print its path."""
     return _savepoint(service, job, directory, native=native, then="drain" if drain else "stop")
 
 

@@ -206,7 +206,7 @@ def _about_keys(error: BaseException, record: str | None, key: Any) -> BaseExcep
     if key is not _NOTHING and isinstance(error, TypeError):
         kind = str(error).rpartition(":")[2].strip().strip("'")
         return InvalidKeyError(
-            record or "?", preview(key), f"a {kind} can change, so it has no stable hash; use a tuple or a str"
+            record or "?", preview(key), f"a {kind} is mutable, so it has no stable hash; use a tuple or a str"
         )
     return error
 

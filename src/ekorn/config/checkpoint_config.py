@@ -252,8 +252,8 @@ class CheckpointConfig:
         self._forced = bool(force_checkpointing)
         if self._forced:
             warn(
-                "forcing checkpoints has no effect: a job with iterations takes checkpoints anyway, and they hold the "
-                "records in the loop; remove the call or the argument"
+                "forcing checkpoints has no effect: a job with iterations takes checkpoints anyway, and they include "
+                "the records in the loop; remove the call or the argument"
             )
         return self
 

@@ -30,9 +30,9 @@ class JobManagerCheckpointStorage(CheckpointStorage):
     def __init__(self, checkpoint_path: str | None = None, max_state_size: int | None = None) -> None:
         size = JobManagerCheckpointStorage.DEFAULT_MAX_STATE_SIZE if max_state_size is None else max_state_size
         if not isinstance(size, int) or isinstance(size, bool):
-            raise TypeError(f"the largest state size is a number of bytes, got {size!r}")
+            raise TypeError(f"the maximum state size is a number of bytes, got {size!r}")
         if size <= 0:
-            raise ValueError(f"the largest state size must be above 0 bytes, got {size}")
+            raise ValueError(f"the maximum state size must be greater than 0 bytes, got {size}")
         self._path = None if checkpoint_path is None else checkpoint_uri(checkpoint_path)
         self._max_state_size = size
 
@@ -74,7 +74,8 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         threshold = file_state_size_threshold
         if threshold is not None and not 0 <= threshold <= self.MAX_FILE_STATE_THRESHOLD:
             raise ValueError(
-                f"the file state size threshold is from 0 to {self.MAX_FILE_STATE_THRESHOLD} bytes, got {threshold}"
+                f"the file state size threshold must be between 0 and {self.MAX_FILE_STATE_THRESHOLD} bytes, got "
+                f"{threshold}"
             )
         if write_buffer_size < -1:
             raise ValueError(f"the write buffer size is a number of bytes, or -1, got {write_buffer_size}")

@@ -37,7 +37,7 @@ _SCHEDULER = "Spark schedules the tasks."
 _ENVIRONMENT = "Set the environment of Spark's processes: spark.executorEnv.NAME, spark.driver.extraJavaOptions."
 _TEMPORARY = "Set spark.local.dir, or the environment variable TMPDIR."
 _SERIALIZERS = "Records are pickled, or written by the serializers that the program declares."
-_TABLES = "Ekorn has the DataStream API; ask Spark for tables and SQL."
+_TABLES = "Ekorn has the DataStream API; use Spark for tables and SQL."
 _NOT_REPORTED = "Ekorn reports neither traces nor events."
 _METRICS = "docs/metrics.md has the metrics and their names."
 _STAYS_IN_PROGRAM = "The program runs in the driver, and `execute()` returns when the job has ended."
@@ -129,7 +129,7 @@ ACCEPTED = {
     "query.server.": _QUERIES,
     "queryable-state.": _QUERIES,
     "resourcemanager.": _RESOURCES,
-    "rest.": "It is an option of the service (`ekorn service start`); a driver of its own has ekorn.web.",
+    "rest.": "It is an option of the service (`ekorn service start`); for the web server of a driver, set ekorn.web.",
     "shuffle-service-factory.": "Spark's shuffle carries the records.",
     "sink.committer.retries": "A commit that fails is repeated after the restart of the job.",
     "slot.idle.": "The parallelism decides how many slots run: set parallelism.default.",
@@ -154,8 +154,8 @@ ACCEPTED = {
 
 _CHECKPOINTS = "it would change how the job is checkpointed or restored; docs/options.md lists what can be set"
 _HIGH_AVAILABILITY = (
-    "it is an option of the service (`ekorn service start`); without a service, a job with a checkpoint directory is "
-    "continued by the next driver that has its job id"
+    "it is an option of the service (`ekorn service start`); without a service, the next driver with the same job id "
+    "continues a job that has a checkpoint directory"
 )
 _LISTENERS = "Ekorn has no job listeners: look at the job that execute_async() returns, or at the REST API"
 _READ_ONLY = "set ekorn.web.read-only to refuse requests that change something"

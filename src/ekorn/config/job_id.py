@@ -23,7 +23,7 @@ class JobID:
 
     def __post_init__(self) -> None:
         if not isinstance(self.hex, str) or not _HEX.fullmatch(self.hex):
-            raise ValueError(f"a job id has 32 lower case hexadecimal digits, unlike {self.hex!r}")
+            raise ValueError(f"a job id has 32 lower-case hexadecimal digits, got {self.hex!r}")
 
     @staticmethod
     def generate() -> JobID:

@@ -48,7 +48,7 @@ class ParameterTool:
                 raise ConfigurationError(f"expected --key or -key in the arguments, found {argument!r}")
             key = argument.removeprefix("-").removeprefix("-")
             if not key:
-                raise ConfigurationError(f"the argument {argument!r} at position {position} names no key")
+                raise ConfigurationError(f"the argument {argument!r} at position {position} does not name a key")
             position += 1
             if position < len(args) and not _is_key(args[position]):
                 data[key] = args[position]
@@ -93,7 +93,9 @@ class ParameterTool:
         """
         self._unrequested.discard(key)
         if key not in self._data:
-            raise ConfigurationError(f"the parameter {key!r} is required; given are {sorted(self._data) or 'none'}")
+            raise ConfigurationError(
+                f"the parameter {key!r} is required; the given parameters are {sorted(self._data) or 'none'}"
+            )
         return self._data[key]
 
     def get_int(self, key: str, default_value: int | None = None) -> int:

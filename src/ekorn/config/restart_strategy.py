@@ -37,7 +37,7 @@ class RestartStrategyConfiguration:
 
     def get_description(self) -> str:
         """Return the strategy as text for logs and errors."""
-        raise TypeError(f"{type(self).__name__} describes no strategy; use RestartStrategies to make one")
+        raise TypeError(f"{type(self).__name__} does not describe a strategy; use RestartStrategies to create one")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class FallbackRestartStrategyConfiguration(RestartStrategyConfiguration):
     """The program sets no strategy; the configuration decides."""
 
     def get_description(self) -> str:
-        return "restart strategy of the configuration"
+        return "use the restart strategy of the configuration"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class ExponentialDelayRestartStrategyConfiguration(RestartStrategyConfiguration)
     def get_description(self) -> str:
         return (
             f"restart with a delay of {self.initial_backoff_ms} ms growing by {self.multiplier} up to "
-            f"{self.max_backoff_ms} ms, small again after {self.reset_threshold_ms} ms without failure"
+            f"{self.max_backoff_ms} ms, reset after {self.reset_threshold_ms} ms without a failure"
         )
 
 

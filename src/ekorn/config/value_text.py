@@ -155,7 +155,7 @@ def parse_ports(text: str) -> tuple[int, ...]:
             raise ValueError("expected a port, a range such as 9250-9260, or a list of both")
         span = range(int(first), int(last if dash else first) + 1)
         if not span or span[-1] > 65535:
-            raise ValueError("a port is a number from 0 to 65535, and a range begins with its lower end")
+            raise ValueError("a port is a number from 0 to 65535, and a range starts with the lower port")
         ports.extend(span)
     return tuple(ports)
 

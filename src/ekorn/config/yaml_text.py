@@ -67,7 +67,7 @@ def _configuration(root: yaml.Node | None) -> Configuration:
         raise _Refused("expected 'key: value'", root.start_mark)
     for key, key_node, value in _settings("", root):
         if key in line_of:
-            raise _Refused(f"{key!r} is set already, in line {line_of[key]}", key_node.start_mark)
+            raise _Refused(f"{key!r} is already set, in line {line_of[key]}", key_node.start_mark)
         line_of[key] = key_node.start_mark.line + 1
         text = _text(value)
         if text is not None:
@@ -79,7 +79,7 @@ def _settings(prefix: str, mapping: yaml.MappingNode) -> Iterator[tuple[str, yam
     """Yield each key below a map with its nested keys joined by dots, the node of the key and the node of the value."""
     for key_node, value in mapping.value:
         if not isinstance(key_node, yaml.ScalarNode) or key_node.tag not in _TEXT_TAGS or not key_node.value:
-            raise _Refused("a key is a text", key_node.start_mark)
+            raise _Refused("a key must be text", key_node.start_mark)
         key = f"{prefix}{key_node.value}"
         if isinstance(value, yaml.MappingNode):
             yield from _settings(f"{key}.", value)
@@ -103,7 +103,7 @@ def _item(node: yaml.Node) -> str:
 
 def _scalar(node: yaml.Node) -> str:
     if not isinstance(node, yaml.ScalarNode) or node.tag not in _TEXT_TAGS:
-        raise _Refused("expected a text; this form of YAML is not supported here", node.start_mark)
+        raise _Refused("expected text; this form of YAML is not supported here", node.start_mark)
     text: str = node.value
     return text
 
@@ -118,7 +118,7 @@ def _explained(error: yaml.MarkedYAMLError, text: str) -> tuple[int, str]:
     if error.context == "while scanning a quoted scalar" and error.context_mark is not None:
         return error.context_mark.line, "a quote is not closed"
     if "'\\t'" in why:
-        return mark.line, "indentation must be made of blanks, not tabs"
+        return mark.line, "indent with spaces, not tabs"
     if "cannot start any token" in why:
         return mark.line, f"{why}; put the value in quotes"
     if why == "mapping values are not allowed here":

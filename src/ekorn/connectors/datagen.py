@@ -115,7 +115,9 @@ class DataGeneratorSource(Source):
                 f"DataGeneratorSource() takes a function or a GeneratorFunction, got {generator_function!r}"
             )
         if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 0):
-            raise ValueError(f"DataGeneratorSource() takes a count of 0 or more, or None for no end; got {count!r}")
+            raise ValueError(
+                f"DataGeneratorSource() takes a count of 0 or more, or None for an endless source, got {count!r}"
+            )
         if rate_limiter_strategy is not None and not isinstance(rate_limiter_strategy, RateLimiterStrategy):
             raise TypeError(
                 "rate_limiter_strategy must be made by RateLimiterStrategy.per_second(...) or .no_op(), "

@@ -11,7 +11,7 @@ class DeliveryGuarantee(enum.Enum):
     """The guarantee of a sink for a job that fails and restarts."""
 
     EXACTLY_ONCE = 0
-    """Every record appears once, when the checkpoint that covers it is complete."""
+    """Every record appears exactly once, when the checkpoint that covers it completes."""
     AT_LEAST_ONCE = 1
     """No record is lost; some may appear twice."""
     NONE = 2

@@ -193,7 +193,7 @@ class HttpLookup(AsyncFunction[Any, Any]):
     def _send(self, request: HttpRequest) -> HttpResponse:
         parts = urlsplit(request.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"HttpLookup takes URLs of http and https, got {_shown(request.url)!r}")
+            raise ValueError(f"HttpLookup takes http and https URLs, got {_shown(request.url)!r}")
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         place = (parts.scheme, parts.hostname, parts.port)
         connections = self._local.__dict__.setdefault("connections", {})

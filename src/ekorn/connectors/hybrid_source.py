@@ -107,7 +107,7 @@ class HybridSourceBuilder:
         """Add the source that is read after those added so far."""
         if not self._sources[-1].ends:
             raise ValueError(
-                f"add_source(): {self._sources[-1]!r} does not end, so no source can follow it; "
+                f"add_source(): {self._sources[-1]!r} is unbounded, so no source can follow it; "
                 "only the last source of a HybridSource may be unbounded"
             )
         self._sources.append(_checked("add_source", source))

@@ -40,7 +40,7 @@ class Field:
     def with_null_rate(self, null_rate: float) -> Field:
         """Return this field with a share of nulls, from 0 to 1."""
         if not 0 <= null_rate <= 1:
-            raise ValueError(f"with_null_rate() takes a share from 0 to 1, got {null_rate!r}")
+            raise ValueError(f"with_null_rate() takes a fraction from 0 to 1, got {null_rate!r}")
         return replace(self, null_rate=null_rate)
 
 
@@ -153,5 +153,5 @@ def mixed(number: int) -> int:
 
 def _checked_span(call: str, low: Any, high: Any) -> Any:
     if any(isinstance(value, bool) or not isinstance(value, int | float) for value in (low, high)) or low > high:
-        raise ValueError(f"{call}() takes two numbers, the lower one first; got {low!r} and {high!r}")
+        raise ValueError(f"{call}() takes two numbers, the lower one first, got {low!r} and {high!r}")
     return high - low

@@ -59,7 +59,7 @@ class SocketTextStreamFunction(SourceFunction[str]):
                     return
                 if self._max_retry != -1 and retries >= self._max_retry:
                     raise ConnectionError(f"cannot read from {self._address[0]}:{self._address[1]}: {error}") from error
-                log.warning("the connection to %s:%d failed, connecting again: %s", *self._address, error)
+                log.warning("the connection to %s:%d failed, reconnecting: %s", *self._address, error)
             if self._max_retry != -1 and retries >= self._max_retry:
                 return
             retries += 1

@@ -131,4 +131,4 @@ class JobHandle:
             try:
                 call(status, self.requests.savepoint_requested)
             except Exception:  # the job's outcome stands; what could not be released is in the log
-                _log.exception("job %s: what ran beside it could not be ended in order", self.job_name)
+                _log.exception("job %s: its background services could not be shut down cleanly", self.job_name)

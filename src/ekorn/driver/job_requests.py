@@ -67,7 +67,7 @@ class JobRequests:
         directory = directory or self.savepoint_directory
         if directory is None:
             raise ConfigurationError(
-                "no directory for the savepoint: give one, or set a default "
+                "the savepoint has no directory: give one, or set a default "
                 "(env.set_default_savepoint_directory, execution.checkpointing.savepoint-dir)"
             )
         request = SavepointRequest(directory, native, then)
@@ -172,7 +172,7 @@ class JobRequests:
 
 
 def _over(status: JobStatus) -> str:
-    return f"the job is over ({status.name})"
+    return f"the job has ended ({status.name})"
 
 
 def _do_nothing() -> None:

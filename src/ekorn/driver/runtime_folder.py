@@ -33,5 +33,5 @@ def runtime_folder() -> Path:
             return folder
     except UnsafeFolderError as error:
         raise ConfigurationError(
-            f"there is no safe place for the sockets of jobs (EKORN_RUNTIME_DIR): {error}"
+            f"there is no safe folder for the sockets of jobs (EKORN_RUNTIME_DIR): {error}"
         ) from error

@@ -97,8 +97,8 @@ def submit(
     settings = numbered(resumed(settings))
     if settings.most_slots is not None and graph.slot_count > settings.most_slots:
         raise ConfigurationError(
-            f"job {settings.job_name!r} needs {graph.slot_count} slots, and may take {settings.most_slots} "
-            f"({options.MOST_SLOTS.key}): submit it with the parallelism that it needs (-p), or set a lower one"
+            f"job {settings.job_name!r} needs {graph.slot_count} slots, but may use only {settings.most_slots} "
+            f"({options.MOST_SLOTS.key}): submit it with the parallelism that it needs (-p), or lower its parallelism"
         )
     if settings.only_check_restore:
         check_restore(graph, settings)
@@ -163,8 +163,8 @@ def numbered(settings: JobSettings) -> JobSettings:
         return settings
     if settings.executions == "one":
         raise ConfigurationError(
-            "the program calls execute() a second time; a service with standbys runs programs with one job, since a "
-            "program that is started again would repeat the jobs that have ended: submit a program for each job "
+            "the program calls execute() a second time; a service with standbys runs programs with one job, because "
+            "a program that is started again would repeat jobs that have already ended: submit a program for each job "
             f"(high-availability.type; {options.EXECUTIONS.key})"
         )
     return replace(settings, job_id=further_id(settings.job_id, number))

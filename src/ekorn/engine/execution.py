@@ -14,7 +14,7 @@ def reason_for_epochs(graph: JobGraph) -> str | None:
         return "the job runs in BATCH mode (execution.runtime-mode)"
     specs = [operator.spec for vertex in graph.vertices for operator in vertex.operators]
     if any(isinstance(spec, FeedbackHeadSpec) for spec in specs):
-        return "the job has a loop (iterate), which goes round once an epoch"
+        return "the job has a loop (iterate), which runs once per epoch"
     if any(isinstance(spec, SourceSpec) and spec.source.reads_in_steps for spec in specs):
-        return "a source of the job reads in steps, which all of its subtasks end in the same epoch"
+        return "a source of the job reads in steps, and all of its subtasks must finish a step in the same epoch"
     return None

@@ -27,8 +27,8 @@ class MalformedInputError(MalformedRecordError):
     def __str__(self) -> str:
         place, reason, content = self.args
         return (
-            f"cannot read {place}: {reason}; the content is {content}; correct it, or, in a CSV file, pass over such "
-            "lines with ignore_invalid_lines()"
+            f"cannot read {place}: {reason}; the content is {content}; correct it or, in a CSV file, skip such lines "
+            "with ignore_invalid_lines()"
         )
 
 
@@ -49,7 +49,7 @@ class OutputsPartlyVisibleError(EkornError):
         complete = f"visible and complete: {', '.join(visible)}" if visible else "no sink is visible"
         return (
             f"all records were written, but sink {failed} could not be made visible: {cause}; "
-            f"what it wrote may be visible in part; {complete}{others}; "
+            f"its output may be partly visible; {complete}{others}; "
             "remove what is visible and run the job again"
         )
 
@@ -67,5 +67,5 @@ class RecomputedInputError(EkornError):
         operator, partition, counted, found = self.args
         return (
             f"operator {operator!r} counted {counted} records in partition {partition}, and then read {found}; "
-            "the partition was computed again after a loss, and the functions before it gave other records"
+            "the partition was computed again after a loss, and the functions before it returned different records"
         )

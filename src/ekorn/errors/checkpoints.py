@@ -75,7 +75,7 @@ class JobWasCancelled(CheckpointError):
     def __str__(self) -> str:
         job_id, directory = self.args
         return (
-            f"job {job_id} was cancelled, and no driver continues from its checkpoints in {directory!r} unasked; to "
+            f"job {job_id} was cancelled, so its checkpoints in {directory!r} are not resumed automatically; to "
             "start from one of them, name it (execution.state-recovery.path, `ekorn run -s PATH`); to start empty, "
             "use another job id or delete that directory"
         )
@@ -110,7 +110,7 @@ class Fenced(CheckpointError):
         directory, term = self.args
         return (
             f"this driver (term {term}) no longer owns checkpoint directory {directory!r}: another driver took the job "
-            "over, or the directory was removed; this driver stops without committing anything"
+            "over, or the directory was removed; this driver stops without committing any output"
         )
 
 

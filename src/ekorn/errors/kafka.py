@@ -32,7 +32,7 @@ class KafkaOffsetsLost(KafkaError):
             held += f"; {first - offset} records were deleted by retention before they were read"
         return (
             f"cannot read partition {partition} of topic {topic!r} at offset {offset}: {held}. Keep records longer "
-            f"(retention.ms); to go on with what is left, start the source under a new uid, with starting offsets"
+            f"(retention.ms); to continue with what is left, start the source under a new uid, with starting offsets"
         )
 
 
@@ -52,8 +52,8 @@ class KafkaPartitionLost(KafkaError):
             "the topic was deleted" if partition_count is None else f"the topic has {partition_count} partitions now"
         )
         return (
-            f"cannot read partition {partition} of topic {topic!r} any more: {found}. To go on with the topics that "
-            f"are left, start the source under a new uid, with starting offsets"
+            f"cannot read partition {partition} of topic {topic!r} any more: {found}. To continue with the remaining "
+            f"topics, start the source under a new uid, with starting offsets"
         )
 
 

@@ -37,7 +37,7 @@ class UnsafeFolderError(ConfigurationError):
     def __str__(self) -> str:
         path, found = self.args
         return (
-            f"{path!r} must be a folder of this user's that nobody else may enter, but {found}; "
+            f"{path!r} must be a folder of this user that no other user can enter, but {found}; "
             "remove it or `chmod 700` it, or choose another directory"
         )
 

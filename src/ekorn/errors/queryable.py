@@ -34,7 +34,9 @@ class UnknownJob(QueryError):
     running: str
 
     def __str__(self) -> str:
-        return f"no job {self.job!r} can be queried here; running with queryable-state.enable: {self.running}"
+        return (
+            f"no job {self.job!r} can be queried here; the running jobs with queryable-state.enable are {self.running}"
+        )
 
 
 @with_fields
@@ -47,7 +49,7 @@ class UnknownQueryableState(QueryError):
     def __str__(self) -> str:
         return (
             f"the job has no queryable state {self.name!r}; it has {self.known}. "
-            "A function makes a state known by asking for it in open()"
+            "A state becomes known when a function requests it in open()"
         )
 
 
@@ -70,7 +72,7 @@ class StateNotServed(QueryError):
     why: str
 
     def __str__(self) -> str:
-        return f"queryable state {self.name!r} is not served now: {self.why}"
+        return f"queryable state {self.name!r} cannot be served now: {self.why}"
 
 
 class QueryRefused(QueryError):

@@ -89,7 +89,7 @@ class RecordTooLargeError(EkornError):
         size_bytes, most_bytes, key = self.args
         whose = "" if key is None else f" of key {key}"
         return (
-            f"a record{whose} has {size_bytes} bytes when pickled, and a record may have {most_bytes}; "
+            f"a record{whose} has {size_bytes} bytes when pickled, and the limit is {most_bytes}; "
             "split the record, send the address of a file instead, or raise ekorn.exchange.max-record-size up to 1 gb"
         )
 

@@ -19,7 +19,7 @@ class StateNotKeyed(StateError):
 
     def __str__(self) -> str:
         return (
-            f"keyed state {self.state!r} was asked for on a stream that is not keyed; "
+            f"keyed state {self.state!r} was requested on a stream that is not keyed; "
             "call key_by(...) before this function"
         )
 

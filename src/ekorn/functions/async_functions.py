@@ -30,7 +30,7 @@ class AsyncFunction(Function, Generic[IN, OUT]):
 
     def timeout(self, value: IN) -> list[OUT]:
         """Return the records for a request that timed out. By default the job fails."""
-        raise TimeoutError(f"no answer within the timeout for the record {value!r}")
+        raise TimeoutError(f"no result within the timeout for the record {value!r}")
 
 
 class AsyncBatchFunction(Function, Generic[IN, OUT]):
@@ -48,7 +48,7 @@ class AsyncBatchFunction(Function, Generic[IN, OUT]):
 
     def timeout(self, inputs: list[IN]) -> list[OUT]:
         """Return one result per input of a request that timed out. By default the job fails."""
-        raise TimeoutError(f"no answer within the timeout for a batch of {len(inputs)} records")
+        raise TimeoutError(f"no result within the timeout for a batch of {len(inputs)} records")
 
 
 class AsyncRetryPredicate(ABC, Generic[OUT]):

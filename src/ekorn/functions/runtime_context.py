@@ -103,7 +103,8 @@ class RuntimeContext(KeyedStateStore):
         All subtasks of a worker share the list, so it must not be changed. A stream has broadcast state in its place.
         """
         raise InvalidProgramError(
-            f"a stream has no broadcast variable {name!r}; connect a broadcast stream, and keep its records in state"
+            f"streams have no broadcast variables, such as {name!r}; connect a broadcast stream, and keep its records "
+            "in state"
         )
 
     def get_broadcast_variable_with_initializer(

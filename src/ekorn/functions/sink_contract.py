@@ -140,7 +140,7 @@ class TwoPhaseCommitSinkFunction(SinkFunction[T], ABC, Generic[T, TXN]):
     def set_transaction_timeout(self, transaction_timeout_ms: int) -> Self:
         """Set the milliseconds after which the external system discards an uncommitted transaction."""
         if isinstance(transaction_timeout_ms, bool) or not isinstance(transaction_timeout_ms, int):
-            raise TypeError(f"a transaction timeout is in whole milliseconds, got {transaction_timeout_ms!r}")
+            raise TypeError(f"a transaction timeout is a whole number of milliseconds, got {transaction_timeout_ms!r}")
         if transaction_timeout_ms < 0:
             raise ValueError(f"a transaction timeout cannot be negative, got {transaction_timeout_ms}")
         self._transaction_timeout_ms = transaction_timeout_ms
@@ -157,7 +157,7 @@ class TwoPhaseCommitSinkFunction(SinkFunction[T], ABC, Generic[T, TXN]):
     def enable_transaction_timeout_warnings(self, warning_ratio: float) -> Self:
         """Log a warning if a transaction stays uncommitted for more than this share of the timeout."""
         if not 0 <= warning_ratio <= 1:
-            raise ValueError(f"warning_ratio is a share of the timeout, from 0 to 1, got {warning_ratio!r}")
+            raise ValueError(f"warning_ratio is a fraction of the timeout, from 0 to 1, got {warning_ratio!r}")
         self._warning_ratio = warning_ratio
         return self
 

@@ -158,7 +158,7 @@ class Node:
         known = self.side_types.setdefault(tag, type_info)
         if known != type_info:
             raise UnsupportedOperationError(
-                f"side output {tag!r} of {self.where} was asked for as {known or 'undeclared'} and now as "
+                f"side output {tag!r} of {self.where} was requested as {known or 'undeclared'} and is now requested as "
                 f"{type_info or 'undeclared'}; tags with one id are one side output: use another id for the second type"
             )
         return Edge(self, tag=tag, tag_type=type_info)

@@ -72,13 +72,13 @@ def build_job_graph(graph: StreamGraph, settings: GraphSettings) -> JobGraph:
     nodes = graph.nodes()
     if not nodes and graph.has_run:
         raise InvalidProgramError(
-            "there is nothing to execute: an earlier execute() took all operators and sinks with it, and none was "
-            "added since; remove this call, or declare the next job before it"
+            "there is nothing to execute: an earlier execute() ran all operators and sinks, and none has been added "
+            "since; remove this call, or declare the next job before it"
         )
     if not nodes:
         raise InvalidProgramError(
             "there is nothing to execute: the program has no operator or sink; "
-            "a source alone does not run, add a transformation, print() or a sink to it"
+            "a source alone does not run: add a transformation, print() or a sink"
         )
     return translate(nodes, settings)
 
@@ -119,7 +119,7 @@ def _runs_as_batch(nodes: Sequence[Node], mode: RuntimeExecutionMode) -> bool:
         return not endless
     if endless:
         raise InvalidProgramError(
-            f"BATCH mode needs bounded sources, and these are unbounded: {', '.join(n.where for n in endless)}; "
+            f"BATCH mode needs bounded sources, but these are unbounded: {', '.join(n.where for n in endless)}; "
             "use RuntimeExecutionMode.STREAMING or AUTOMATIC, or a bounded source"
         )
     return True
@@ -139,7 +139,9 @@ def _check_loops(nodes: Sequence[Node], *, batch: bool) -> None:
             if node.spec.loop not in closed:
                 raise InvalidProgramError(f"the loop of {node.where} is never closed: call close_with() on it")
             if batch:
-                raise InvalidProgramError(f"BATCH mode has no loops, but {node.where} begins one; use STREAMING mode")
+                raise InvalidProgramError(
+                    f"BATCH mode does not support loops, but {node.where} begins one; use STREAMING mode"
+                )
 
 
 def _refuse_custom_partitioning(nodes: Sequence[Node]) -> None:
@@ -208,7 +210,7 @@ def _partitioning(edge: Edge, target: Node, sizes: Mapping[int, _Size]) -> Parti
     if isinstance(edge.partitioning, Forward) and before != after:
         raise InvalidProgramError(
             f"forward() from {edge.source.where} to {target.where} needs the same parallelism on both sides, "
-            f"found {before} and {after}; use rebalance() or rescale(), or set one parallelism to the other"
+            f"found {before} and {after}; use rebalance() or rescale(), or set both to the same parallelism"
         )
     return edge.partitioning
 

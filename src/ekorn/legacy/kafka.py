@@ -47,7 +47,7 @@ class FlinkKafkaConsumer(SourceSpelling):
             raise ConfigurationError(f"auto.offset.reset is earliest, latest or none, got {reset.lower()!r}")
         self._reset = KafkaOffsetResetStrategy[reset]
         if str(self._properties.pop("enable.auto.commit", "false")).lower() == "true":
-            warn("enable.auto.commit has no effect: offsets are committed when a checkpoint is complete")
+            warn("enable.auto.commit has no effect: offsets are committed when a checkpoint completes")
         self._starting: KafkaOffsetsInitializer | None = None
 
     def set_commit_offsets_on_checkpoints(self, commit_on_checkpoints: bool) -> FlinkKafkaConsumer:

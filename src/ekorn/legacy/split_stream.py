@@ -61,7 +61,7 @@ class SelectMethods(ABC, Generic[Stream]):
     def get_side_output(self, output_tag: OutputTag) -> NoReturn:
         """Raise: a split stream has no side outputs."""
         raise UnsupportedOperationError(
-            "get_side_output() of a split stream: split and side outputs do not go together; "
+            "get_side_output() of a split stream: split and side outputs cannot be combined; "
             "yield to several side outputs instead of split()"
         )
 
@@ -71,9 +71,9 @@ def _check_splittable(edges: tuple[Edge, ...]) -> None:
         if isinstance(edge.source.spec, SplitSpec):
             what = "a split stream" if edge.tag is None else "a selected stream"
             raise InvalidProgramError(
-                f"split() of {what}: it is split already; let the selector return all names, or map the stream first"
+                f"split() of {what}: it is already split; let the selector return all names, or map the stream first"
             )
         if edge.tag is not None:
             raise InvalidProgramError(
-                "split() of a side output: the two do not go together; yield to several side outputs instead"
+                "split() of a side output: the two cannot be combined; yield to several side outputs instead"
             )

@@ -158,7 +158,7 @@ class EncryptedSocket:
                     return b""
                 except ssl.SSLError as error:
                     self.close()
-                    raise EOFError(f"a message was changed on its way: {error.reason}") from error
+                    raise EOFError(f"a message was changed in transit: {error.reason}") from error
             if not self.take_in():
                 return b""
 

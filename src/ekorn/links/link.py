@@ -212,7 +212,7 @@ class Link:
     def _check_digest(self, message: bytes, digest: bytes) -> None:
         if self._received is not None and not hmac.compare_digest(digest, self._received.of(len(message), (message,))):
             self.close()
-            raise EOFError("a message was changed on its way: its digest is wrong")
+            raise EOFError("a message was changed in transit: its digest is wrong")
 
     def wait(self, seconds: float) -> bool:
         """Wait until a message begins to arrive or the connection ends; return False if the time is up."""
@@ -384,7 +384,9 @@ def _prove(sock: Channel, secret: bytes, *, first: bool, deadline: float) -> Lin
     sock.sendall(_digest(secret, b"called" if first else b"caller", theirs + seen))
     answer = _exactly(sock, hashlib.sha256().digest_size, deadline)
     if not hmac.compare_digest(answer, _digest(secret, b"caller" if first else b"called", mine + seen)):
-        raise DeploymentError("the peer does not know this job's secret, or someone on the path has changed the proof")
+        raise DeploymentError(
+            "the peer does not know this job's secret, or someone on the network path has changed the proof"
+        )
     if sock.family == socket.AF_UNIX or isinstance(sock, EncryptedSocket):
         return Link(sock)
     # Each proof covers the challenge of its reader, so both sides have the same two challenges here.

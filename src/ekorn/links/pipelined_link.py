@@ -67,7 +67,7 @@ class PipelinedLink:
             while True:
                 while not self._link.wait(_LOOK_S):
                     if self._unanswered and self._unanswered[0].overdue < time.monotonic():
-                        raise TimeoutError("it does not answer in time")
+                        raise TimeoutError("it did not answer in time")
                 for answer in self._link.receive_arrived():
                     self._answered(answer)
         except (OSError, EOFError) as error:
@@ -80,7 +80,7 @@ class PipelinedLink:
         try:
             first = self._unanswered.popleft()
         except IndexError:  # another thread has found the connection broken, and all messages have failed
-            raise EOFError("an answer came that no message waits for") from None
+            raise EOFError("an answer arrived that no message waits for") from None
         first.answer.set_result(answer)
 
     def _break(self, error: Exception) -> None:

@@ -226,5 +226,5 @@ class MetricGroup:
             return metric
         # Flink: the first metric of a name is reported; later ones work but are not reported. A second metric of the
         # same kind counts into the first, as in PyFlink; a second one of another kind is separate.
-        logger.warning("the metric %r is registered already; the first one is reported", name)
+        logger.warning("the metric %r is already registered; only the first one is reported", name)
         return first if type(first) is type(metric) and not isinstance(first, Gauge) else metric

@@ -162,5 +162,5 @@ def _refuse_in(code: CodeBuilder) -> Callable[[str, str], None]:
 
 def _refuse(value: Any) -> NoReturn:
     raise InvalidProgramError(
-        f"a bootstrap function emitted {preview(value)}: it writes to state, and its results have no receiver"
+        f"a bootstrap function emitted {preview(value)}: it writes to state only, and nothing receives its results"
     )

@@ -173,7 +173,7 @@ def _views(stores: dict[str, BroadcastStore]) -> dict[str, BroadcastView]:
 def _undeclared(descriptor: MapStateDescriptor, declared: Iterable[str]) -> StateError:
     names = ", ".join(map(repr, declared))
     return StateError(
-        f"no broadcast state {descriptor.name!r} was given to broadcast(), only {names}; give it the descriptor too"
+        f"broadcast() was not given the state {descriptor.name!r}, only {names}; pass its descriptor to broadcast() too"
     )
 
 

@@ -114,7 +114,7 @@ class FeedbackTail(RuntimeOperator):
         if self._queue:  # the head has finished already
             _log.warning(
                 "%d records were fed back to %s after the loop had ended, and are lost; "
-                "raise max_wait_time_millis to keep the loop open for longer",
+                "raise max_wait_time_millis to keep the loop open longer",
                 len(self._queue),
                 self.environment.name,
             )

@@ -39,7 +39,7 @@ def install() -> None:
     before = sys.modules.get(ALIAS)
     if before is not None:
         where = getattr(before, "__file__", None)
-        raise ImportError(f"pyflink is imported already, from {where}: call ekorn.pyflink.install() before that")
+        raise ImportError(f"pyflink is already imported, from {where}: call ekorn.pyflink.install() before that")
     sys.meta_path.insert(0, AliasFinder())
     call_in_slots(install)
 

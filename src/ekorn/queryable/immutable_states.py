@@ -28,7 +28,7 @@ __all__ = [
 
 
 def _refuse() -> NoReturn:
-    raise UnsupportedOperationError("a state that was queried is a copy: only the job changes its state")
+    raise UnsupportedOperationError("a queried state is a copy: only the job can change its state")
 
 
 class ImmutableValueState(ValueState[Any]):

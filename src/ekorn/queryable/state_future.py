@@ -123,7 +123,7 @@ class StateFuture(Future[T], Generic[T]):
     def _finish(self, result: T | None, exception: BaseException | None) -> None:
         with _LOCK:
             if self._state is _FINISHED:
-                raise InvalidStateError(f"it has finished already: {self!r}")
+                raise InvalidStateError(f"it has already finished: {self!r}")
             self._result, self._exception = result, exception
             self._state = _FINISHED
             for waiter in self._installed or ():

@@ -53,7 +53,7 @@ def last_answers(routes: Routes, known: KnownJobs, operations: Operations) -> di
                     continue  # the route has no answer to keep
                 except Exception:
                     # A defect of ekorn; the other answers must be kept, because they hold the outcome of the job.
-                    _log.exception("the last answer to %s could not be made", path)
+                    _log.exception("the last response for %s could not be produced", path)
                     continue
                 if isinstance(answer, dict | list):
                     found[path] = answer

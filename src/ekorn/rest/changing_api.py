@@ -53,7 +53,7 @@ def add_changing_routes(routes: Routes, known: KnownJobs, operations: Operations
     def cancel(request: Request) -> Response:
         mode = request.one("mode") or "cancel"
         if mode.lower() != "cancel":
-            raise HttpError(400, f"there is no mode {mode[:40]!r}: there is 'cancel', and POST .../stop")
+            raise HttpError(400, f"unknown mode {mode[:40]!r}: use 'cancel', or POST .../stop")
         job = known.find(request.parameters["jobid"])
         if job.status in (JobStatus.FINISHED, JobStatus.FAILED):
             raise HttpError(409, f"job {job.job_id} is over ({job.status.name})")
@@ -66,7 +66,7 @@ def add_changing_routes(routes: Routes, known: KnownJobs, operations: Operations
     def rescale(request: Request) -> Response:
         job, parallelism = _running(known, request), request.number("parallelism", 1)
         if parallelism is None:
-            raise HttpError(400, "the query parameter 'parallelism' is needed")
+            raise HttpError(400, "the query parameter 'parallelism' is missing")
         return _begin_rescale(operations, job, request, parallelism)
 
     def require(request: Request) -> Response:
@@ -97,14 +97,14 @@ def add_changing_routes(routes: Routes, known: KnownJobs, operations: Operations
         return operations.answer(checkpoint_scope(job.job_id), request.parameters["triggerid"])
 
     routes.add("POST", "/jobs/:jobid/checkpoints", checkpoint, "Take a checkpoint")
-    routes.add("GET", "/jobs/:jobid/checkpoints/:triggerid", checkpoint_state, "How far a checkpoint has come")
+    routes.add("GET", "/jobs/:jobid/checkpoints/:triggerid", checkpoint_state, "The status of a checkpoint")
     routes.add("POST", "/jobs/:jobid/savepoints", savepoint, "Take a savepoint")
-    routes.add("GET", "/jobs/:jobid/savepoints/:triggerid", savepoint_state, "How far a savepoint has come")
-    routes.add("POST", "/jobs/:jobid/stop", stop, "End a job with a savepoint")
+    routes.add("GET", "/jobs/:jobid/savepoints/:triggerid", savepoint_state, "The status of a savepoint")
+    routes.add("POST", "/jobs/:jobid/stop", stop, "Stop a job with a savepoint")
     routes.add("PATCH", "/jobs/:jobid", cancel, "Cancel a job")
-    routes.add("PATCH", "/jobs/:jobid/rescaling", rescale, "Let a job go on at another parallelism")
-    routes.add("GET", "/jobs/:jobid/rescaling/:triggerid", savepoint_state, "How far a rescale has come")
-    routes.add("PUT", "/jobs/:jobid/resource-requirements", require, "Let a job go on at another parallelism")
+    routes.add("PATCH", "/jobs/:jobid/rescaling", rescale, "Change the parallelism of a job")
+    routes.add("GET", "/jobs/:jobid/rescaling/:triggerid", savepoint_state, "The status of a rescale")
+    routes.add("PUT", "/jobs/:jobid/resource-requirements", require, "Change the parallelism of a job")
     add_disposal_routes(routes, operations, key_file)
 
 
@@ -128,7 +128,7 @@ def add_disposal_routes(routes: Routes, operations: Operations, key_file: Callab
         return operations.answer("", request.parameters["triggerid"])
 
     routes.add("POST", "/savepoint-disposal", disposal, "Delete a savepoint")
-    routes.add("GET", "/savepoint-disposal/:triggerid", disposal_state, "How far the deletion of a savepoint has come")
+    routes.add("GET", "/savepoint-disposal/:triggerid", disposal_state, "The status of the deletion of a savepoint")
 
 
 def _running(known: KnownJobs, request: Request) -> KnownJob:
@@ -179,10 +179,10 @@ def wanted_parallelism(present: Mapping[str, Any], requirements: Mapping[str, An
                 if upper != present[vertex_id]["parallelism"]["upperBound"]:
                     wanted.add(upper)
             case _:
-                raise HttpError(400, f"vertex {vertex_id} needs a 'parallelism' with an 'upperBound' from 1 on")
+                raise HttpError(400, f"vertex {vertex_id} needs a 'parallelism' with an 'upperBound' of at least 1")
     if len(wanted) > 1:
         found = ", ".join(map(str, sorted(wanted)))
-        raise HttpError(400, f"one parallelism is changed for the whole job, and the vertices ask for {found}")
+        raise HttpError(400, f"all vertices of a job share one parallelism, but the request asks for {found}")
     return next(iter(wanted), None)
 
 
@@ -207,5 +207,5 @@ class _Fields:
     def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
         found = self.text(name)
         if found is not None and found not in choices:
-            raise HttpError(400, f"the field {name!r} is {found[:40]!r}; there are {', '.join(choices)}")
+            raise HttpError(400, f"the field {name!r} is {found[:40]!r}; choose from {', '.join(choices)}")
         return default if found is None else found

@@ -70,7 +70,11 @@ def find(job: KnownJob, checkpoint_id: str) -> CheckpointRecord:
     """
     number = whole_number(checkpoint_id, "the checkpoint")
     found = job.statistics.checkpoints.find(number)
-    return found if found is not None else not_found(f"job {job.job_id} has no checkpoint {number}, or it is forgotten")
+    return (
+        found
+        if found is not None
+        else not_found(f"job {job.job_id} has no checkpoint {number}, or it is no longer kept")
+    )
 
 
 def record_answer(job: KnownJob, record: CheckpointRecord, now_ms: int, *, with_vertices: bool) -> dict[str, Any]:

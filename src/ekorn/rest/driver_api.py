@@ -38,8 +38,12 @@ def add_reading_routes(routes: Routes, known: KnownJobs, *, read_only: bool) -> 
 
 def _add_overview(routes: Routes, known: KnownJobs, *, read_only: bool) -> None:
     get = _Getting(routes)
-    get("/overview", lambda request: jobs.overview(known), "How many jobs and slots there are")
-    get("/config", lambda request: jobs.web_config(read_only=read_only, can_submit=False), "What pages need to know")
+    get("/overview", lambda request: jobs.overview(known), "The numbers of jobs and slots")
+    get(
+        "/config",
+        lambda request: jobs.web_config(read_only=read_only, can_submit=False),
+        "The settings of the web page",
+    )
     get("/jobs", lambda request: jobs.job_list(known), "The ids of all jobs")
     get("/jobs/overview", lambda request: jobs.jobs_overview(known), "All jobs")
     get("/jobs/metrics", lambda request: metrics.over_jobs(known.all(), request), "Metrics over all jobs")
@@ -54,7 +58,7 @@ def _add_jobs(routes: Routes, known: KnownJobs) -> None:
     get("/jobs/:jobid", of_job(jobs.job_details), "The details of a job")
     get("/jobs/:jobid/status", of_job(lambda job: {"status": job.status.name}), "The status of a job")
     get("/jobs/:jobid/plan", of_job(lambda job: {"plan": jobs.plan(job)}), "The plan of a job")
-    get("/jobs/:jobid/time-line", of_job(jobs.time_line), "The states that a job was in; not in Flink's API")
+    get("/jobs/:jobid/time-line", of_job(jobs.time_line), "The states that a job has been in; not in Flink's API")
     get("/jobs/:jobid/execution-result", of_job(jobs.execution_result), "How a job ended")
     get("/jobs/:jobid/config", of_job(jobs.job_config), "The configuration of a job")
     get("/jobs/:jobid/resource-requirements", of_job(jobs.resource_requirements), "The parallelism of every vertex")
@@ -87,10 +91,10 @@ def _add_rescales(routes: Routes, known: KnownJobs) -> None:
         return rescales.details(known.find(request.parameters["jobid"]), request.parameters["rescaleuuid"])
 
     get("", of_job(rescales.rescales), "The changes of a job's parallelism; not in Flink's API")
-    get("/overview", of_job(rescales.overview), "How many rescales there were, and the latest ones")
+    get("/overview", of_job(rescales.overview), "The number of rescales, and the latest ones")
     get("/history", of_job(rescales.history), "The latest rescales")
-    get("/summary", of_job(rescales.summaries), "How long rescales took")
-    get("/config", of_job(rescales.configuration), "When a job is rescaled by itself")
+    get("/summary", of_job(rescales.summaries), "The durations of rescales")
+    get("/config", of_job(rescales.configuration), "When a job is rescaled automatically")
     get("/details/:rescaleuuid", one, "A rescale")
 
 
@@ -139,7 +143,11 @@ def _add_vertices(routes: Routes, known: KnownJobs) -> None:
     get("/subtasks/accumulators", of_vertex(vertices.subtask_accumulators), "The accumulators by subtask")
 
     flame_graphs = FlameGraphs()
-    get("/flamegraph", lambda request: flame_graphs.answer(*found(request), request), "What subtasks spend time with")
+    get(
+        "/flamegraph",
+        lambda request: flame_graphs.answer(*found(request), request),
+        "What subtasks spend their time on",
+    )
 
     def of_metrics(request: Request) -> Answer:
         return metrics.answer(metrics.vertex_metrics(*found(request)), request)
@@ -199,7 +207,11 @@ def _add_checkpoints(routes: Routes, known: KnownJobs) -> None:
     get(
         "", lambda request: checkpoints.checkpoints(known.find(request.parameters["jobid"])), "The checkpoints of a job"
     )
-    get("/config", lambda request: checkpoints.config(known.find(request.parameters["jobid"])), "How they are taken")
+    get(
+        "/config",
+        lambda request: checkpoints.config(known.find(request.parameters["jobid"])),
+        "The settings of checkpoints",
+    )
     get("/details/:checkpointid", one, "A checkpoint")
     get("/details/:checkpointid/subtasks/:vertexid", of_vertex, "A vertex's part of a checkpoint")
 
@@ -262,7 +274,7 @@ def _add_processes(routes: Routes, known: KnownJobs) -> None:
     get(
         "/:taskmanagerid/stdout",
         lambda request: processes.slot_output(known, request.parameters["taskmanagerid"], request),
-        "What a slot has printed last",
+        "The latest output of a slot",
     )
 
 

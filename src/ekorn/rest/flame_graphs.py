@@ -26,7 +26,7 @@ _TERMINATED, _DISABLED, _WAITING = -1, -2, -3
 
 _MOST_AT_ONCE = 16  # the most slots that are asked at the same time
 _NO_INPUT = "(waits for input)"
-_OTHER_RUNS = "(another subtask of the slot runs)"
+_OTHER_RUNS = "(another subtask of the slot is running)"
 
 Kind = Literal["FULL", "ON_CPU", "OFF_CPU"]
 _KINDS: tuple[Kind, ...] = ("FULL", "ON_CPU", "OFF_CPU")
@@ -108,7 +108,7 @@ def _kind(request: Request) -> Kind:
     given = (request.one("type") or "FULL").upper()
     found = next((kind for kind in _KINDS if kind == given), None)
     if found is None:
-        raise HttpError(400, f"there is no type {given[:40]!r}: there are {', '.join(_KINDS)}")
+        raise HttpError(400, f"unknown type {given[:40]!r}: choose from {', '.join(_KINDS)}")
     return found
 
 

@@ -54,7 +54,7 @@ def open_job_socket(handle: JobHandle) -> None:
     try:
         opened = JobSocket(handle)
     except (EkornError, OSError) as error:  # the job still runs; only other processes cannot reach it
-        _log.warning("job %s cannot be reached by `ekorn list` and the like: %s", handle.job_name, error)
+        _log.warning("job %s cannot be reached by commands such as `ekorn list`: %s", handle.job_name, error)
     else:
         handle.at_end(lambda status, has_savepoint: opened.close())
 
@@ -156,4 +156,4 @@ class JobSocketClient(WebClient):
                     self._socket_path.unlink(missing_ok=True)
                     raise JobGone("the job's driver was killed") from gone
                 case _:
-                    raise JobGone("the job's driver ended before it answered; its output says how") from gone
+                    raise JobGone("the job's driver ended before it answered; see its output") from gone

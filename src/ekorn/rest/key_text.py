@@ -49,7 +49,7 @@ def key_of_text(text: str, key_type: TypeInformation | None) -> Any:
         QueryRefused: The text is no key of this type.
     """
     if len(text) > _LONGEST:
-        raise QueryRefused(f"a key has {len(text)} characters; it has at most {_LONGEST}")
+        raise QueryRefused(f"a key has {len(text)} characters; the maximum is {_LONGEST}")
     match key_type:
         case None | PickledBytesTypeInfo():
             return _literal(text)
@@ -127,7 +127,7 @@ def _parser(key_type: TypeInformation) -> tuple[tuple[type, ...], Callable[[str]
             return (), time.fromisoformat
         case TimestampTypeInfo():
             return (), datetime.fromisoformat
-    raise QueryRefused(f"keys of type {key_type} cannot be written as text: ask with QueryableStateClient")
+    raise QueryRefused(f"keys of type {key_type} cannot be written as text: use QueryableStateClient")
 
 
 def _boolean(text: str) -> bool:

@@ -209,7 +209,7 @@ def _kinds(request: Request, known: Mapping[str, Any]) -> list[str]:
     kinds = request.many("agg")
     unknown = sorted(set(kinds or ()) - set(known))
     if unknown:
-        raise HttpError(400, f"there is no aggregation {unknown[0][:40]!r}: there are {', '.join(known)}")
+        raise HttpError(400, f"unknown aggregation {unknown[0][:40]!r}: choose from {', '.join(known)}")
     return kinds or list(known)
 
 

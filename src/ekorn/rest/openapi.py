@@ -37,7 +37,7 @@ _PLAIN: dict[str, dict[str, Any]] = {
 }
 
 _ERRORS = {
-    "description": "The request is refused, with the reason",
+    "description": "The request is refused; the body gives the reason",
     "content": {
         "application/json": {
             "schema": {"type": "object", "properties": {"errors": {"type": "array", "items": {"type": "string"}}}}
@@ -149,7 +149,7 @@ def _operation(route: Route) -> dict[str, Any]:
         ],
         "responses": {
             "2XX": {
-                "description": "The answer, in Flink's form where Flink has the path",
+                "description": "The response, in Flink's form if Flink has the path",
                 "content": {
                     "text/plain" if _answer(route) == _PLAIN["string"] else "application/json": {
                         "schema": {"$ref": f"#/components/schemas/{_schema_name(route)}"}

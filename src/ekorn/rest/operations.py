@@ -98,12 +98,12 @@ class Operations:
             when_done: Whether to wait until it is done.
 
         Raises:
-            HttpError: There is no such operation, or it is forgotten.
+            HttpError: There is no such operation, or it is no longer kept.
         """
         with self._lock:
             found = self._operations.get((scope, trigger_id.lower()))
         if found is None:
-            not_found(f"there is no operation {trigger_id[:40]!r}, or it is forgotten")
+            not_found(f"there is no operation {trigger_id[:40]!r}, or it is no longer kept")
         if when_done:
             wait([found.future])
         if not found.future.done():

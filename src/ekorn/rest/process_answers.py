@@ -214,7 +214,7 @@ def slot_log(jobs: KnownJobs, slot_id: str, name: str | None, request: Request) 
     """
     found = _slot_logs(jobs, slot_id)
     if found is None:
-        not_found(f"slot {slot_id[:80]!r} has no log of its own: what it logs is in the driver's log")
+        not_found(f"slot {slot_id[:80]!r} has no log of its own: see the driver's log")
     if name not in (None, _log_name(slot_id), _output_name(slot_id)):
         not_found(f"there is no log file {str(name)[:80]!r}")
     chosen = found.output if name == _output_name(slot_id) else found.log

@@ -75,7 +75,7 @@ def _look_up(
 ) -> dict[str, Any]:
     name = request.parameters["name"]
     if not 1 <= len(given) <= _MOST_KEYS:
-        raise HttpError(400, f"a query has 1 to {_MOST_KEYS} keys, not {len(given)}: write ?key=... for each")
+        raise HttpError(400, f"a query takes 1 to {_MOST_KEYS} keys, not {len(given)}: write ?key=... for each")
     chosen = _consistency(consistency)
     try:
         reader = _reader(job, name)

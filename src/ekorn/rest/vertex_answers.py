@@ -69,7 +69,7 @@ def attempt_answer(job: KnownJob, subtask: SubtaskId, attempt: str) -> dict[str,
     lives = job.statistics.lives
     found = next((life for life in (lives.present(subtask), *lives.earlier(subtask)) if life.attempt == number), None)
     if found is None:
-        not_found(f"subtask {subtask.subtask} has no attempt {number}, or it is forgotten")
+        not_found(f"subtask {subtask.subtask} has no attempt {number}, or it is no longer kept")
     return subtask_details(job, subtask, found, job.statistics.clock.now_ms())
 
 

@@ -64,7 +64,7 @@ def _locked(folder: Path) -> IO[bytes]:
         except OSError:
             time.sleep(_TRY_AGAIN_S)
     lock.close()
-    raise ConfigurationError(f"a service runs in {str(folder)!r} already (ekorn.service.dir)")
+    raise ConfigurationError(f"a service is already running in {str(folder)!r} (ekorn.service.dir)")
 
 
 def is_locked(folder: Path) -> bool:

@@ -152,7 +152,7 @@ class SlotHost:
         going_on = [subtask for subtask in subtasks if subtask not in deployment.only]
         missing = [subtask for subtask in going_on if subtask not in self._subtasks or subtask in self._dirty]
         if missing:
-            raise SlotLostError(self.slot, f"it has lost the state of subtasks that were to go on: {missing}")
+            raise SlotLostError(self.slot, f"it has lost the state of subtasks that were to continue: {missing}")
         self.discard(deployment.only)  # a feedback tail that restarts empties its own queue
         kept = {subtask: self._subtasks[subtask] for subtask in going_on}
         self._subtasks.clear()
@@ -225,7 +225,7 @@ class SlotHost:
         if attempt != self.attempt or subtask_id not in self._subtasks:
             raise SlotLostError(self.slot, f"it hosts attempt {self.attempt} of the job, not attempt {attempt}")
         if self._region_is_dirty(subtask_id) or self._epochs_run.get(subtask_id, -1) >= order.number:
-            raise SlotLostError(self.slot, f"epoch {order.number} has been run here already")
+            raise SlotLostError(self.slot, f"epoch {order.number} has already run here")
         savepoint = self._savepoint_of(order)
         self._epochs_run[subtask_id] = order.number
         subtask = self._subtasks[subtask_id]

@@ -113,7 +113,7 @@ def _watch_executor(pid: int, ended: threading.Event) -> None:
     except ProcessLookupError:
         pass  # the executor ended while the slot started
     except (OSError, AttributeError) as error:  # an old kernel, or no Linux
-        _log.info("the slot goes on if its executor ends, which cannot be watched: %s", error)
+        _log.info("the slot cannot watch its executor, and keeps running if the executor ends: %s", error)
         return
     _log.info("the slot ends with its executor, process %d", pid)
     ended.set()

@@ -29,7 +29,7 @@ class CheckpointKeyGroup(NamedTuple):
     key_group: int
 
 
-RESCALED = "the job is being rescaled; ask again"
+RESCALED = "the job is being rescaled; try again"
 
 
 class QueryableState(NamedTuple):

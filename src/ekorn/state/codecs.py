@@ -152,8 +152,8 @@ class ExactCodec(TypedCodec):
             (fitting,) = self.type_info.conform([value])
             if _loses(value, fitting):
                 raise StateError(
-                    f"state {self.state!r} is declared as {self.type_info} and cannot hold {preview(value)}, of which "
-                    f"{preview(fitting)} would be left: convert it, or declare another type"
+                    f"state {self.state!r} is declared as {self.type_info} and cannot hold {preview(value)}, which "
+                    f"would be stored as {preview(fitting)}: convert it, or declare another type"
                 )
         return kept
 
@@ -300,7 +300,7 @@ class MapKeyCodec:
         except TypeError:
             raise StateError(
                 f"state {self.values.state!r}: {preview(key)} cannot be the key of a map, because a "
-                f"{type(key).__name__} can change; use a tuple or a frozen dataclass"
+                f"{type(key).__name__} is mutable; use a tuple or a frozen dataclass"
             ) from None
         return copy
 

@@ -108,7 +108,9 @@ class OperatorStates(OperatorStateStore):
     @staticmethod
     def _declared(descriptor: ListStateDescriptor | MapStateDescriptor, mode: Mode) -> Declaration:
         if is_raw(descriptor.name):
-            raise StateError(f"operator state {descriptor.name!r} has a name of raw state: give it another name")
+            raise StateError(
+                f"operator state {descriptor.name!r} has a name that is reserved for raw state: give it another name"
+            )
         # Flink: accepts a time to live and ignores it. A program that sets one expects the state to stay small.
         if descriptor.ttl_config is not None:
             raise StateError(
@@ -246,7 +248,7 @@ class BroadcastView(_Entries):
     def _refuse(self, call: str) -> NoReturn:
         raise UnsupportedOperationError(
             f"{call}: broadcast state {self._name!r} can only be read here; change it in process_broadcast_element, "
-            "which every subtask calls with the same records, so that all of them hold the same"
+            "which every subtask calls with the same records, so that the state stays the same in all of them"
         )
 
 

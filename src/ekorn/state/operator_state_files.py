@@ -131,7 +131,7 @@ def _modes(old: Sequence[OperatorState | None]) -> dict[str, Mode]:
             if known != mode:
                 raise StateMigrationError(
                     f"operator state {name!r} is stored as a {known} list by one subtask and as {mode} by another; "
-                    "ask for it in one way only, or restore an older checkpoint"
+                    "request it in one way only, or restore an older checkpoint"
                 )
     return modes
 

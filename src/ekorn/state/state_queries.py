@@ -68,7 +68,7 @@ def look_up(
 def too_large(keys: int, size: int) -> str:
     """Return why the values of some keys are not an answer."""
     what = "the value of the key takes" if keys == 1 else f"the values of {keys} of the keys take"
-    return f"{what} {size} bytes; an answer has at most {MOST_ANSWER_BYTES}: ask for fewer keys, or keep smaller values"
+    return f"{what} {size} bytes; the maximum is {MOST_ANSWER_BYTES}: ask for fewer keys, or keep smaller values"
 
 
 def _unexpired(descriptor: StateDescriptor, now_ms: int) -> Convert | None:

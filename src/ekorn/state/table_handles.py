@@ -175,7 +175,7 @@ def list_elements(values: Iterable[Any], stored: Callable[[Any], Any]) -> list[A
 
 def none_in_list() -> StateError:
     """Return the error for None in a list state."""
-    return StateError("a list state cannot hold None; leave the element out, or add a value that stands for it")
+    return StateError("a list state cannot hold None; leave out the element, or add a value that represents it")
 
 
 class TableMapState(TableHandle, MapState[Any, Any]):

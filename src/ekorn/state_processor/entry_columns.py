@@ -239,6 +239,6 @@ def window_of(text: str) -> Any:
     if all(type(part) in (int, str, bytes) for part in parts) and not isinstance(window, str):
         return window
     raise StateError(
-        f"{text!r} is no window: a window of time is '(start_ms, end_ms)', the global window '()', a window of a count "
-        "its number, and a window of a class of the program the bytes of its serializer, as in b'...'"
+        f"{text!r} is not a window: write a time window as '(start_ms, end_ms)', the global window as '()', a count "
+        "window as its number, and a window of your own class as the bytes of its serializer, b'...'"
     )

@@ -38,7 +38,7 @@ def open_arrow(address: str) -> OpenedDirectory | None:
         import pyarrow.fs
     except ImportError:
         raise ConfigurationError(
-            f"cannot open {shown(address)!r}: pyarrow opens the scheme {scheme!r} and is not installed; "
+            f"cannot open {shown(address)!r}: the scheme {scheme!r} needs pyarrow, which is not installed; "
             "pip install 'ekorn[pyarrow]'"
         ) from None
     known_as = _RENAMED.get(scheme, scheme)

@@ -115,7 +115,7 @@ def open_files(address: str, *, write_buffer: int | None = None) -> FileStore:
         ConfigurationError: The address cannot be read, its scheme is unknown, or the library for it is not installed.
     """
     if not address:
-        raise ConfigurationError("no directory given: a checkpoint directory is a local path or a URL")
+        raise ConfigurationError("no directory is given: a checkpoint directory is a local path or a URL")
     address = plain(address)
     if scheme_of(address):
         return open_remote(address)

@@ -124,7 +124,9 @@ class LocalFiles:
         root = os.path.realpath(self._root)
         real = os.path.realpath(target if follow_last else os.path.dirname(target))
         if real != root and not real.startswith(root.rstrip(os.sep) + os.sep):
-            raise ConfigurationError(f"{target!r} leads out of {self._root!r}: symbolic links to outside are refused")
+            raise ConfigurationError(
+                f"{target!r} is outside {self._root!r}: symbolic links that lead outside are refused"
+            )
         return target
 
     def _locate_new(self, path: str) -> str:

@@ -50,7 +50,7 @@ class PrivateFolder:
         with _opened(path, path, None, create=create) as folder:
             mode = stat.S_IMODE(os.fstat(folder._fd).st_mode)
             if mode & 0o077:
-                raise UnsafeFolderError(path, f"other users may enter it: its mode is {mode:o}")
+                raise UnsafeFolderError(path, f"other users can enter it: its mode is {mode:o}")
             yield folder
 
     @contextlib.contextmanager

@@ -34,7 +34,9 @@ def open_remote(address: str) -> RemoteFiles:
     scheme = scheme_of(address)
     access, path = open_access(address)
     if not path.strip("/"):
-        raise ConfigurationError(f"{shown(address)!r} names no bucket or directory; write {scheme}://bucket/directory")
+        raise ConfigurationError(
+            f"{shown(address)!r} does not name a bucket or directory; write {scheme}://bucket/directory"
+        )
     return RemoteFiles(access, path.rstrip("/"), address, in_process=scheme == "memory")
 
 

@@ -29,8 +29,8 @@ Pipeline: TypeAlias = Callable[..., DataStream | None]
 """Draws the pipeline under test: takes the input streams, returns the output stream, or None if it ends in sinks."""
 
 _PLAIN_FUNCTION = (
-    "a harness calls a plain function as a pipeline, with streams: to run it on records, pass a pipeline that uses it, "
-    "such as `lambda stream: stream.map(function)`"
+    "a harness treats a plain function as a pipeline and calls it with streams: to run it on records, pass a pipeline "
+    "that uses it, such as `lambda stream: stream.map(function)`"
 )
 
 
@@ -95,7 +95,7 @@ class Harness:
             error.add_note(_PLAIN_FUNCTION)
             raise
         if result is not None and not isinstance(result, DataStream):
-            raise TypeError(f"the pipeline returned {result!r}, which is no stream; {_PLAIN_FUNCTION}")
+            raise TypeError(f"the pipeline returned {result!r}, which is not a stream; {_PLAIN_FUNCTION}")
         return result
 
     # ------------------------------------------------------------------------------------------------- time passes
@@ -107,7 +107,7 @@ class Harness:
         """
         now_ms = self._clock.now_ms()
         if timestamp < now_ms:
-            raise ValueError(f"processing time is {now_ms} already and cannot go back to {timestamp}")
+            raise ValueError(f"processing time is already {now_ms} and cannot go back to {timestamp}")
         self._clock.advance(timestamp - now_ms)
         self._run()
 
@@ -192,7 +192,9 @@ class Harness:
         """Return the records of `side_output`, each with its event timestamp."""
         if tag.tag_id not in self._sides:
             known = ", ".join(map(repr, self._sides)) or "none"
-            raise LookupError(f"side output {tag.tag_id!r} is not collected: add it to side_outputs=, now {known}")
+            raise LookupError(
+                f"side output {tag.tag_id!r} is not collected: add it to side_outputs=, which is now {known}"
+            )
         return list(self._sides[tag.tag_id][1].records)
 
     def state(self, key: Any, descriptor: StateDescriptor, *, operator: str | None = None) -> Any:

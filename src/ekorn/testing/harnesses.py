@@ -292,7 +292,7 @@ def _check(function: Any) -> None:
     if not isinstance(function, Function):
         raise TypeError(
             f"a keyed harness takes a function, got {function!r}; for a pipeline that calls key_by itself, use the "
-            "harness without keys"
+            "unkeyed harness"
         )
 
 

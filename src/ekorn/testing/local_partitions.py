@@ -68,7 +68,7 @@ class LocalRdds:
         return LocalRdd(partitions=[lambda each=each: list(each) for each in partitions])
 
     def of_frame(self, frame: Any, row_type: RowType) -> NoReturn:
-        raise UnsupportedOperationError("a DataFrame of Spark is read on Spark alone")
+        raise UnsupportedOperationError("a Spark DataFrame can be read only on Spark")
 
     def in_order(self, rdd: LocalRdd) -> LocalRdd:
         return rdd
@@ -77,7 +77,7 @@ class LocalRdds:
         return False  # nothing is lost
 
     def frame(self, rdd: LocalRdd, row_type: RowType, *, copies: int) -> NoReturn:
-        raise UnsupportedOperationError("to_data_frame() runs on Spark alone; use collect() in process")
+        raise UnsupportedOperationError("to_data_frame() runs only on Spark; use collect() in this process")
 
     def staged(self, rdd: LocalRdd, task: Task, *, keeps_partitions: bool) -> LocalRdd:
         computed = [

@@ -115,7 +115,8 @@ def data_type_of(type_info: TypeInformation, taken_by: str) -> DataType:
         case BasicTypeInfo() if type_info in _BASIC:
             return _BASIC[type_info]
     raise ConfigurationError(
-        f"{taken_by} has no form for values of the type {type_info}; use rows, arrays, maps, numbers, texts and times"
+        f"{taken_by} cannot represent values of the type {type_info}; use rows, arrays, maps, numbers, strings and "
+        "times"
     )
 
 

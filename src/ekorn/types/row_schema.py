@@ -78,6 +78,6 @@ def _column(type_info: TypeInformation, name: str, taken_by: str) -> DataType:
     if type_info in _BASIC:
         return _BASIC[type_info]
     raise ConfigurationError(
-        f"{taken_by}: column {name!r} has the type {type_info}, which no table has; map it to another type, or pass "
-        "a schema"
+        f"{taken_by}: column {name!r} has the type {type_info}, which tables do not support; map it to another type, "
+        "or pass a schema"
     )

@@ -232,8 +232,8 @@ class WebClient:
             )
         if not self._allows_plain_http and not _is_on_this_machine(target.host):
             raise ConfigurationError(
-                f"{given} is plain HTTP to another machine: everybody on the path could read the token and run "
-                f"programs with it. Name the service https://{target.host}:{target.port}, or allow plain HTTP "
+                f"{given} is plain HTTP to another machine: anyone on the network path could read the token and "
+                f"run programs with it. Name the service https://{target.host}:{target.port}, or allow plain HTTP "
                 "(--allow-plain-http, in Python allow_plain_http=True)"
             )
         return http.client.HTTPConnection(target.host, target.port, timeout=self._timeout_s)
@@ -269,9 +269,9 @@ def target_of(given: str, *, has_certificate: bool) -> ServerTarget:
         parts = urlsplit(given if "://" in given else f"//{given}")
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        raise ConfigurationError(f"{given!r} is no address of a service: {error}") from None
+        raise ConfigurationError(f"{given!r} is not the address of a service: {error}") from None
     if not host or parts.scheme not in ("", "http", "https"):
-        raise ConfigurationError(f"{given!r} is no address of a service, such as https://host:8081")
+        raise ConfigurationError(f"{given!r} is not the address of a service, such as https://host:8081")
     is_encrypted = parts.scheme == "https" if parts.scheme else has_certificate or not is_loopback(host)
     return ServerTarget(host, port or 8081, is_encrypted)
 
@@ -346,5 +346,5 @@ class _UnixConnection(http.client.HTTPConnection):
                 return
             except BlockingIOError:  # a crowd waits to be accepted: with a timeout, the system does not wait by itself
                 if until_s is not None and time.monotonic() > until_s:
-                    raise TimeoutError("the server accepts no connection") from None
+                    raise TimeoutError("the server accepts no connections") from None
                 time.sleep(_CROWD_S)

@@ -63,7 +63,7 @@ class Request:
         except (ValueError, RecursionError) as error:
             raise HttpError(400, f"the body is not JSON: {error}") from None
         if not isinstance(found, dict):
-            raise HttpError(400, "the body is not an object of JSON")
+            raise HttpError(400, "the body is not a JSON object")
         return found
 
     def one(self, name: str) -> str | None:
@@ -100,7 +100,7 @@ def whole_number(given: str, what: str, least: int = 0) -> int:
         HttpError: It is no number, too small, or too long to be meant.
     """
     if not (given.isascii() and given.isdigit() and len(given) <= 18) or int(given) < least:
-        raise HttpError(400, f"{what} is {given[:40]!r}, which is not a number from {least} on")
+        raise HttpError(400, f"{what} is {given[:40]!r}, which is not a number of at least {least}")
     return int(given)
 
 

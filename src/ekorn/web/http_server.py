@@ -269,7 +269,7 @@ class _Conversation(BaseHTTPRequestHandler):
             return _refusal(HttpError(400, str(refused)))
         except Exception:  # a defect of ekorn: the server goes on, and the log has the traceback
             _log.exception("the web server could not answer %s %s", self.command, self.path.partition("?")[0])
-            return _refusal(HttpError(500, "the server could not answer; its log has the reason"))
+            return _refusal(HttpError(500, "the server could not answer; see its log for the reason"))
 
     def _admitted(self) -> tuple[Request, Found]:
         """Return the request after all checks.
@@ -384,7 +384,7 @@ class _Conversation(BaseHTTPRequestHandler):
         """Log nothing: requests of pages come every second, and addresses may hold names of users."""
 
 
-_UNKNOWN = HttpError(401, "the request needs the server's token (Authorization: Bearer ...; ekorn.web.token-file)")
+_UNKNOWN = HttpError(401, "the request must carry the server's token (Authorization: Bearer ...; ekorn.web.token-file)")
 
 
 def _refusal(refused: HttpError) -> Response:

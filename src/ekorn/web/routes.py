@@ -94,7 +94,7 @@ class Routes:
                 return Found(route, dict(zip(names, values, strict=True)))
             allowed |= set(branch.routes)
         if allowed:
-            raise HttpError(405, f"the path has {', '.join(sorted(allowed))}, not {method[:20]}")
+            raise HttpError(405, f"the path supports {', '.join(sorted(allowed))}, not {method[:20]}")
         raise HttpError(404, f"there is no path /{'/'.join(parts)[:200]}")
 
     def __iter__(self) -> Iterator[Route]:

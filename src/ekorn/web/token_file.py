@@ -23,7 +23,7 @@ def read_token(path: str) -> bytes:
     token = read_key_file(path, _OPTION).strip()
     if len(token) < _LEAST or not token.isascii() or b"\n" in token:
         raise ConfigurationError(
-            f"{_OPTION}: {path!r} holds no token: one line of at least {_LEAST} ASCII characters is needed"
+            f"{_OPTION}: {path!r} does not contain a token: one line of at least {_LEAST} ASCII characters is needed"
         )
     return token
 

@@ -102,10 +102,10 @@ def test_an_empty_result_has_its_columns(env):
 @pytest.mark.parametrize(
     ("columns", "says"),
     [
-        ({"x": [1, "a"]}, "values of no common type"),
-        ({3: [1]}, r"column 3 is no text; rename it: df\.rename\(columns=str\)"),
+        ({"x": [1, "a"]}, "values without a common type"),
+        ({3: [1]}, r"column 3 is not text; rename it: df\.rename\(columns=str\)"),
         ({"x": pandas.to_timedelta(["1s"])}, "column 'x' has Arrow's type duration"),
-        ({"x": [pandas.Timestamp(2024, 1, 1, nanosecond=1)]}, r"floor them first, as in df\['t'\]"),
+        ({"x": [pandas.Timestamp(2024, 1, 1, nanosecond=1)]}, r"round them first, as in df\['t'\]"),
     ],
 )
 def test_a_column_that_no_stream_has_is_refused(env, columns, says):
@@ -114,14 +114,14 @@ def test_a_column_that_no_stream_has_is_refused(env, columns, says):
 
 
 def test_anything_else_is_refused(env):
-    with pytest.raises(TypeError, match="needs a DataFrame of pandas, got list"):
+    with pytest.raises(TypeError, match="needs a pandas DataFrame, got list"):
         env.from_pandas([1])
-    with pytest.raises(TypeError, match=r"one of pandas: use from_pandas\(df\)"):
+    with pytest.raises(TypeError, match=r"a pandas DataFrame: use from_pandas\(df\)"):
         env.from_data_frame(frame())
 
 
 def test_a_stream_without_end_is_refused(env, tmp_path):
     lines = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(tmp_path))
     clicks = env.from_source(lines.monitor_continuously(1000).build(), None, "clicks").map(lambda line: line)
-    with pytest.raises(InvalidProgramError, match=r"operator 'Source: clicks'.* has none: use execute_and_collect"):
+    with pytest.raises(InvalidProgramError, match=r"operator 'Source: clicks'.* never ends: use execute_and_collect"):
         env.from_pandas(frame()).map(lambda row: row.word).union(clicks).to_pandas()

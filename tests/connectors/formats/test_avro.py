@@ -97,7 +97,7 @@ def test_a_message_that_is_no_record_is_an_error_that_shows_it(message):
 
 def test_bytes_behind_a_record_are_an_error():
     message = AvroRowSerializationSchema(avro_schema_string=ROW_SCHEMA).serialize(ROW)
-    with pytest.raises(RecordFormatError, match="2 bytes behind the record"):
+    with pytest.raises(RecordFormatError, match="2 bytes after the record"):
         AvroRowDeserializationSchema(avro_schema_string=ROW_SCHEMA).deserialize(message + b"ab")
 
 
@@ -149,7 +149,8 @@ def test_an_input_format_has_a_source_and_a_type(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("cut", "reason"), [(3, "as Avro: it breaks off"), (60, "breaks off"), (-3, "breaks off"), (-20, "breaks off")]
+    ("cut", "reason"),
+    [(3, "as Avro: it is truncated"), (60, "is truncated"), (-3, "is truncated"), (-20, "is truncated")],
 )
 def test_a_file_that_breaks_off_is_an_error_that_names_it(tmp_path, cut, reason):
     path = write_file(tmp_path / "x.avro", AvroBulkWriters.for_generic_record(SCHEMA), RECORDS)
@@ -163,7 +164,7 @@ def test_a_damaged_mark_is_an_error_that_names_the_block(tmp_path):
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
-    with pytest.raises(ConfigurationError, match="there is no mark behind the block at byte"):
+    with pytest.raises(ConfigurationError, match="there is no sync marker after the block at byte"):
         read_file(AvroReaderFormat.for_generic_record(SCHEMA), path)
 
 

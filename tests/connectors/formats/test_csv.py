@@ -279,7 +279,7 @@ def test_null_literals_and_comments_of_messages():
 
 
 def test_types_without_a_form_in_csv_are_refused_where_they_are_given():
-    with pytest.raises(ConfigurationError, match="CSV has no form for MAP"):
+    with pytest.raises(ConfigurationError, match="CSV cannot represent MAP"):
         CsvRowSerializationSchema.Builder(Types.ROW([Types.MAP(Types.STRING(), Types.INT())])).build()
     with pytest.raises(TypeError, match="takes the type of rows"):
         CsvRowDeserializationSchema.Builder(Types.INT())

@@ -130,7 +130,7 @@ def test_parse_errors_that_are_ignored_give_none():
 
 
 def test_what_json_has_no_form_for_is_refused():
-    with pytest.raises(RecordFormatError, match='field "ratio": JSON has no form for nan'):
+    with pytest.raises(RecordFormatError, match='field "ratio": JSON cannot represent nan'):
         writer(Types.ROW_NAMED(["ratio"], [Types.DOUBLE()])).serialize(Row(ratio=float("nan")))
     with pytest.raises(RecordFormatError, match="expected 2 fields, found 1"):
         writer(PAIR).serialize(Row(1))
@@ -180,5 +180,5 @@ def test_a_schema_needs_the_type_of_its_rows():
         JsonRowSerializationSchema.builder().build()
     with pytest.raises(TypeError, match="takes the type of rows"):
         JsonRowDeserializationSchema.builder().type_info(Types.INT())
-    with pytest.raises(ConfigurationError, match="JSON has no form for values of the type"):
+    with pytest.raises(ConfigurationError, match="JSON cannot represent values of the type"):
         reader(Types.ROW([Types.PICKLED_BYTE_ARRAY()]))

@@ -31,7 +31,7 @@ StreamFormat.text_line_format().create_reader(sys.argv[1] + "/x.zst", 0, None, N
         ("pyarrow", PARQUET, "Parquet needs pyarrow, in every process: pip install 'ekorn[parquet]'"),
         ("pyarrow", ORC, "ORC needs pyarrow, in every process: pip install 'ekorn[parquet]'"),
         ("fastavro", AVRO, "need fastavro, in every process: pip install 'ekorn[avro]'"),
-        ("backports.zstd", ZSTD, "compressed with zstd needs: pip install 'ekorn[zstd]'"),
+        ("backports.zstd", ZSTD, "compressed with zstd needs an extra: pip install 'ekorn[zstd]'"),
     ],
     ids=["parquet", "orc", "avro", "zstd"],
 )

@@ -111,7 +111,7 @@ def test_records_of_other_schemas_are_resolved_and_each_schema_is_asked_for_once
     ("message", "reason"),
     [
         (b"\x00\x00", "shorter than the id"),
-        (b"\x01\x00\x00\x00\x64\x02", "begins with the byte 1 and not with 0"),
+        (b"\x01\x00\x00\x00\x64\x02", "starts with the byte 1, not with 0"),
         (b"\x00\x00\x00\x00\x07\x02", "the registry has no schema 7"),
     ],
 )

@@ -151,7 +151,7 @@ def test_a_transaction_that_may_have_been_committed_long_ago_is_refused(log):
     sink.commit(old)
     clock.advance(8 * 86_400_000)
     sink.commit(transaction(sink, 2))
-    with pytest.raises(LedgerRowExpired, match="not known whether the rows were written"):
+    with pytest.raises(LedgerRowExpired, match="unknown whether the rows were written"):
         sink.commit(old)
     assert written(log) == [1, 2]
     sink.close()
@@ -180,5 +180,5 @@ def test_rows_that_the_database_refuses_leave_no_row_of_the_ledger(log):
 
 def test_an_interval_is_refused(store):
     options = JdbcExecutionOptions.builder().with_batch_interval_ms(5).build()
-    with pytest.raises(ValueError, match="interval of checkpoints"):
+    with pytest.raises(ValueError, match="checkpoint interval"):
         JdbcSink.exactly_once_sink(INSERT, NUMBER, store.options, options)

@@ -73,13 +73,13 @@ def test_urls_of_postgresql(url, parameters):
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        ("jdbc:mysql://h/d", "URLs begin with jdbc:postgresql: and jdbc:sqlite:"),
-        ("postgresql://h/d", "no driver serves"),
-        ("jdbc:sqlite::memory:", "names no file"),
+        ("jdbc:mysql://h/d", "URLs start with jdbc:postgresql: and jdbc:sqlite:"),
+        ("postgresql://h/d", "no driver supports"),
+        ("jdbc:sqlite::memory:", "does not name a file"),
         ("jdbc:sqlite:/x.db?cache=shared", "take no parameters"),
         ("jdbc:postgresql://h/d?wrong=1", "'wrong'"),
         (f"jdbc:postgresql://me:{SECRET}@h/d", "with_user_name"),
-        (f"jdbc:mysql://h/d?password={SECRET}", "no driver serves"),
+        (f"jdbc:mysql://h/d?password={SECRET}", "no driver supports"),
         (f"jdbc:postgresql://h/d?password={SECRET}&wrong=1", "'wrong'"),
     ],
 )
@@ -91,7 +91,7 @@ def test_a_url_that_nothing_serves_is_refused_without_its_password(url, reason):
 
 def test_a_driver_of_another_database_is_refused():
     options = JdbcConnectionOptions("jdbc:sqlite:/x.db", driver_name="com.mysql.cj.jdbc.Driver")
-    with pytest.raises(ConfigurationError, match="does not serve"):
+    with pytest.raises(ConfigurationError, match="does not support"):
         database_of(options)
 
 

@@ -182,7 +182,7 @@ def test_a_record_that_does_not_fit_is_refused_by_itself(table):
         ("INSERT INTO t VALUES (?)", PAIR, "1 placeholders '\\?', but the type has 2 fields: id, name"),
         ("INSERT INTO t VALUES (?)", Types.STRING(), "the type of its rows"),
         ("INSERT INTO t VALUES (?)", Types.ROW([Types.MAP(Types.INT(), Types.INT())]), "field 'f0'.*to text"),
-        ("INSERT INTO t VALUES (?)", Types.ROW([Types.PICKLED_BYTE_ARRAY()]), "field 'f0'.*declare a type"),
+        ("INSERT INTO t VALUES (?)", Types.ROW([Types.PICKLED_BYTE_ARRAY()]), "field 'f0'.*declare one"),
     ],
 )
 def test_a_mistake_is_named_where_the_sink_is_made(store, sql, type_info, reason):

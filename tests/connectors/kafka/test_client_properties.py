@@ -78,7 +78,7 @@ def test_java_names_are_translated():
     [
         ("ssl.truststore.location", "/store.jks", "set ssl.ca.location"),
         ("ssl.keystore.location", "/store.jks", "ssl.certificate.location"),
-        ("interceptor.classes", "com.example.I", "names classes of Java"),
+        ("interceptor.classes", "com.example.I", "names Java classes"),
         ("sasl.jaas.config", "com.example.Module required;", "set sasl.username and sasl.password"),
         ("buffer.memory", "much", "whole number"),
     ],

@@ -66,7 +66,7 @@ def test_a_given_offset_to_stop_at_may_lie_in_the_future():
 @pytest.mark.parametrize(
     ("initializer", "committed", "says"),
     [
-        (KafkaOffsetsInitializer.committed_offsets(), None, "the group has committed none"),
+        (KafkaOffsetsInitializer.committed_offsets(), None, "the group has committed no offset"),
         (KafkaOffsetsInitializer.committed_offsets(), 9, "offset 9 is out of range: .* from 10 up to 20"),
         (KafkaOffsetsInitializer.offsets({P: 25}, NONE), None, "partition 1 of topic 't': offset 25 is out of range"),
     ],

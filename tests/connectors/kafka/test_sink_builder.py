@@ -39,7 +39,7 @@ def builder():
     [
         (lambda b: b.set_delivery_guarantee(EXACTLY_ONCE), r"needs set_transactional_id_prefix\(\)"),
         (lambda b: b.set_property("transactional.id", "x"), r"call set_transactional_id_prefix\(\)"),
-        (lambda b: b.set_property("transaction.timeout.ms", "soon"), "in milliseconds"),
+        (lambda b: b.set_property("transaction.timeout.ms", "soon"), "number of milliseconds"),
         (lambda b: b.set_property("no.such", "1"), "no.such"),
         (lambda b: b.set_property("acks", "7777777"), "acks"),
         (lambda b: b.set_bootstrap_servers("nowhere"), "host:port"),
@@ -138,7 +138,7 @@ class Answers(TransactionAdmin):
             TransactionState(ErrorCode(0), "CompleteAbort", 5, 1),
             "PRODUCER_FENCED; its state is CompleteAbort, at epoch 1",
         ),
-        (TransactionState(ErrorCode(105), "", -1, -1), "the brokers do not know it, or not any more"),
+        (TransactionState(ErrorCode(105), "", -1, -1), "the brokers do not know it, or no longer know it"),
     ],
 )
 def test_a_commit_that_is_refused_is_a_lost_transaction(state, says):
@@ -181,7 +181,7 @@ def test_scram_notices_a_broker_that_does_not_know_the_password():
     scram = Scram(hashlib.sha256, "user", "pencil", "rOprNGfwEbeRWgbNEkqO")
     scram.answer(None)
     scram.answer(b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096")
-    with pytest.raises(ConnectionError, match="does not know the password"):
+    with pytest.raises(ConnectionError, match="did not prove that it knows the password"):
         scram.answer(b"v=AAAATRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
 
 

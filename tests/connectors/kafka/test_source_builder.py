@@ -48,9 +48,9 @@ def test_a_bounded_source_turns_discovery_off_and_says_so():
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda b: b.set_property("enable.auto.commit", "true"), "offsets are committed when a checkpoint is complete"),
+        (lambda b: b.set_property("enable.auto.commit", "true"), "offsets are committed when a checkpoint completes"),
         (lambda b: b.set_starting_offsets(KafkaOffsetsInitializer.committed_offsets()), "call set_group_id"),
-        (lambda b: b.set_topic_pattern("in.*"), "once"),
+        (lambda b: b.set_topic_pattern("in.*"), "call only one of"),
         (lambda b: b.set_property("partition.discovery.interval.ms", "soon"), "in milliseconds"),
         (lambda b: b.set_property("no.such", "1"), "no.such"),
         (

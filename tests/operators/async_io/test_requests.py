@@ -399,7 +399,7 @@ def test_what_is_wrong_with_a_call_is_said_where_it_is_written():
         AsyncDataStream.unordered_wait(stream, ask, Time(-1))
     with pytest.raises(TypeError, match="AsyncRetryStrategy"):
         AsyncDataStream.unordered_wait_with_retry(stream, ask, LONG, None)  # type: ignore[arg-type]
-    with pytest.raises(InvalidProgramError, match="timeout above 0"):
+    with pytest.raises(InvalidProgramError, match="timeout greater than 0"):
         AsyncDataStream.ordered_wait_with_retry(stream, ask, Time(0), FixedDelayRetryStrategy(1, 1, None, None))
     with pytest.raises(ValueError, match="max_attempts must be greater than zero"):
         AsyncRetryStrategy.fixed_delay(0, 1, None, None)

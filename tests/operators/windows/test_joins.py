@@ -125,7 +125,7 @@ def test_the_order_of_the_calls_is_checked():
 def test_keys_must_be_of_one_type():
     env = environment()
     both = stream(env, LEFT).join(stream(env, RIGHT)).where(key, Types.STRING()).equal_to(key, Types.INT())
-    with pytest.raises(InvalidProgramError, match="one type"):
+    with pytest.raises(InvalidProgramError, match="the same type"):
         both.window(TumblingEventTimeWindows.of(ms(10)))
 
 

@@ -102,5 +102,5 @@ def test_windows_that_merge_are_not_restored_as_windows_that_do_not_nor_the_othe
     before, after, state_backend
 ):
     assert restored_as(before, before, state_backend=state_backend) == [[1, 2, 3]]
-    with pytest.raises(UserFunctionError, match=r"the restored state belongs to .*Restore with the windows as they"):
+    with pytest.raises(UserFunctionError, match=r"the restored state belongs to .*Restore with the old windows"):
         restored_as(before, after, state_backend=state_backend)

@@ -119,7 +119,7 @@ class IteratorInput:
         if len(parts) != parallelism:
             raise InvalidProgramError(
                 f"{type(self.iterator).__name__}.split({parallelism}) returned {len(parts)} parts; "
-                "return as many as asked for, some of them empty"
+                "return as many as requested; some of them may be empty"
             )
         return [IteratorSplit(part) for part in parts]
 

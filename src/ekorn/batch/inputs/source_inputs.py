@@ -163,5 +163,5 @@ def schema_of_avro(address: str) -> AvroSchema:
 def _first_file(address: str) -> str:
     files = _files_below(address, recursive=True)
     if not files:
-        raise ConfigurationError(f"{shown(address)!r} has no files, so its columns are not known; give the type")
+        raise ConfigurationError(f"{shown(address)!r} has no files, so its columns are unknown; give the type")
     return files[0].address

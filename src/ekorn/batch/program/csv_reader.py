@@ -95,13 +95,13 @@ class CsvReader(Unfinished):
         if len(fields) == 1 and isinstance(fields[0], str):
             if unknown := set(fields[0]) - set(_INCLUDED):
                 raise ValueError(
-                    f"include_fields() takes a text of 1, t, 0 and f, got {sorted(unknown)} in {fields[0]!r}"
+                    f"include_fields() takes a string of 1, t, 0 and f, got {sorted(unknown)} in {fields[0]!r}"
                 )
             included = tuple([_INCLUDED[character] for character in fields[0]])
         elif all(isinstance(field, bool) for field in fields):
             included = tuple([bool(field) for field in fields])
         else:
-            raise TypeError(f"include_fields() takes truth values or one text such as '1011', got {fields!r}")
+            raise TypeError(f"include_fields() takes booleans or one string such as '1011', got {fields!r}")
         if not any(included):
             raise InvalidProgramError("include_fields() needs at least one column to read")
         self._included = included
@@ -121,7 +121,7 @@ class CsvReader(Unfinished):
             field_types: Their types; by default those that the annotations of the class give.
         """
         if not isinstance(pojo_class, type):
-            raise TypeError(f"pojo_type() takes a class and then names of fields, got {pojo_class!r}")
+            raise TypeError(f"pojo_type() takes a class, followed by the names of fields, got {pojo_class!r}")
         if not fields:
             raise InvalidProgramError("pojo_type() needs the names of the columns, in their order")
         if field_types is None:
@@ -181,10 +181,10 @@ def _type_of(call: str, given: Any) -> TypeInformation:
         return type_info_of(given)
     if given in _PLAIN:
         return _PLAIN[given]()
-    raise TypeError(f"{call}() takes int, float, str, bool, a type of Types or one of DataTypes, got {given!r}")
+    raise TypeError(f"{call}() takes int, float, str, bool, or a type from Types or DataTypes, got {given!r}")
 
 
 def _text(call: str, given: str) -> str:
     if not isinstance(given, str) or not given:
-        raise ValueError(f"{call}() takes a text that is not empty, got {given!r}")
+        raise ValueError(f"{call}() takes a non-empty string, got {given!r}")
     return given

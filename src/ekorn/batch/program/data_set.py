@@ -317,14 +317,16 @@ class DataSet(DataSetOutputs, DataSetResults):
         """Keep each record with a probability; with replacement, each record `fraction` times on average."""
         if fraction < 0 or (fraction > 1 and not with_replacement):
             raise InvalidProgramError(
-                f"sample(): a fraction is from 0 to 1, or from 0 on with replacement, got {fraction!r}"
+                f"sample(): a fraction must be from 0 to 1, or at least 0 with replacement, got {fraction!r}"
             )
         return self.next("Sample", SampleSpec(with_replacement, fraction, seed), self._known_type)
 
     def sample_with_size(self, with_replacement: bool, num_samples: int, seed: int | None = None) -> DataSet:
         """Keep a fixed number of records; every choice is equally probable."""
         if num_samples < 0:
-            raise InvalidProgramError(f"sample_with_size(): a number of records is from 0 on, got {num_samples!r}")
+            raise InvalidProgramError(
+                f"sample_with_size(): the number of records must be at least 0, got {num_samples!r}"
+            )
         return self.next("Sample", SampleWithSizeSpec(with_replacement, num_samples, seed), self._known_type)
 
     def _numbered_type(self) -> TypeInformation | None:
@@ -400,5 +402,5 @@ class DataSet(DataSetOutputs, DataSetResults):
 def checked_count(n: int) -> int:
     """Return the number given to `first`."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise InvalidProgramError(f"first() takes a number of records from 1 on, got {n!r}")
+        raise InvalidProgramError(f"first() takes a number of records of at least 1, got {n!r}")
     return n

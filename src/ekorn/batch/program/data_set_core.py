@@ -43,7 +43,7 @@ class DataSetSettings:
     def name(self, name: str) -> Self:
         """Set the name that errors and plans show."""
         if not isinstance(name, str) or not name:
-            raise ValueError(f"a name is a string that is not empty, got {name!r}")
+            raise ValueError(f"a name must be a non-empty string, got {name!r}")
         self._name = name
         return self
 
@@ -140,7 +140,9 @@ class AnnotatedOperator(DataSetSettings):
             raise InvalidProgramError(f"{call}(): {self.get_name()} has no function of {wanted}")
         known = annotations_of(function, side)
         if known.forwarded is not None or known.non_forwarded is not None:
-            raise InvalidProgramError(f"{call}(): the function's class declares forwarded fields already; keep one")
+            raise InvalidProgramError(
+                f"{call}(): the function's class already declares forwarded fields; keep one declaration"
+            )
         if not fields or not all(isinstance(each, str) for each in fields):
             raise TypeError(f"{call}() takes fields such as 'f0' or 'f0->f1', got {fields!r}")
         self._given_fields[side] = fields
@@ -275,13 +277,13 @@ class DataSetCore(AnnotatedOperator, SuggestsMethods):
             )
         self.check_other("with_broadcast_set", data)
         if not isinstance(name, str) or not name:
-            raise ValueError(f"with_broadcast_set() takes a name that is not empty, got {name!r}")
+            raise ValueError(f"with_broadcast_set() takes a non-empty name, got {name!r}")
         if data.solution_keys is not None:
             raise InvalidProgramError("with_broadcast_set(): a solution set can only be joined and co-grouped")
         if _is_made_from(data, self):
             raise InvalidProgramError(
-                f"with_broadcast_set(): {data.get_name()} is made from {self.get_name()}, so that cannot wait for it; "
-                "make the variable from other data sets"
+                f"with_broadcast_set(): {data.get_name()} is derived from {self.get_name()}, which therefore cannot "
+                "wait for it; derive the variable from other data sets"
             )
         broadcasts = {**self.broadcasts, name: data}
         self.scope = scope_of(self.get_name(), self.spec, (*self.inputs, *broadcasts.values()))
@@ -312,12 +314,12 @@ class DataSetCore(AnnotatedOperator, SuggestsMethods):
         return _INSTEAD_OF.get(name)
 
     def __iter__(self) -> NoReturn:
-        raise TypeError("the records of a DataSet are known when the program has run: collect() returns them as a list")
+        raise TypeError(
+            "the records of a DataSet are known only after the program has run: collect() returns them as a list"
+        )
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a DataSet is part of the program, not of a function: collect() it first, or use with_broadcast_set()"
-        )
+        raise TypeError("a DataSet cannot be used inside a function: collect() it first, or use with_broadcast_set()")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.get_name()!r})"

@@ -46,7 +46,7 @@ class IterationAggregators:
         if not isinstance(aggregator, Aggregator):
             raise TypeError(f"register_aggregator() takes an Aggregator, got {aggregator!r}")
         if name in self._aggregators:
-            raise InvalidProgramError(f"the iteration has an aggregator {name!r} already; use another name")
+            raise InvalidProgramError(f"the iteration already has an aggregator {name!r}; use another name")
         self._aggregators[name] = aggregator
         return self
 
@@ -60,7 +60,7 @@ class IterationAggregators:
             )
         if self._convergence is not None:
             raise InvalidProgramError(
-                f"the iteration has a convergence criterion already, for aggregator {self._convergence.aggregator!r}"
+                f"the iteration already has a convergence criterion, for aggregator {self._convergence.aggregator!r}"
             )
         self.register_aggregator(name, aggregator)
         self._convergence = Convergence(name, criterion)
@@ -251,7 +251,7 @@ def checked_max_iterations(call: str, max_iterations: int) -> int:
 def refuse_second_close(closed_at: str | None) -> None:
     """Refuse to close an iteration that was closed before."""
     if closed_at is not None:
-        raise InvalidProgramError(f"close_with(): the iteration was closed at {closed_at} already; draw another one")
+        raise InvalidProgramError(f"close_with(): the iteration was already closed at {closed_at}; create another one")
 
 
 def made_from(data_set: DataSetCore) -> set[DataSetCore]:

@@ -73,7 +73,7 @@ class EnvironmentInputs:
         """Return the values of a file of one column, such as numbers, with a delimiter between them."""
         check_output_type("read_file_of_primitives", type_info, "type_info")
         if not isinstance(delimiter, str) or not delimiter:
-            raise ValueError(f"read_file_of_primitives() takes a delimiter that is not empty, got {delimiter!r}")
+            raise ValueError(f"read_file_of_primitives() takes a non-empty delimiter, got {delimiter!r}")
         parse = text_parser(data_type_of(type_info, "read_file_of_primitives()"))
         lines = LineFormat(parse, type_info, checked_charset(charset_name), delimiter)
         return self._input(
@@ -125,7 +125,7 @@ class EnvironmentInputs:
             raise TypeError(f"create_input() takes an InputFormat or a bounded Source, got {input_format!r}")
         if input_format.boundedness is not Boundedness.BOUNDED:
             raise InvalidProgramError(
-                f"create_input(): {input_format!r} does not end; a data set needs a bounded source"
+                f"create_input(): {input_format!r} is unbounded; a data set needs a bounded source"
             )
         return self._input("SourceInput", BoundedSourceInput(input_format), type_info)
 

@@ -196,7 +196,7 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry, SuggestsMethod
             InvalidProgramError: There is no sink to execute.
         """
         if not self._sinks.pending():
-            raise InvalidProgramError("there is no plan: no sink was drawn since the last execute()")
+            raise InvalidProgramError("there is no plan: no sink was added since the last execute()")
         return plan_as_json(self.plan())
 
     def get_last_job_execution_result(self) -> JobExecutionResult | None:
@@ -226,8 +226,8 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry, SuggestsMethod
         sinks = self._sinks.take()
         if not sinks:
             raise RuntimeError(
-                "there is nothing to execute: no sink was drawn since the last execute(); "
-                "collect(), count() and print() run by themselves"
+                "there is nothing to execute: no sink was added since the last execute(); "
+                "collect(), count() and print() run the program themselves"
             )
         return sinks
 
@@ -255,8 +255,7 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry, SuggestsMethod
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "an environment is part of the program, not of a function: "
-            "pass settings as arguments, or as global job parameters"
+            "an environment cannot be used inside a function: pass settings as arguments, or as global job parameters"
         )
 
 
@@ -320,8 +319,8 @@ class DrawnSinks:
         for other in self._sinks if target is not None else ():
             if _file_target(other) == target:
                 raise InvalidProgramError(
-                    f"{sink.get_name()} writes where {other.get_name()} writes too, and one would replace the other; "
-                    "write to another path, or write the union() of the two data sets"
+                    f"{sink.get_name()} writes to the same path as {other.get_name()}, and one would replace the "
+                    "other; write to another path, or write the union() of the two data sets"
                 )
         self._sinks.append(sink)
 

@@ -72,7 +72,7 @@ def scope_of(kind: str, spec: Spec, inputs: Sequence[DataSetCore]) -> IterationS
             continue
         if found.iteration is not None:
             raise InvalidProgramError(
-                f"{kind}: the data sets are inside two iterations, of {found.site} and {each.scope.site}; "
+                f"{kind}: the data sets belong to two iterations, of {found.site} and {each.scope.site}; "
                 "iterations cannot be nested: close one of them, and use its result"
             )
         found = each.scope
@@ -85,14 +85,14 @@ def _check_use_of_solution_set(kind: str, spec: Spec, inputs: Sequence[DataSetCo
         raise InvalidProgramError(f"{kind}: the solution set cannot be combined with itself")
     if not isinstance(spec, CoGroupSpec) and not (isinstance(spec, JoinSpec) and spec.kind is JoinKind.INNER):
         raise InvalidProgramError(
-            f"{kind}: the solution set of a delta iteration can be used in join() and co_group() alone; "
-            "join it with the work set, and go on with the result"
+            f"{kind}: the solution set of a delta iteration can be used only in join() and co_group(); "
+            "join it with the work set, and continue with the result"
         )
     keys = spec.first_keys if number == 0 else spec.second_keys
     if keys != inputs[number].solution_keys:
         raise InvalidProgramError(
-            f"{kind}: the solution set is kept by the keys {inputs[number].solution_keys}, and cannot be searched by "
-            f"{keys}; join it by the keys that iterate_delta() was given"
+            f"{kind}: the solution set is indexed by the keys {inputs[number].solution_keys} and cannot be searched "
+            f"by {keys}; join it by the keys that were passed to iterate_delta()"
         )
     if spec.partitioner is not None:
-        raise InvalidProgramError(f"{kind}: the solution set is partitioned by the hash of its keys already")
+        raise InvalidProgramError(f"{kind}: the solution set is already partitioned by the hash of its keys")

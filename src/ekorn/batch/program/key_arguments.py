@@ -63,7 +63,7 @@ def checked_path(call: str, field: int | str, type_info: TypeInformation | None)
     if names[-1] in _WHOLE:  # Flink: "user.*" means all fields of user
         names = names[:-1]
     if not all(names):
-        raise InvalidProgramError(f"{call}(): {field!r} is not a field; write names with points between them")
+        raise InvalidProgramError(f"{call}(): {field!r} is not a field; write names separated by points")
     return _checked(call, tuple(names), type_info, repr(field))
 
 
@@ -105,7 +105,9 @@ def check_keys_match(
     for one, other in zip(first.paths, second.paths, strict=True):
         ours, theirs = type_at(first_type, one), type_at(second_type, other)
         if ours is not None and theirs is not None and _family(ours) != _family(theirs):
-            raise InvalidProgramError(f"{call}(): the keys have different types, {ours} and {theirs}, and never match")
+            raise InvalidProgramError(
+                f"{call}(): the keys have different types, {ours} and {theirs}, so they never match"
+            )
 
 
 def type_at(type_info: TypeInformation | None, path: FieldPath) -> TypeInformation | None:
@@ -151,7 +153,7 @@ def _checked(call: str, path: FieldPath, type_info: TypeInformation | None, show
                 'use "*" for the whole record, or a key selector'
             )
         case _ if isinstance(step, int) and step < 0:
-            raise InvalidProgramError(f"{call}(): a position is a number from 0 on, got {shown}")
+            raise InvalidProgramError(f"{call}(): a position must be at least 0, got {shown}")
     return (step, *_checked(call, rest, inner, shown)) if rest else (step,)
 
 

@@ -118,5 +118,5 @@ def _checked(call: str, agg: Any, field: Any, type_info: TypeInformation | None)
     if isinstance(type_info, TupleTypeInfo) and agg is Aggregations.SUM:
         field_type = type_info.get_field_types()[position]
         if field_type in _WITHOUT_SUM:
-            raise InvalidProgramError(f"{call}(): field {position} is a {field_type}, of which there is no sum")
+            raise InvalidProgramError(f"{call}(): field {position} is a {field_type}, which cannot be summed")
     return FieldAggregation(agg, position)

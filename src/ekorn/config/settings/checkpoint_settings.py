@@ -49,8 +49,8 @@ def _interval(given: int | None, min_pause: int) -> int | None:
 def _backlog_interval(given: int | None, interval: int | None, min_pause: int) -> int | None:
     if given and interval and given < interval:
         raise ConfigurationError(
-            f"{options.CHECKPOINT_INTERVAL_DURING_BACKLOG.key} is {given} ms; it must be 0, for no checkpoints "
-            f"during a backlog, or at least {options.CHECKPOINT_INTERVAL.key}, {interval} ms"
+            f"{options.CHECKPOINT_INTERVAL_DURING_BACKLOG.key} is {given} ms; it must be 0 (no checkpoints during "
+            f"a backlog), or at least {options.CHECKPOINT_INTERVAL.key}, {interval} ms"
         )
     return max(given, _pause(min_pause)) if given and interval else given
 
@@ -174,7 +174,7 @@ class CheckpointSettings:
     def __post_init__(self) -> None:
         if self.storage == "filesystem" and self.directory is None:
             raise ConfigurationError(
-                f"checkpoints are to be stored as files, but no directory is set; "
+                f"checkpoints are stored as files, but no directory is set; "
                 f"set {options.CHECKPOINT_DIR.key}, or call set_checkpoint_storage_dir(...)"
             )
 

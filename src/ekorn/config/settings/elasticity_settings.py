@@ -70,7 +70,7 @@ class ElasticitySettings:
     def __post_init__(self) -> None:
         if self.reactive is not None and self.autoscaler is not None:
             raise ConfigurationError(
-                f"a job follows its places ({options.SCHEDULER_MODE.key}: reactive) or its load "
+                f"a job follows the task slots of Spark ({options.SCHEDULER_MODE.key}: reactive) or its load "
                 f"({options.AUTOSCALER.key}: true), not both: remove one of the two"
             )
 

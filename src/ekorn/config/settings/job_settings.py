@@ -42,7 +42,7 @@ def _state_backend(given: str) -> Literal["hashmap", "rocksdb"]:
         return "hashmap"
     if name == "rocksdb":
         return "rocksdb"
-    raise ConfigurationError(f"{options.STATE_BACKEND.key} is {given!r}; there are 'hashmap' and 'rocksdb'")
+    raise ConfigurationError(f"{options.STATE_BACKEND.key} is {given!r}; choose 'hashmap' or 'rocksdb'")
 
 
 def _buffer_timeout(given: int, enabled: bool) -> int:

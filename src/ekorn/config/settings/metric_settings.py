@@ -147,7 +147,7 @@ def _check_address(address: str, key: str) -> None:
             "let a proxy on this machine add them"
         )
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigurationError(f"{key} is no address of a server, such as http://localhost:9091")
+        raise ConfigurationError(f"{key} is not the address of a server, such as http://localhost:9091")
 
 
 def reporter_settings(configuration: Configuration) -> tuple[ReporterSettings, ...]:

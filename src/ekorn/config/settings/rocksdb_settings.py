@@ -108,8 +108,8 @@ def require_rocksdict() -> None:
     """
     if importlib.util.find_spec("rocksdict") is None:
         raise ConfigurationError(
-            "state is, or was saved, in RocksDB, for which the package 'rocksdict' is needed and not installed: "
-            "pip install 'ekorn[rocksdb]', here and wherever the slots run"
+            "state is kept, or was saved, in RocksDB, which needs the package 'rocksdict', and it is not installed: "
+            "pip install 'ekorn[rocksdb]', here and on every machine that runs slots"
         )
 
 

@@ -22,7 +22,7 @@ _CLUSTER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 def _cluster_id(given: str) -> str:
     if not _CLUSTER_ID.fullmatch(given):
         raise ConfigurationError(
-            f"{options.HA_CLUSTER_ID.key} is {given!r}; a name has letters, digits, '_', '.' and '-'"
+            f"{options.HA_CLUSTER_ID.key} is {given!r}; a name may contain letters, digits, '_', '.' and '-'"
         )
     return given
 
@@ -96,10 +96,10 @@ def _cluster(configuration: Configuration) -> ClusterSettings | None:
     if kind != "storage":
         raise ConfigurationError(
             f"{key} is {kind!r}: services of Ekorn need neither ZooKeeper nor Kubernetes to choose their leader; set "
-            f"it to 'storage', and {options.HA_STORAGE_DIR.key} to a directory that all of them reach"
+            f"it to 'storage', and {options.HA_STORAGE_DIR.key} to a directory that all of them can reach"
         )
     if directory is None:
-        raise ConfigurationError(f"{key} is 'storage': set {options.HA_STORAGE_DIR.key} to the directory")
+        raise ConfigurationError(f"{key} is 'storage': set {options.HA_STORAGE_DIR.key} to the shared directory")
     return read_settings(ClusterSettings, configuration, directory=directory)
 
 

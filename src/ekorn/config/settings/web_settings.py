@@ -96,11 +96,11 @@ def is_loopback(address: str) -> bool:
 
 
 def _check_exposed(settings: WebSettings, *, encrypted: bool) -> None:
-    where = f"{options.WEB_BIND_ADDRESS.key} is {settings.bind_address!r}, which other machines reach"
+    where = f"{options.WEB_BIND_ADDRESS.key} is {settings.bind_address!r}, which other machines can reach"
     if not settings.needs_token:
         raise ConfigurationError(f"{where}, so {options.WEB_AUTHENTICATION.key} cannot be 'none'")
     if encrypted and settings.certificate_file is None:
         raise ConfigurationError(
             f"{where}: set {options.WEB_CERTIFICATE_FILE.key}, or set {options.WEB_ENCRYPTION.key} to 'off' if a "
-            "proxy in front of the server speaks TLS"
+            "proxy in front of the server handles TLS"
         )

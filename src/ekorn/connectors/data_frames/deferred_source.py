@@ -39,7 +39,7 @@ class DeferredSource(Source):
         self._refuse()
 
     def _refuse(self) -> NoReturn:
-        raise InvalidProgramError(f"{self._what} has no rows yet: run the job by execute() of its environment")
+        raise InvalidProgramError(f"{self._what} has no rows yet: run the job with execute() of its environment")
 
     def __repr__(self) -> str:
         return self._what

@@ -44,20 +44,20 @@ def rows_of_pandas(frame: Any) -> TypedRows:
     pa = load_arrow("a DataFrame")
     if odd := [name for name in frame.columns if not isinstance(name, str)]:
         raise ConfigurationError(
-            f"from_pandas(): the name of column {odd[0]!r} is no text; rename it: df.rename(columns=str)"
+            f"from_pandas(): the name of column {odd[0]!r} is not text; rename it: df.rename(columns=str)"
         )
     try:
         table = pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise ConfigurationError(f"from_pandas(): a column has values of no common type: {error}") from None
+        raise ConfigurationError(f"from_pandas(): a column has values without a common type: {error}") from None
     row_type = row_type_of_arrow(table.schema)
     columns = RowColumns(row_type)
     try:
         return TypedRows([row for batch in table.to_batches() for row in columns.rows(batch)], row_type)
     except pa.ArrowInvalid as error:
         raise ConfigurationError(
-            f"from_pandas(): a column would be changed: {error}; times end at the microsecond: floor them first, as in "
-            "df['t'].dt.floor('us')"
+            f"from_pandas(): a column would be changed: {error}; times have microsecond precision: round them first, "
+            "as in df['t'].dt.floor('us')"
         ) from None
 
 
@@ -142,5 +142,6 @@ def _data_type(arrow_type: Any, name: str) -> DataType:
     if t.is_struct(arrow_type):
         return RowType([RowField(field.name, _data_type(field.type, f"{name}.{field.name}")) for field in arrow_type])
     raise ConfigurationError(
-        f"column {name!r} has Arrow's type {arrow_type}, which no stream has; convert it first, for example to text"
+        f"column {name!r} has Arrow's type {arrow_type}, which streams do not support; convert it first, for example "
+        "to text"
     )

@@ -155,7 +155,7 @@ def _parse(pattern: str) -> list[str | tuple[str, int]]:
     for match in _PIECES.finditer(pattern):
         piece, letter = match[0], match[1]
         if piece == "'":
-            raise _bad(pattern, "it has a quote that is not closed")
+            raise _bad(pattern, "it has an unclosed quote")
         if piece == "''":
             parts.append("'")
         elif piece[0] == "'":

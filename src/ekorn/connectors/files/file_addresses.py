@@ -47,7 +47,7 @@ def local_path(path: str | os.PathLike[str], taken_by: str) -> str:
         return os.path.abspath(text)
     if scheme[1].lower() != "file":
         raise ConfigurationError(
-            f"{taken_by} cannot use {shown(text)!r}: there is no connection to {scheme[1]!r} file systems here; "
+            f"{taken_by} cannot use {shown(text)!r}: {scheme[1]!r} file systems are not supported; "
             "give a local path or a file:// URL, for instance of a directory where that file system is mounted"
         )
     try:

@@ -29,7 +29,7 @@ def zstd_unpacker() -> Any:
     try:
         return importlib.import_module(name).ZstdDecompressor()
     except ImportError:
-        raise ConfigurationError("content that is compressed with zstd needs: pip install 'ekorn[zstd]'") from None
+        raise ConfigurationError("content compressed with zstd needs an extra: pip install 'ekorn[zstd]'") from None
 
 
 # Flink: has the same suffixes in its inflater factories.
@@ -98,7 +98,7 @@ class _UnpackedPieces:
             if not packed:
                 if self._current is not None:
                     raise ConfigurationError(
-                        f"cannot unpack {shown(self._address)!r}: the file breaks off; write it again as a whole"
+                        f"cannot unpack {shown(self._address)!r}: the file is truncated; write it again completely"
                     )
                 _check_reaches(self._address, self._offset, self._skip)
                 return b""
@@ -130,7 +130,7 @@ class _UnpackedPieces:
             except Exception as error:  # each library of compression raises errors of its own
                 raise ConfigurationError(
                     f"cannot unpack {shown(self._address)!r} near byte {self._packed_offset - len(packed)}: {error}; "
-                    "the suffix of a file names its compression: rename the file, or compress it accordingly"
+                    "the suffix of a file determines its compression: rename the file, or compress it accordingly"
                 ) from error
             if not self._current.eof:
                 break
@@ -142,6 +142,6 @@ def _check_reaches(address: str, size: int, offset: int) -> None:
     """Raise an error if a file is shorter than the part of it that was read before."""
     if size < offset:
         raise ConfigurationError(
-            f"cannot go on reading {shown(address)!r} at byte {offset}: the file has {size} bytes now; "
-            "files must not change while a job reads them, nor between a failure and the restart"
+            f"cannot continue reading {shown(address)!r} at byte {offset}: the file has {size} bytes now; "
+            "files must not change while a job reads them or between a failure and the restart"
         )

@@ -117,7 +117,9 @@ class PartReader:
                 left -= len(block)
                 yield block
         if left:
-            raise ConfigurationError(f"cannot merge {self.address!r}: it is {left} bytes shorter than it was written")
+            raise ConfigurationError(
+                f"cannot merge {self.address!r}: it is {left} bytes shorter than when it was written"
+            )
 
 
 class ConcatFileCompactor(FileCompactor):

@@ -151,8 +151,8 @@ class FileSink(Sink[Any], SupportsPreprocessing):
             """Merge small parts of a bucket before they become visible."""
             if isinstance(compactor, ConcatFileCompactor) and not getattr(self._encoder, "bytes_can_be_joined", True):
                 raise ConfigurationError(
-                    f"enable_compact() cannot join the bytes of files of {self._encoder!r}: each has a beginning or an "
-                    "end of its own, so the joined file loses records; use RecordWiseFileCompactor(format)"
+                    f"enable_compact() cannot join the bytes of files of {self._encoder!r}: each file has its own "
+                    "header or footer, so the joined file would lose records; use RecordWiseFileCompactor(format)"
                 )
             self._compact = (
                 _checked("enable_compact", strategy, FileCompactStrategy),

@@ -83,7 +83,7 @@ class FileSourceBuilder:
         """
         interval_ms = millis_of(discovery_interval)
         if interval_ms <= 0:
-            raise ValueError(f"monitor_continuously() takes an interval above 0, got {discovery_interval!r}")
+            raise ValueError(f"monitor_continuously() takes an interval greater than 0, got {discovery_interval!r}")
         self._interval_ms = interval_ms
         return self
 
@@ -137,8 +137,8 @@ class FileSource(Source):
         """Begin to build a source of files and of directories with their subdirectories."""
         if not isinstance(stream_format, StreamFormat):
             raise TypeError(
-                "for_record_stream_format() takes a format such as StreamFormat.text_line_format() "
-                f"and then paths, got {stream_format!r}"
+                "for_record_stream_format() takes a format such as StreamFormat.text_line_format(), "
+                f"followed by paths, got {stream_format!r}"
             )
         enumerator = FileEnumeratorProvider.default_non_splittable_file_enumerator()
         return FileSourceBuilder(stream_format, _addresses(paths, "for_record_stream_format()"), enumerator)
@@ -148,8 +148,8 @@ class FileSource(Source):
         """Begin to build a source of files that are read in batches; large files are divided."""
         if not isinstance(bulk_format, BulkFormat):
             raise TypeError(
-                "for_bulk_file_format() takes a format such as ParquetColumnarRowInputFormat(row_type) "
-                f"and then paths, got {bulk_format!r}"
+                "for_bulk_file_format() takes a format such as ParquetColumnarRowInputFormat(row_type), "
+                f"followed by paths, got {bulk_format!r}"
             )
         enumerator = FileEnumeratorProvider.default_splittable_file_enumerator()
         return FileSourceBuilder(bulk_format, _addresses(paths, "for_bulk_file_format()"), enumerator)

@@ -88,8 +88,8 @@ class MultipartParts:
     def _publish_one(self, file: MultipartPending) -> None:
         if "upload" not in file or file["base"] != self.url:
             raise CheckpointError(
-                f"cannot commit {file['visible']!r}: it was written below {file['base']} in another way than the sink "
-                f"at {self.url} writes now; start the job once with the former base path and packages"
+                f"cannot commit {file['visible']!r}: it was written below {file['base']} in a different way from how "
+                f"the sink at {self.url} writes now; start the job once with the former base path and packages"
             )
         visible = file["visible"]
         pieces = [{"ETag": tag, "PartNumber": number} for number, tag in enumerate(file["tags"], 1)]

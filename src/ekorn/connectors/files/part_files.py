@@ -105,11 +105,11 @@ class PartFile(BufferedPart):
             self._exists = True
             hold(file.fileno())
             if not _is_still_at(file.fileno(), self.hidden):
-                raise CheckpointError(f"cannot go on writing {self.hidden!r}: another attempt has committed it")
+                raise CheckpointError(f"cannot continue writing {self.hidden!r}: another attempt has committed it")
             found = os.fstat(file.fileno()).st_size
             if found != self._size - len(self._buffer):
                 raise CheckpointError(
-                    f"cannot go on writing {self.hidden!r}: it has {found} bytes, but this writer "
+                    f"cannot continue writing {self.hidden!r}: it has {found} bytes, but this writer "
                     f"wrote {self._size - len(self._buffer)}; only one job may write to a part file"
                 )
             file.write(self._buffer)
@@ -157,9 +157,7 @@ def _publish_one(file: PendingFile) -> None:
         raise PendingFileLost(visible, f"the pending file {hidden!r}", length, found)
     if os.path.exists(visible):
         if not _is_copy(visible, hidden, length):
-            raise CheckpointError(
-                f"cannot commit {hidden!r} as {visible!r}: there is a file of that name; move it away"
-            )
+            raise CheckpointError(f"cannot commit {hidden!r} as {visible!r}: a file of that name exists; move it away")
         remove_quietly(hidden)  # the process that made the copy died before it removed the original
         return
     point("sink-file")

@@ -44,7 +44,9 @@ class RemoteParts:
         self.url = shown(address)
         self.access, root = open_access(address)
         if not root.strip("/"):
-            raise ConfigurationError(f"{self.url!r} names no bucket; write {scheme_of(address)}://bucket/directory")
+            raise ConfigurationError(
+                f"{self.url!r} does not name a bucket; write {scheme_of(address)}://bucket/directory"
+            )
         self._root = root.rstrip("/")
         self.secrets = secrets_of(address)
         self._calls = RemoteCalls(self.access, self.secrets)
@@ -81,7 +83,7 @@ class RemoteParts:
             self.call("commit", visible, lambda: move(self.place(hidden), self.place(visible)))
         elif published != file["bytes"]:
             raise CheckpointError(
-                f"cannot commit {hidden!r} as {self.url}/{visible}: there is a file of that name; move it away"
+                f"cannot commit {hidden!r} as {self.url}/{visible}: a file of that name exists; move it away"
             )
         point("sink-file-copied")
         self.remove_hidden(file)
@@ -112,8 +114,8 @@ class RemoteParts:
     def _checked(self, file: RemotePending) -> RemotePending:
         if "hidden" not in file:
             raise CheckpointError(
-                f"cannot commit {file['visible']!r}: it was uploaded in parts, which takes boto3 and no compaction; "
-                "start the job once as it was: pip install 'ekorn[s3]'"
+                f"cannot commit {file['visible']!r}: it was uploaded in parts, which needs boto3 and no compaction; "
+                "start the job once with its former settings: pip install 'ekorn[s3]'"
             )
         if file["base"] != self.url:
             raise CheckpointError(

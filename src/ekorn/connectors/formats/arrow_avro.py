@@ -102,7 +102,7 @@ class _Columns:
         def write(value: Any) -> dict[str, Any]:
             branch = self._schema.branch_of(value, known)
             if branch is None:
-                raise ValueError(f"{value!r} is of no type of the union")
+                raise ValueError(f"{value!r} does not match any type of the union")
             number = known.index(branch)
             return {f"member{number}": nullable(columns[number].to_arrow)(value)}
 

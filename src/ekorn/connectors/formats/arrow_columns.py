@@ -93,7 +93,7 @@ def arrow_column(data_type: DataType, *, utc: bool) -> ArrowColumn:
             return _map(pa, arrow_column(data_type.element_type, utc=utc), ArrowColumn(pa.int32()))
         case dt.RowType():
             return _row(pa, data_type, utc=utc)
-    raise ConfigurationError(f"Parquet and ORC have no column for the data type {data_type}; use another type")
+    raise ConfigurationError(f"Parquet and ORC cannot store the data type {data_type}; use another type")
 
 
 def nullable(convert: Convert | None) -> Convert:

@@ -49,7 +49,7 @@ class Container:
 
     def _read_header(self) -> None:
         if self._take(0, len(_MAGIC)) != _MAGIC:
-            raise self._damaged("it does not begin as an Avro file does")
+            raise self._damaged("it does not start like an Avro file")
         at, metadata = len(_MAGIC), {}
         while True:
             count, at = self._long(at)
@@ -65,8 +65,8 @@ class Container:
         codec = metadata.get("avro.codec", b"null").decode()
         if codec not in _UNPACKERS:
             raise ConfigurationError(
-                f"cannot read {shown(self._address)!r}: its codec {codec!r} is not known; "
-                f"known are {', '.join(sorted(_UNPACKERS))}"
+                f"cannot read {shown(self._address)!r}: its codec {codec!r} is unknown; "
+                f"the known ones are {', '.join(sorted(_UNPACKERS))}"
             )
         self._unpack = _UNPACKERS[codec]
         self.document = metadata["avro.schema"].decode()
@@ -101,7 +101,7 @@ class Container:
             raise self._damaged(f"the block at byte {offset} has a negative size")
         packed = self._take(at, size)
         if self._take(at + size, _SYNC_BYTES) != self._sync:
-            raise self._damaged(f"there is no mark behind the block at byte {offset}")
+            raise self._damaged(f"there is no sync marker after the block at byte {offset}")
         try:
             data = self._unpack(packed)
         except ConfigurationError:
@@ -116,7 +116,7 @@ class Container:
         self._fill(at, count)
         found = self._bytes[at - self._base : at - self._base + count]
         if len(found) < count:
-            raise self._damaged("it breaks off; write it again as a whole")
+            raise self._damaged("it is truncated; write it again completely")
         return found
 
     def _fill(self, at: int, count: int) -> None:

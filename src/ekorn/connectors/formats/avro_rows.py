@@ -62,7 +62,7 @@ class AvroRowDeserializationSchema(_AvroRowSchema, DeserializationSchema[Row]):
         row = self._rows.to_row(read_datum(buffer, self._parsed, None))
         left = len(message) - buffer.tell()
         if left:
-            raise RecordFormatError("Avro", f"there are {left} bytes behind the record", preview(message))
+            raise RecordFormatError("Avro", f"there are {left} bytes after the record", preview(message))
         return row
 
     def get_produced_type(self) -> TypeInformation:

@@ -117,7 +117,7 @@ class CsvColumns:
             case dt.RowType():  # Flink: nested rows are written as arrays
                 return self._nested_reader(data_type, separator)
             case dt.MapType() | dt.MultisetType():
-                raise ConfigurationError(f"CSV has no form for {data_type}; use columns, or an array column")
+                raise ConfigurationError(f"CSV cannot represent {data_type}; use columns, or an array column")
         return text_parser(data_type)
 
     def _nested_reader(self, row_type: dt.RowType, separator: str) -> Read:
@@ -141,7 +141,7 @@ class CsvColumns:
                 writers = [self._writer(each, "") for each in data_type.field_types()]
                 return lambda value: self._joined(separator, writers, value)
             case dt.MapType() | dt.MultisetType():
-                raise ConfigurationError(f"CSV has no form for {data_type}; use columns, or an array column")
+                raise ConfigurationError(f"CSV cannot represent {data_type}; use columns, or an array column")
             case dt.TimestampType() if self._java_timestamps:
                 return lambda value: CsvText(timestamp_text(value))
         to_text = text_writer(data_type)

@@ -84,7 +84,7 @@ class JsonRowDeserializationSchema(DeserializationSchema[Row]):
                 raise TypeError("JsonRowDeserializationSchema needs the type of its rows: call type_info()")
             if self._fail_on_missing_field and self._ignore_parse_errors:
                 raise ConfigurationError(
-                    "a JSON schema cannot fail on missing fields and ignore parse errors; choose one of them"
+                    "a JSON schema cannot both fail on missing fields and ignore parse errors; choose one of them"
                 )
             reader = JsonReader(
                 fail_on_missing_field=self._fail_on_missing_field,
@@ -219,7 +219,7 @@ class _Converter:
             return self._one_of(node["oneOf"], where, inside)
         for part in ("allOf", "anyOf", "not"):
             if part in node:
-                raise _refused(f"{where} uses {part!r}, for which there is no type")
+                raise _refused(f"{where} uses {part!r}, which has no corresponding type")
         kinds = node.get("type")
         if isinstance(kinds, list):
             return self._one_of([node | {"type": kind} for kind in kinds], where, inside)
@@ -255,14 +255,14 @@ class _Converter:
         """Return the type of the branch that is not null."""
         known = [each for each in branches if not (isinstance(each, dict) and each.get("type") == "null")]
         if len(known) != 1:
-            raise _refused(f"{where} has {len(known)} types; beside null there may be one")
+            raise _refused(f"{where} has {len(known)} types; besides null, only one is allowed")
         return self.convert(known[0], where, inside)
 
     def _referred(self, reference: Any, where: str, inside: tuple[str, ...]) -> TypeInformation:
         if not isinstance(reference, str) or not reference.startswith("#"):
-            raise _refused(f"{where} refers to {reference!r}; only parts of the same schema can be referred to")
+            raise _refused(f"{where} refers to {reference!r}; only parts of the same schema can be referenced")
         if reference in inside:
-            raise _refused(f"{where} refers to itself by {reference!r}; types have an end")
+            raise _refused(f"{where} refers to itself through {reference!r}; types cannot be recursive")
         node = self._root
         for part in [each for each in reference[1:].split("/") if each]:
             if not isinstance(node, dict) or part not in node:

@@ -138,7 +138,7 @@ def _zoned_text(parse: Callable[[str], Any]) -> Read:
 
 def _as_text(value: Any) -> str:
     if type(value) is not str:
-        raise ValueError(f"expected a text, found {_shown(value)}")
+        raise ValueError(f"expected text, found {_shown(value)}")
     return value
 
 
@@ -162,10 +162,10 @@ class JsonWriter:
         self._timestamps = timestamps
 
     def of(self, data_type: DataType) -> Write:
-        """Return the converter of a data type. It raises a ValueError for a value that JSON has no form for.
+        """Return the converter of a data type. It raises a ValueError for a value that JSON cannot represent.
 
         Raises:
-            ConfigurationError: JSON has no form for the type.
+            ConfigurationError: JSON cannot represent the type.
         """
         write = self._of(data_type)
         return lambda value: "null" if value is None else write(value)
@@ -224,7 +224,7 @@ class JsonWriter:
 def _finite(to_text: Write) -> Write:
     def write(value: Any) -> str:
         if not math.isfinite(value):
-            raise ValueError(f"JSON has no form for {value}")
+            raise ValueError(f"JSON cannot represent {value}")
         return to_text(value)
 
     return write

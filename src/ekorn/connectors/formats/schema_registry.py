@@ -62,7 +62,7 @@ class HttpSchemaRegistry:
         """Set the address of the server."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigurationError(f"the address of a schema registry begins with http:// or https://, got {url!r}")
+            raise ConfigurationError(f"the address of a schema registry starts with http:// or https://, got {url!r}")
         user, at, host = parts.netloc.rpartition("@")
         self._headers = {"Content-Type": _CONTENT_TYPE, "Accept": _CONTENT_TYPE}
         if at:
@@ -77,7 +77,7 @@ class HttpSchemaRegistry:
         body = json.dumps({"schema": json.dumps(schema.json), "schemaType": "AVRO"}).encode()
         answer = self._call(f"/subjects/{quote(subject, safe='')}/versions", body)
         if answer is None or not isinstance(answer.get("id"), int):
-            raise SchemaRegistryError(self._url, f"it answers {preview(answer)} instead of an id of {subject!r}")
+            raise SchemaRegistryError(self._url, f"it answered {preview(answer)} instead of an id for {subject!r}")
         return int(answer["id"])
 
     def find(self, schema_id: int) -> AvroSchema | None:
@@ -155,7 +155,7 @@ class ConfluentRegistryAvroDeserializationSchema(DeserializationSchema[Any]):
             raise _refused("it is shorter than the id of a schema", message)
         magic, schema_id = _HEAD.unpack_from(message)
         if magic != _MAGIC:
-            raise _refused(f"it begins with the byte {magic} and not with {_MAGIC}", message)
+            raise _refused(f"it starts with the byte {magic}, not with {_MAGIC}", message)
         buffer = BytesIO(message)
         buffer.seek(_HEAD.size)
         written = self._written.get(schema_id)

@@ -77,7 +77,7 @@ def text_parser(data_type: dt.DataType, timestamps: TimestampFormat = TimestampF
             return lambda text: instant_from_text(text, timestamps.between)
         case dt.BinaryType() | dt.VarBinaryType():
             return _bytes
-    raise ConfigurationError(f"text has no form for values of the data type {data_type}; use another type of column")
+    raise ConfigurationError(f"text cannot represent values of the data type {data_type}; use another column type")
 
 
 def text_writer(data_type: dt.DataType, timestamps: TimestampFormat = TimestampFormat.SQL) -> Writer:
@@ -113,12 +113,12 @@ def text_writer(data_type: dt.DataType, timestamps: TimestampFormat = TimestampF
             return lambda value: _timestamp_text(_moment(value), timestamps.between) + "Z"
         case dt.BinaryType() | dt.VarBinaryType():
             return lambda value: base64.b64encode(value).decode("ascii")
-    raise ConfigurationError(f"text has no form for values of the data type {data_type}; use another type of column")
+    raise ConfigurationError(f"text cannot represent values of the data type {data_type}; use another column type")
 
 
 def _plain_text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"expected a text, found {value!r}")
+        raise ValueError(f"expected text, found {value!r}")
     return value
 
 

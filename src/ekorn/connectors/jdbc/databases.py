@@ -35,9 +35,9 @@ def database_of(options: JdbcConnectionOptions) -> Database:
         if options.url.startswith(driver.prefix):
             if options.driver_name not in (None, driver.java_name):
                 raise ConfigurationError(
-                    f"the driver {options.driver_name!r} does not serve {shown!r}; "
-                    f"leave out with_driver_name(), or name {driver.java_name!r}"
+                    f"the driver {options.driver_name!r} does not support {shown!r}; "
+                    f"leave out with_driver_name(), or set it to {driver.java_name!r}"
                 )
             return driver.open(options)
     known = " and ".join(driver.prefix for driver in _DRIVERS)
-    raise ConfigurationError(f"no driver serves {shown!r}; URLs begin with {known}")
+    raise ConfigurationError(f"no driver supports {shown!r}; URLs start with {known}")

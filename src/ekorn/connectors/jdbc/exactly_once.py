@@ -58,8 +58,8 @@ class JdbcExactlyOnceSink(TwoPhaseCommitSinkFunction[Any, Transaction]):
         """Create the sink from the arguments of `exactly_once_sink`."""
         if execution_options.batch_interval_ms:
             raise ValueError(
-                "exactly_once_sink() writes rows when a checkpoint is complete and at no interval; leave out "
-                "with_batch_interval_ms(), and choose the interval of checkpoints"
+                "exactly_once_sink() writes rows when a checkpoint completes, not at an interval; leave out "
+                "with_batch_interval_ms(), and choose the checkpoint interval instead"
             )
         self._retention_ms = millis_of(ledger_retention)
         if self._retention_ms <= 0:
@@ -148,9 +148,9 @@ class JdbcExactlyOnceSink(TwoPhaseCommitSinkFunction[Any, Transaction]):
                 self._database.shown,
                 f"commit {transaction['row_count']} rows of transaction {transaction['id']}",
                 self._given_sql,
-                f"the checkpoint is older than the oldest row of the table {LEDGER}, so it is not known whether the "
-                "rows were written; restore a newer checkpoint, or give the sink a new uid and "
-                "allow non-restored state to leave the rows out",
+                f"the checkpoint is older than the oldest row of the table {LEDGER}, so it is unknown whether the rows "
+                "were written; restore a newer checkpoint, or drop the rows: give the sink a new uid and allow "
+                "non-restored state",
             )
 
     def _prune_if_due(self, sink: str) -> None:

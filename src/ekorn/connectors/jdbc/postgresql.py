@@ -108,7 +108,7 @@ class PostgreSql:
             case basic.InstantTypeInfo():
                 return utc_time
             case basic.PickledBytesTypeInfo():
-                raise ValueError("a field without a type has no column type; declare a type such as Types.STRING()")
+                raise ValueError("a field needs a type for its column; declare one such as Types.STRING()")
             case basic.BasicTypeInfo() | PrimitiveArrayTypeInfo():
                 return None
             case ListTypeInfo():
@@ -178,8 +178,8 @@ def _parameter(name: str, value: str, shown: str) -> dict[str, str]:
         value = _SERVER_TYPES.get(value, value)
     if name not in _PARAMETERS:
         raise ConfigurationError(
-            f"{shown!r} has the parameter {name!r} behind '?', which is not known; "
-            f"known are {', '.join(sorted([*_PARAMETERS, 'currentSchema', 'ssl']))}"
+            f"{shown!r} has an unknown parameter {name!r} after '?'; the known ones "
+            f"are {', '.join(sorted([*_PARAMETERS, 'currentSchema', 'ssl']))}"
         )
     return {_PARAMETERS[name]: value}
 

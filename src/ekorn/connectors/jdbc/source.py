@@ -150,7 +150,7 @@ class JdbcSourceBuilder:
         """
         interval_ms = millis_of(poll_interval)
         if interval_ms <= 0:
-            raise ValueError(f"set_growing_column() takes an interval above 0, got {poll_interval!r}")
+            raise ValueError(f"set_growing_column() takes an interval greater than 0, got {poll_interval!r}")
         self._growing = _Growing(column, start_after, interval_ms)
         return self
 
@@ -164,7 +164,7 @@ class JdbcSourceBuilder:
         if self._sql is None:
             raise ValueError("JdbcSourceBuilder needs a query: call set_sql()")
         if self._partitions is not None and self._growing is not None:
-            raise ValueError("a source has a partition column or a growing column, not both")
+            raise ValueError("a source can have a partition column or a growing column, not both")
         statement = parse(self._sql.strip().rstrip(";"))
         if statement.placeholder_count:
             raise ValueError(f"set_sql() takes a query without placeholders '?', got {self._sql!r}")

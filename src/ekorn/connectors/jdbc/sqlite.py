@@ -34,11 +34,11 @@ class Sqlite:
         path, _, parameters = options.url[len(PREFIX) :].partition("?")
         if not path or path == ":memory:":
             raise ConfigurationError(
-                f"{without_secrets(options.url)!r} names no file: every slot would have a database of its own; "
-                "name a file that all slots reach, such as 'jdbc:sqlite:/data/orders.db'"
+                f"{without_secrets(options.url)!r} does not name a file, so every slot would have its own "
+                "database; name a file that all slots can reach, such as 'jdbc:sqlite:/data/orders.db'"
             )
         if parameters:
-            raise ConfigurationError(f"{PREFIX} URLs take no parameters, got some behind '?'")
+            raise ConfigurationError(f"{PREFIX} URLs take no parameters after '?'")
         if options.user_name or options.password:
             raise ConfigurationError(f"{PREFIX}{path}: SQLite has no users; leave out the user name and the password")
         return Sqlite(path)
@@ -72,7 +72,7 @@ class Sqlite:
             case basic.InstantTypeInfo():
                 return _instant_text
             case basic.PickledBytesTypeInfo():
-                raise ValueError("a field without a type has no column type; declare a type such as Types.STRING()")
+                raise ValueError("a field needs a type for its column; declare one such as Types.STRING()")
             case basic.BasicTypeInfo():
                 return None
             case PrimitiveArrayTypeInfo() if type_info == Types.PRIMITIVE_ARRAY(Types.BYTE()):

@@ -27,11 +27,11 @@ _STORES = (
     "write the certificates as PEM files, and set ssl.ca.location (and ssl.certificate.location, ssl.key.location)"
 )
 _REFUSED = {
-    "sasl.login.callback.handler.class": "it names a class of Java; set sasl.oauthbearer.method and its properties",
-    "sasl.client.callback.handler.class": "it names a class of Java; set sasl.oauthbearer.method and its properties",
-    "interceptor.classes": "it names classes of Java; use a map before the sink or after the source",
-    "partitioner.class": "it names a class of Java; set partitioner, or choose partitions in a serialization schema",
-    "max.poll.records": "records are read in batches whose size follows the job; leave it out",
+    "sasl.login.callback.handler.class": "it names a Java class; set sasl.oauthbearer.method and its properties",
+    "sasl.client.callback.handler.class": "it names a Java class; set sasl.oauthbearer.method and its properties",
+    "interceptor.classes": "it names Java classes; use a map before the sink or after the source",
+    "partitioner.class": "it names a Java class; set partitioner, or choose partitions in a serialization schema",
+    "max.poll.records": "the job decides how many records are read at a time; leave it out",
 }
 
 

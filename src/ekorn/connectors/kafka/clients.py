@@ -55,7 +55,7 @@ def _start(kind: Any, properties: ClientProperties, settings: dict[str, Any]) ->
         detail = error.args[0] if error.args else error
         text = detail.str() if hasattr(detail, "str") else str(detail)
         # The original error is not chained: its message would show the values.
-        raise ConfigurationError(f"Kafka's client refuses its properties: {properties.hide(text)}") from None
+        raise ConfigurationError(f"Kafka's client rejects its properties: {properties.hide(text)}") from None
 
 
 def check_properties(properties: ClientProperties, settings: dict[str, Any], *, producer: bool) -> None:
@@ -83,7 +83,7 @@ class ClientErrors:
             self._permanent = self._permanent or text
         elif error.name() != self._last_logged:  # one line per kind of outage, not one per connection attempt
             self._last_logged = error.name()
-            _logger.warning("%s: %s; the client tries again", self._what, text)
+            _logger.warning("%s: %s; the client will retry", self._what, text)
 
     def recovered(self) -> None:
         """Take note that the client works again."""

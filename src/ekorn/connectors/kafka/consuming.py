@@ -94,7 +94,7 @@ class KafkaConnection(SourceConnection):
         except self._kafka.KafkaException as error:
             if first or is_permanent(error.args[0]):
                 raise failure("looking for partitions", error, self._reading.properties) from None
-            log.warning("looking for new partitions: %s; tried again later", error.args[0].str())
+            log.warning("looking for new partitions failed and will be retried: %s", error.args[0].str())
             return []
         for reader in self._all_readers():
             topics.check_present(reader.partition)
@@ -247,7 +247,7 @@ class KafkaConnection(SourceConnection):
             names = sorted({each.topic for each in partitions})
             topics = describe(self._consumer, names, timeout=_ASK_S)
         except self._kafka.KafkaException as error:
-            log.warning("looking for partitions: %s; tried again later", error.args[0].str())
+            log.warning("looking for partitions failed and will be retried: %s", error.args[0].str())
             self._may_be_gone = True
             return
         for partition in partitions:

@@ -54,7 +54,7 @@ class ValueOnly(KafkaRecordDeserializationSchema[Any]):
 
     def __init__(self, schema: DeserializationSchema[Any]) -> None:
         if not isinstance(schema, DeserializationSchema):
-            raise TypeError(f"a value-only deserializer is a DeserializationSchema, got {schema!r}")
+            raise TypeError(f"a value-only deserializer must be a DeserializationSchema, got {schema!r}")
         self.schema = schema
 
     def deserialize(self, record: KafkaRecord) -> Any:
@@ -162,7 +162,7 @@ def _present(topic: str, partition: int, offset: int, value: bytes | None) -> by
         raise KafkaError(
             f"cannot deserialize the message at offset {offset} of partition {partition} of topic {topic!r}",
             "it is a tombstone, without a value; use set_deserializer() with a KafkaRecordDeserializationSchema, "
-            "which gets such messages too",
+            "which receives such messages too",
         )
     return value
 

@@ -152,7 +152,9 @@ class _Given(KafkaOffsetsInitializer):
         if offset is None:
             offset = lookup.committed(partition)
         if offset is None:
-            return _by_strategy(self.strategy, partition, lookup, "the group has committed none, and none was given")
+            return _by_strategy(
+                self.strategy, partition, lookup, "the group has committed no offset, and none was given"
+            )
         first, end = lookup.first(partition), lookup.end(partition)
         if first <= offset <= end:
             return offset
@@ -180,7 +182,7 @@ def _by_strategy(
             return lookup.end(partition)
         case KafkaOffsetResetStrategy.NONE:
             raise ConfigurationError(
-                f"there is no offset to use for {partition}: {found}; choose a KafkaOffsetResetStrategy "
+                f"there is no offset to start from for {partition}: {found}; choose a KafkaOffsetResetStrategy "
                 f"other than NONE, or other offsets"
             )
 

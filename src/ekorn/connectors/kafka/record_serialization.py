@@ -187,7 +187,7 @@ class KafkaRecordSerializationSchemaBuilder:
 
     def _check_no_topic(self, call: str) -> None:
         if self._topic is not None or self._selector is not None:
-            raise ConfigurationError(f"{call}(): call one of set_topic() and set_topic_selector(), once")
+            raise ConfigurationError(f"{call}(): call only one of set_topic() and set_topic_selector(), and only once")
 
     def set_key_serialization_schema(
         self, key_serialization_schema: SerializationSchema[Any]

@@ -140,7 +140,7 @@ class KafkaSinkBuilder:
     def build(self) -> KafkaSink:
         """Return the sink. The client's properties are checked here; brokers are asked when the job runs."""
         if self._serializer is None:
-            raise ConfigurationError("a KafkaSink needs to know how to write records: call set_record_serializer()")
+            raise ConfigurationError("a KafkaSink needs a record serializer: call set_record_serializer()")
         properties = ClientProperties(self._properties)
         if "bootstrap.servers" not in properties:
             raise ConfigurationError("a KafkaSink needs brokers: call set_bootstrap_servers()")
@@ -167,5 +167,5 @@ class KafkaSinkBuilder:
 def _timeout_ms(properties: ClientProperties) -> int:
     text = properties.get("transaction.timeout.ms", str(_TRANSACTION_TIMEOUT_MS))
     if not text.isdigit() or int(text) <= 0:
-        raise ConfigurationError(f"transaction.timeout.ms is in milliseconds, above 0, got {text!r}")
+        raise ConfigurationError(f"transaction.timeout.ms is a number of milliseconds greater than 0, got {text!r}")
     return int(text)

@@ -26,8 +26,8 @@ _DISCOVERY = "partition.discovery.interval.ms"
 _COMMIT = "commit.offsets.on.checkpoint"
 _DISCOVERY_MS = 300_000  # Flink: five minutes
 _WITHOUT_EFFECT = {
-    "auto.offset.reset": "set_starting_offsets() decides, and an offset that is gone later is an error",
-    "auto.commit.interval.ms": "offsets are committed when a checkpoint is complete",
+    "auto.offset.reset": "set_starting_offsets() decides where to start, and an offset that is lost later is an error",
+    "auto.commit.interval.ms": "offsets are committed when a checkpoint completes",
     "register.consumer.metrics": "metrics of the client are not reported",
 }
 _WAIT_S = 0.02  # how long an epoch waits for messages that are on their way
@@ -129,7 +129,7 @@ class KafkaSourceBuilder:
         return self.set_property("bootstrap.servers", bootstrap_servers)
 
     def set_group_id(self, group_id: str) -> KafkaSourceBuilder:
-        """Set the group to which offsets are committed when a checkpoint is complete, for display."""
+        """Set the group to which offsets are committed when a checkpoint completes, for display."""
         return self.set_property("group.id", group_id)
 
     def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:
@@ -161,8 +161,8 @@ class KafkaSourceBuilder:
     def _choose(self, call: str, choice: PartitionChoice) -> KafkaSourceBuilder:
         if self._choice is not None:
             raise ConfigurationError(
-                f"{call}(): the builder has {self._choice!r} already; call one of set_topics(), set_topic_pattern() "
-                "and set_partitions(), once"
+                f"{call}(): the builder already has {self._choice!r}; call only one of set_topics(), "
+                "set_topic_pattern() and set_partitions()"
             )
         self._choice = choice
         return self
@@ -208,7 +208,7 @@ class KafkaSourceBuilder:
         """Return the source. The client's properties are checked here; brokers are asked when the job runs."""
         if self._choice is None:
             raise ConfigurationError(
-                "a KafkaSource reads topics: call set_topics(), set_topic_pattern() or set_partitions()"
+                "a KafkaSource needs topics: call set_topics(), set_topic_pattern() or set_partitions()"
             )
         if self._schema is None:
             raise ConfigurationError(
@@ -222,7 +222,7 @@ class KafkaSourceBuilder:
                 raise ConfigurationError("committed offsets belong to a group: call set_group_id()")
         if properties.get("enable.auto.commit", "false").lower() != "false":
             raise ConfigurationError(
-                "enable.auto.commit cannot be true: offsets are committed when a checkpoint is complete; leave it "
+                "enable.auto.commit cannot be true: offsets are committed when a checkpoint completes; leave it "
                 "out, and call env.enable_checkpointing()"
             )
         for name, reason in _WITHOUT_EFFECT.items():

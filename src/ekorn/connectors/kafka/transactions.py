@@ -207,9 +207,7 @@ class TransactionCommitter(Committer[PreparedTransaction]):
         state = self._admin.describe(transaction["id"])
         age_ms = max(0, self._clock.now_ms() - transaction["begun_ms"])
         if state.error:
-            found = (
-                f"the brokers do not know it, or not any more, as set by transactional.id.expiration.ms ({state.error})"
-            )
+            found = f"the brokers do not know it, or no longer know it (transactional.id.expiration.ms) ({state.error})"
         else:
             found = f"{error}; its state is {state.state}, at epoch {state.epoch} and not {transaction['epoch']}"
         lost = KafkaTransactionLost(transaction["id"], found, age_ms // 1000, self._timeout_ms)

@@ -177,7 +177,7 @@ class BrokerConnection:
             raise ConnectionError(f"a broker sent an answer of {size} bytes")
         answer = _Answer(self._receive(size))
         if answer.int32() != self._number:
-            raise ConnectionError("a broker answered another request")
+            raise ConnectionError("a broker answered a different request")
         if compact:
             answer.tags()
         return answer

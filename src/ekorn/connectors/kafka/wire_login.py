@@ -112,12 +112,12 @@ class Scram:
         if self._expected is None:
             return self._proof(challenge.decode(), fields)
         if not hmac.compare_digest(base64.b64decode(fields.get("v", "")), self._expected):
-            raise ConnectionError("the broker does not know the password that it was to prove")
+            raise ConnectionError("the broker did not prove that it knows the password")
         return None
 
     def _proof(self, challenge: str, fields: dict[str, str]) -> bytes:
         if not fields.get("r", "").startswith(self._nonce):
-            raise ConnectionError("the broker answered another login")
+            raise ConnectionError("the broker answered a different login")
         name = self._make_hash().name
         salted = hashlib.pbkdf2_hmac(name, self._password, base64.b64decode(fields["s"]), int(fields["i"]))
         client_key = hmac.digest(salted, b"Client Key", name)

@@ -52,7 +52,9 @@ class DeltaPartitions:
             if column not in types:
                 raise ConfigurationError(f"DeltaSink cannot partition by {column!r}: the row type has {self._names}")
         if set(columns) == set(self._names):
-            raise ConfigurationError("DeltaSink needs a column that it does not partition by: the files would be empty")
+            raise ConfigurationError(
+                "DeltaSink needs at least one column that is not a partition column: otherwise the files would be empty"
+            )
         self._texts = [(self._names.index(column), column, _text_of(types[column], column)) for column in columns]
         self._kept = [index for index, name in enumerate(self._names) if name not in columns]
         self.stored = RowType([field for field in row_type if field.name not in columns])
@@ -62,7 +64,7 @@ class DeltaPartitions:
         key = tuple(None if fields[index] is None else text(fields[index]) for index, _, text in self._texts)
         if "" in key:
             column = self._texts[key.index("")][1]
-            raise ValueError(f"partition column {column!r} is empty text, which Delta would read as None")
+            raise ValueError(f"partition column {column!r} is an empty string, which Delta would read as None")
         return SplitRow(key, tuple(fields[index] for index in self._kept))
 
 

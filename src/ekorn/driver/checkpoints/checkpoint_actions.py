@@ -136,7 +136,7 @@ class CheckpointActions:
         )
         self.job.statistics.checkpoints.complete(checkpoint_id, f"{self.directory.url}/chk-{checkpoint_id}")
         size, took_ms = written.size_bytes, written.duration_ms
-        _log.info("checkpoint %d of job %s is complete: %d bytes in %d ms", checkpoint_id, self.job.name, size, took_ms)
+        _log.info("checkpoint %d of job %s completed: %d bytes in %d ms", checkpoint_id, self.job.name, size, took_ms)
         self.retained.add(written.metadata, pending=self.coordinator.pending_ids, newest_id=self.coordinator.newest_id)
         self.job.statistics.checkpoints.keep(self.retained.retained_ids)
         self.output.commit(position)
@@ -154,7 +154,7 @@ class CheckpointActions:
         view.update(replace(progress, savepoints_completed=completed, last_savepoint_path=path))
         self.job.statistics.checkpoints.complete(checkpoint_id, path)
         request.answer()
-        _log.info("savepoint %d of job %s is complete: %s", checkpoint_id, self.job.name, path)
+        _log.info("savepoint %d of job %s completed: %s", checkpoint_id, self.job.name, path)
         if request.commits:
             self.output.commit(position)
             raise_failure(self.engine.notify_completed(checkpoint_id))

@@ -66,6 +66,6 @@ class CheckpointRequests:
     def job_ended(self, status: JobStatus) -> None:
         """Answer what is still open."""
         for request in (*self._waiting.values(), *self._in_flight.values()):
-            request.fail(f"the job is over ({status.name})")
+            request.fail(f"the job has ended ({status.name})")
         self._waiting.clear()
         self._in_flight.clear()

@@ -60,5 +60,5 @@ def check_reachable(settings: JobSettings, directory: CheckpointDirectory, engin
     if written_by_slots and directory.files.in_process and not engine.in_process:
         raise ConfigurationError(
             f"{directory.url!r} is in the memory of this process, where slots cannot write; give a "
-            "directory that every machine sees (execution.checkpointing.dir)"
+            "directory that every machine can access (execution.checkpointing.dir)"
         )

@@ -96,7 +96,7 @@ class RetainedCheckpoints:
                 for checkpoint_id in self.retained_ids:
                     self._retention.forget(checkpoint_id)
         except (OSError, Fenced) as error:
-            _log.warning("checkpoints of job %s were left behind: %s", self._settings.job_name, error)
+            _log.warning("checkpoints of job %s could not be deleted: %s", self._settings.job_name, error)
 
     def _delete_leftovers(self, first_id: int) -> None:
         completed = frozenset(self._directory.completed_ids())

@@ -95,7 +95,7 @@ class SavepointRequest:
     def job_ended(self, status: JobStatus) -> None:
         """Answer the request at the end of the job, unless it was answered before."""
         if self._path is None:
-            self.fail(f"the job is over ({status.name})")
+            self.fail(f"the job has ended ({status.name})")
         elif status is _WANTED_END.get(self.then):
             if not self.future.done():
                 self.future.set_result(self._path)

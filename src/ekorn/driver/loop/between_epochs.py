@@ -46,9 +46,9 @@ class BetweenEpochs:
 
     def _accept(self, request: SavepointRequest) -> None:
         if self._job.graph.settings.batch:
-            request.fail("a job in BATCH mode has no savepoints")
+            request.fail("a job in BATCH mode cannot take savepoints")
         elif self.stop is not None:
-            request.fail("the job is being stopped with a savepoint already")
+            request.fail("the job is already being stopped with a savepoint")
         elif self._checkpoints.admit(request):
             if request.synchronous:
                 self.stop = request

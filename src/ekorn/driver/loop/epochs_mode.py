@@ -30,8 +30,8 @@ class EpochAttempts:
         self._waits = waits
         if job.settings.checkpoints.unaligned:
             _log.info(
-                "job %s asks for unaligned checkpoints, and runs in epochs: at the end of an epoch no record is in "
-                "flight, so there is nothing to align and nothing to store; checkpoints are taken as always",
+                "job %s has unaligned checkpoints enabled but runs in epochs: no record is in flight at the end of "
+                "an epoch, so its checkpoints are the same as without",
                 job.name,
             )
 

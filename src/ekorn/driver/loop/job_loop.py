@@ -328,7 +328,7 @@ class JobLoop:
             try:
                 release(status)
             except Exception:  # the job's outcome stands; what could not be released is in the log
-                _log.exception("job %s could not be shut down in order", self._settings.job_name)
+                _log.exception("job %s could not be shut down cleanly", self._settings.job_name)
 
     def _release_engine(self, status: JobStatus) -> None:
         try:
@@ -356,7 +356,7 @@ class JobLoop:
             stopped_with = saved.path if saved is not None and saved.synchronous else None
             note_outcome(JobOutcome(str(self._settings.job_id), status, stopped_with))
         except (OSError, Fenced) as error:
-            _log.warning("the end of job %s could not be noted: %s", self._settings.job_name, error)
+            _log.warning("the end of job %s could not be recorded: %s", self._settings.job_name, error)
             return False
         return True
 

@@ -80,8 +80,8 @@ def decode_list(data: bytes, classes: Iterable[type] = ()) -> list[Any]:
 
 def _too_many_items(count: int) -> str:
     return (
-        f"a query has {count} values or more, those inside of its keys included; it has at most {MOST_ITEMS}: ask for "
-        "fewer keys in one call"
+        f"a query has {count} values or more, including those inside its keys; the maximum is {MOST_ITEMS}: ask for "
+        "fewer keys per call"
     )
 
 
@@ -344,7 +344,7 @@ class _Reader:
     def _set(self, depth: int) -> frozenset[Any]:
         items = self.column(depth + 1)
         if len(items) > _LARGEST_SET:
-            raise QueryRefused(f"a key has a frozenset of {len(items)} items; it has at most {_LARGEST_SET}")
+            raise QueryRefused(f"a key has a frozenset of {len(items)} items; the maximum is {_LARGEST_SET}")
         return frozenset(items)
 
     def _int(self) -> int:
@@ -367,7 +367,7 @@ class _Reader:
         values = self.column(depth + 1)
         names = self.column(depth + 1) if has_names else None
         if names is not None and not all(type(name) is str for name in names):
-            raise QueryRefused("the message cannot be decoded: a row has a name that is no text")
+            raise QueryRefused("the message cannot be decoded: a row has a name that is not text")
         return make_row(values, names, RowKind(kind))
 
     def _instance(self, depth: int) -> Any:
@@ -400,7 +400,7 @@ class _Reader:
     def _number(self) -> bytes:
         size = self._count()
         if size > _LONGEST_NUMBER:
-            raise QueryRefused(f"a key has a number of {size} bytes; it has at most {_LONGEST_NUMBER}")
+            raise QueryRefused(f"a key has a number of {size} bytes; the maximum is {_LONGEST_NUMBER}")
         return self._take(size)
 
     def _count(self) -> int:

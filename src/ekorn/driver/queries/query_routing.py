@@ -219,7 +219,9 @@ class StateQueries:
         """Return the files of a checkpoint that contain the state of a key group."""
         stored = checkpoint.operator(state.operator_id)
         if stored is None:  # an earlier driver took the checkpoint, and the program has changed since
-            why = f"checkpoint {checkpoint.checkpoint_id} is older than its operator; the next one has it"
+            why = (
+                f"checkpoint {checkpoint.checkpoint_id} is older than its operator; the next checkpoint will contain it"
+            )
             raise StateNotServed(state.name, why)
         keyed = [part.keyed for part in stored.subtasks if part is not None and part.keyed is not None]
         restore = OperatorRestore(

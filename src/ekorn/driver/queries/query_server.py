@@ -74,7 +74,7 @@ class QueryServer:
                 for message in link.receive_arrived():
                     answers.add(self._begin(message))
         except MessageTooLarge as error:
-            answers.add(refusal(QueryRefused(f"{error}: ask for fewer keys in one call")))
+            answers.add(refusal(QueryRefused(f"{error}: ask for fewer keys per call")))
         except (EOFError, OSError):  # the client is gone
             pass
         answers.end()
@@ -115,7 +115,7 @@ def answer_queries(settings: QueryableSettings, links: LinkSettings, handle: Job
                 raise
             _servers[shared] = server
         server.add(job_id, queries)
-    _log.info("queries of the state of job %s are answered at %s:%d", job_id, server.host, server.port)
+    _log.info("queries of the state of job %s are answered on %s:%d", job_id, server.host, server.port)
 
     def end(status: JobStatus, savepoint_requested: bool) -> None:
         with _servers_lock:
@@ -138,13 +138,13 @@ def _listener(
         except OSError as error:
             if error.errno not in (errno.EADDRINUSE, errno.EACCES):
                 raise ConfigurationError(
-                    f"queries of state cannot be answered at {settings.host}: {error.strerror} "
+                    f"queries of state cannot be answered on {settings.host}: {error.strerror} "
                     f"({options.QUERYABLE_STATE_HOST.key})"
                 ) from error
     tried = ", ".join(map(str, settings.ports[:5])) + (", ..." if len(settings.ports) > 5 else "")
     raise ConfigurationError(
-        f"queries of state need a port, and none of {tried} is free at {settings.host}: set "
-        f"{options.QUERYABLE_STATE_PORTS.key} to a range such as 9069-9169, or to 0 for any"
+        f"queries of state need a port, but none of {tried} is free on {settings.host}: set "
+        f"{options.QUERYABLE_STATE_PORTS.key} to a range such as 9069-9169, or to 0 for any free port"
     )
 
 
@@ -179,7 +179,8 @@ def read_token(port: int) -> str:
         return read_key_file(str(path), "the token of queries").decode("utf-8").strip()
     except ConfigurationError:
         raise ConfigurationError(
-            f"no driver of this user answers queries with a token of its own at port {port} ({path}): give the token"
+            f"no driver of this user that generated its own token answers queries on port {port} ({path}): give the "
+            "token"
         ) from None
 
 

@@ -78,8 +78,8 @@ def encode_query(job: str, name: str, keys: list[Any], consistency: Consistency 
     message = b"".join((header, of_job, of_state, encode_list(keys)))
     if len(message) > MOST_QUERY_BYTES:
         raise QueryRefused(
-            f"{len(keys)} keys of a query take {len(message)} bytes; a query has at most {MOST_QUERY_BYTES}: ask for "
-            "fewer keys in one call"
+            f"{len(keys)} keys of a query take {len(message)} bytes; the maximum is {MOST_QUERY_BYTES}: ask for "
+            "fewer keys per call"
         )
     return message
 
@@ -111,7 +111,7 @@ def decode_keys(keys: bytes, key_type: TypeInformation | None) -> list[Any]:
     """
     found = decode_list(keys, _classes(key_type))
     if len(found) > MOST_KEYS:
-        raise QueryRefused(f"a query has {len(found)} keys; it has at most {MOST_KEYS}: ask in several queries")
+        raise QueryRefused(f"a query has {len(found)} keys; the maximum is {MOST_KEYS}: use several queries")
     return found
 
 

@@ -57,7 +57,7 @@ class JobRecovery:
         if self._initial is None and self._settings.only_continue:
             raise RestoreError(
                 f"the driver of job {self._settings.job_name!r} was lost, and the job has no checkpoint to continue "
-                "from; submit its program again to start it from its beginning"
+                "from; submit its program again to start it from the beginning"
             )
         if self._initial is not None:
             graph = apply_max_parallelism(graph, self._initial.metadata)
@@ -182,7 +182,7 @@ class JobRecovery:
         if mode == "CLAIM":
             self._claim(origin)
         elif mode == "LEGACY":
-            _log.warning("claim mode LEGACY does what NO_CLAIM does: no checkpoint here refers to files of another job")
+            _log.warning("claim mode LEGACY behaves like NO_CLAIM: no checkpoint refers to files of another job")
         if checkpoint_id == self._settings.checkpoints.ignored_in_flight_checkpoint_id:
             if any(any(operator.in_flight) for operator in origin.metadata.operators):
                 _log.warning("the records in flight of checkpoint %d are dropped, as the program asks", checkpoint_id)
@@ -202,7 +202,7 @@ class JobRecovery:
         job_id = origin.metadata.job_id
         _log.warning(
             "job %s starts from %s under an id of its own, and the driver of job %s %s (process %d on host %r): that "
-            "driver is not replaced, both put out their results, and it may delete the checkpoint at any moment; to "
+            "driver is not replaced, both jobs emit results, and that driver may delete the checkpoint at any time; to "
             "continue job %s itself after its driver has died, start the program with its id (%s: %s), and to start "
             "another job from its state, take a savepoint",
             self._settings.job_name,
@@ -222,7 +222,7 @@ class JobRecovery:
             try:
                 self._claim(resolve(path, self._directory.signing_key))
             except (CheckpointError, RestoreError, OSError) as error:
-                _log.info("%s need not be deleted any more: %s", path, error)
+                _log.info("%s no longer has to be deleted: %s", path, error)
 
     def _claim(self, origin: RestorePoint) -> None:
         if self._is_in_own_directory(origin):  # the job owns its own directory anyway

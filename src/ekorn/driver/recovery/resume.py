@@ -43,12 +43,13 @@ def resumed(settings: JobSettings) -> JobSettings:
         return settings
     if not checkpoints.enabled or checkpoints.directory is None:
         raise ConfigurationError(
-            f"job {settings.job_name!r} is to be resumed, and it keeps no checkpoints: call "
+            f"job {settings.job_name!r} cannot be resumed, because it keeps no checkpoints: call "
             f"env.enable_checkpointing(...) and set {options.CHECKPOINT_DIR.key}"
         )
     if settings.restore_path is not None:
         raise ConfigurationError(
-            f"job {settings.job_name!r} is to be resumed, and to start from {settings.restore_path!r}; choose one"
+            f"job {settings.job_name!r} is to be resumed, and to start from {settings.restore_path!r}; choose one of "
+            "them"
         )
     is_of_service = settings.executions is not None
     if not checkpoints.create_subdir or (options.JOB_ID.key in settings.configuration and not is_of_service):
@@ -69,8 +70,8 @@ def _path_of_dead_job(found: CheckpointMetadata, directory: str) -> str:
     owner = living_owner(open_files(url), SystemClock().now_ms())
     if owner is not None:
         raise ConfigurationError(
-            f"job {found.job_name!r} is to be resumed, and it runs: job {found.job_id}, process {owner.pid} on host "
-            f"{owner.host!r}"
+            f"job {found.job_name!r} cannot be resumed, because it is still running: job {found.job_id}, process "
+            f"{owner.pid} on host {owner.host!r}"
         )
     return join(url, checkpoint_name(found.checkpoint_id))
 

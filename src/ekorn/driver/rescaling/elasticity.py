@@ -47,7 +47,7 @@ class Elasticity:
         self._is_on = self._reactive is not None or self._autoscaler is not None
         if self._is_on and job.graph.settings.batch:
             self._is_on = False
-            _log.warning("job %s keeps its parallelism: in BATCH mode it has no checkpoints to go on from", job.name)
+            _log.warning("job %s keeps its parallelism: in BATCH mode it has no checkpoints to continue from", job.name)
         self._observed_ms = now_ms
         self._parallelism = rescaling.parallelism  # when the job was observed last
         self._asked: Future[str] | None = None
@@ -90,7 +90,7 @@ class Elasticity:
         fitting = self._highest_possible(task_slots, task_slots)
         if not 0 < fitting < self._rescaling.parallelism:
             return False
-        self._rescaling.restart_at(fitting, f"reactive mode: the cluster has {task_slots} places left")
+        self._rescaling.restart_at(fitting, f"reactive mode: the cluster has {task_slots} task slots left")
         return True
 
     def _follow_task_slots(self, mode: ReactiveMode, now_ms: int) -> None:
@@ -101,7 +101,7 @@ class Elasticity:
             self._task_slots, self._fitting = task_slots, self._highest_possible(task_slots, task_slots)
         wanted = mode.observe(now_ms, fitting=self._fitting, parallelism=self._parallelism)
         if wanted is not None:
-            self._ask(wanted, f"reactive mode: the cluster has {task_slots} places")
+            self._ask(wanted, f"reactive mode: the cluster has {task_slots} task slots")
 
     def _follow_load(self, autoscaler: Autoscaler, now_ms: int, *, has_backlog: bool) -> None:
         load, now = Load(self._utilization(), has_backlog), self._parallelism
@@ -133,7 +133,7 @@ class Elasticity:
         return task_slots is None or self._engine.needed_task_slots(graph) <= task_slots
 
     def _ask(self, parallelism: int, cause: str) -> None:
-        _log.info("job %s is to go from %d to %d: %s", self._job.name, self._parallelism, parallelism, cause)
+        _log.info("job %s is to be rescaled from %d to %d: %s", self._job.name, self._parallelism, parallelism, cause)
         self._asked = self._job.requests.request_rescale(parallelism, cause=cause)
 
     def _utilization(self) -> float:

@@ -102,7 +102,10 @@ class Rescaling:
                 self.parallelism, request.parallelism, request.cause, str(error), began_ms=now_ms
             )
             _log.info(
-                "job %s stays as it is: a rescale to %d is refused: %s", self._job.name, request.parallelism, error
+                "job %s keeps its parallelism: a rescale to %d was refused: %s",
+                self._job.name,
+                request.parallelism,
+                error,
             )
             request.refuse(str(error))
             return
@@ -117,16 +120,18 @@ class Rescaling:
     def _graph_for(self, request: RescaleRequest) -> JobGraph:
         job = self._job
         if self._change is not None:
-            raise RescaleError(f"it is being rescaled to {self._change.request.parallelism} already")
+            raise RescaleError(f"it is already being rescaled to {self._change.request.parallelism}")
         if job.graph.settings.batch:
-            raise RescaleError("a job in BATCH mode has no checkpoints to go on from")
+            raise RescaleError("a job in BATCH mode has no checkpoints to continue from")
         if request.parallelism < 1:
-            raise RescaleError("a parallelism is a number from 1 on")
+            raise RescaleError("the parallelism must be at least 1")
         if self._checkpoints.refusal is not None:
             raise RescaleError(self._checkpoints.refusal)
         graph = self.graph_at(request.parallelism, request.most_slots)
         if _parallelisms(graph) == _parallelisms(job.graph):
-            raise RescaleError("no operator would have another parallelism; operators keep one that the program sets")
+            raise RescaleError(
+                "no operator would change its parallelism; operators keep a parallelism that the program sets"
+            )
         return graph
 
     def graph_at(self, parallelism: int, most_slots: int | None = None) -> JobGraph:
@@ -145,7 +150,7 @@ class Rescaling:
         graph = carried_over(self._job.settings.graph_at(parallelism), self._job.graph)
         most = self._most_slots if most_slots is None else most_slots
         if most is not None and graph.slot_count > most:
-            raise RescaleError(f"it needs {graph.slot_count} slots, and may take {most} ({MOST_SLOTS.key})")
+            raise RescaleError(f"it needs {graph.slot_count} slots, but may use only {most} ({MOST_SLOTS.key})")
         return graph
 
     @property
@@ -245,9 +250,9 @@ class Rescaling:
             stands_since: When the last epoch of the attempt before had ended.
         """
         change = self._change
-        assert change is not None, "only an accepted rescale comes to its switch"
+        assert change is not None, "only an accepted rescale is switched to"
         change.before, change.path, change.stands_since = self._job.graph, path, stands_since
-        _log.info("job %s goes on from %s with parallelism %d", self._job.name, path, change.request.parallelism)
+        _log.info("job %s continues from %s with parallelism %d", self._job.name, path, change.request.parallelism)
         self._enter_restarting()
         self._take(change.graph)
 
@@ -280,7 +285,7 @@ class Rescaling:
         assert self._change is not None and self._change.before is not None
         self._enter_restarting()
         self._take(self._change.before)
-        self._answer(f"it went back to what it was: {why}")  # the next deployment ends the slots that it does not need
+        self._answer(f"it was rolled back: {why}")  # the next deployment ends the slots that it does not need
 
     def restart_at(self, parallelism: int, cause: str) -> None:
         """Let the attempt after a failure run at another parallelism. No rescale is under way.
@@ -289,7 +294,7 @@ class Rescaling:
             RescaleError: As `graph_at`.
             InvalidProgramError: As `graph_at`.
         """
-        assert self._change is None, "a failure has ended it"
+        assert self._change is None, "a failure ended it"
         graph, now_ms = self.graph_at(parallelism), self._job.clock.now_ms()
         changes = _changes(self._job.graph, graph)
         self._job.statistics.rescaled(self.parallelism, parallelism, cause, None, began_ms=now_ms, vertices=changes)
@@ -322,13 +327,13 @@ class Rescaling:
                 if self._change is None:  # else the next rescale releases what it does not need
                     self._engine.prepare(self._job.graph)
         except Exception as error:  # Spark raises many types; the slots end with the job, or with the next rescale
-            _log.warning("job %s: slots that no rescale needs could not be released: %s", self._job.name, error)
+            _log.warning("job %s: slots of an earlier rescale could not be released: %s", self._job.name, error)
 
     def job_ended(self, status: JobStatus) -> None:
         """Answer a rescale that is under way: the job is over."""
         change, self._change = self._change, None
         if change is not None:
-            change.request.refuse(f"the job is over ({status.name})")
+            change.request.refuse(f"the job has ended ({status.name})")
 
     def _note(self, change: _Change, refusal: str | None) -> None:
         request = change.request

@@ -91,13 +91,13 @@ class RescaleSwitch:
         if not self._engine.shares_disk:
             self._rescaling.refuse(
                 "it takes no checkpoints, and its slots are on other machines; set a directory for savepoints that all "
-                "machines see (execution.checkpointing.savepoint-dir)"
+                "machines can access (execution.checkpointing.savepoint-dir)"
             )
             return None
         try:
             folder = LocalFolder(tempfile.gettempdir(), "ekorn-rescale-")
         except OSError as error:
-            self._rescaling.refuse(f"there is no place for its savepoint: {error}")
+            self._rescaling.refuse(f"there is no directory for its savepoint: {error}")
             return None
         self._folders.append(folder)
         path = self._savepoint_in(folder.path)  # if it raises, the savepoint may exist

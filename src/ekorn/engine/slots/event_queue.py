@@ -107,7 +107,7 @@ class EventInbox:
         if isinstance(event, SlotEvent):
             self._taken.append(event)
         elif isinstance(event, UnreadableEvent):
-            why = f"slot {event.slot} reported something that cannot be read in the driver: {event.why}"
+            why = f"slot {event.slot} sent a report that cannot be read in the driver: {event.why}"
             self.unreadable = Failure(DeploymentError(why), event.slot)
         elif event is not None:
             self._take_flow(event)

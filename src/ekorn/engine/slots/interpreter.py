@@ -72,7 +72,7 @@ def _check_zip(path: str) -> None:
         for entry in archive.infolist():
             name = entry.filename.replace("\\", "/")
             if name.startswith("/") or ".." in name.split("/"):
-                raise ValueError(f"its entry {entry.filename!r} leads out of the folder")
+                raise ValueError(f"its entry {entry.filename!r} is outside the folder")
             if stat.S_ISLNK(entry.external_attr >> 16):
                 raise ValueError(f"its entry {entry.filename!r} is a link; pack the file itself, or a tar archive")
 

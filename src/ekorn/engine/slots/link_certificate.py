@@ -62,7 +62,7 @@ def made_by_command() -> Certificate | None:
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     if done.returncode != 0 or b"PRIVATE KEY" not in done.stdout:
         said = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        raise DeploymentError(f"openssl did not make a certificate for the links of the job: {' '.join(said)}")
+        raise DeploymentError(f"openssl did not create a certificate for the links of the job: {' '.join(said)}")
     return Certificate(done.stdout)
 
 
@@ -90,10 +90,10 @@ def certificate_for(
     made = next((certificate for make in makers if (certificate := make()) is not None), None)
     if made is None:
         raise DeploymentError(
-            f"connections between the driver at {host} and its slots cannot be encrypted: there is neither the package "
-            "cryptography nor the command openssl to make a certificate. Run pip install 'ekorn[tls]' in the driver's "
-            f"environment, or set {options.LINK_CERTIFICATE_FILE.key} to a file that you made elsewhere with "
-            f"`{_OPENSSL.format('ekorn.pem')}`. On a network that you trust, {options.LINK_ENCRYPTION.key}: off "
-            "permits plain connections"
+            f"connections between the driver at {host} and its slots cannot be encrypted: creating a certificate needs "
+            "the package cryptography or the command openssl, and neither is installed. Run pip install 'ekorn[tls]' "
+            f"in the driver's environment, or set {options.LINK_CERTIFICATE_FILE.key} to a file that you created "
+            f"elsewhere with `{_OPENSSL.format('ekorn.pem')}`. On a network that you trust, "
+            f"{options.LINK_ENCRYPTION.key}: off permits plain connections"
         )
     return made

@@ -177,7 +177,7 @@ class ChildSlotProcess:
         code = self._process.returncode
         if code < 0:
             return f"its process {self.pid} was killed by signal {-code}"
-        return f"its process exited with {code}"
+        return f"its process exited with code {code}"
 
     def end(self) -> None:
         """Close the pipe that keeps the slot alive; kill the process if it does not end."""

@@ -65,7 +65,7 @@ class RemoteSlotProcess:
 
     def wait_for_end(self) -> str | None:
         if self._given_up is not None:
-            return f"its process {self.pid} on {self.host} was given up: {self._given_up}"
+            return f"its process {self.pid} on {self.host} was abandoned: {self._given_up}"
         # A killed process's connections end at once, but another thread notices it: wait for that a moment.
         return f"its process {self.pid} on {self.host} is gone" if self._gone.wait(0.5) else None
 

@@ -102,7 +102,9 @@ class SlotDeployments:
         if len(failures) < 2:
             return next((Failure(error, number) for number, error in failures), None)
         said = "; ".join(f"slot {number}: {error}" for number, error in failures)
-        return Failure(DeploymentError(f"{len(failures)} slots did not get the cached files: {said}"), failures[0][0])
+        return Failure(
+            DeploymentError(f"{len(failures)} slots did not receive the cached files: {said}"), failures[0][0]
+        )
 
     def _check_queryable_names(self) -> Failure | None:
         """Refuse two states of one name, which may be in different slots."""
@@ -133,7 +135,7 @@ def _preload(plans: dict[SlotHandle, PreloadPlan], timeout_s: float) -> None:
     for slot, answer in asked.items():
         error = answer.exception() or answer.result()
         if error is not None:
-            _log.info("slot %d reads its state when it is deployed, not in advance: %s", slot.number, error)
+            _log.info("slot %d reads its state on deployment, not in advance: %s", slot.number, error)
 
 
 # ------------------------------------------------------------------------------------------------------ cached files

@@ -165,7 +165,7 @@ class SlotHandle:
 
     def _give_up(self, why: str) -> None:
         self.process.give_up(why)
-        _log.warning("slot %d is given up: %s", self.number, self.process.wait_for_end())
+        _log.warning("slot %d is abandoned: %s", self.number, self.process.wait_for_end())
         if self.control is not None:
             self.control.close()
         self.queries.close()
@@ -334,7 +334,7 @@ class QueryLink:
     def _connected(self) -> PipelinedLink:
         with self._lock:
             if self._closed:
-                raise EOFError("the driver has given it up")
+                raise EOFError("the driver has abandoned it")
             if self._link is None or self._link.is_broken:
                 link = connect(self._address, self._secret, _CONNECT_S)
                 link.send(dumps(AnswerQueries()))

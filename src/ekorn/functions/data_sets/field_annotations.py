@@ -110,7 +110,9 @@ def _annotating(side: int, kind: str, fields: tuple[str, ...]) -> Callable[[F], 
         known[side] = replace(known.get(side, FieldAnnotations()), **{kind: fields})
         if known[side].forwarded is not None and known[side].non_forwarded is not None:
             name = getattr(target, "__name__", repr(target))
-            raise ValueError(f"{name} declares both forwarded and non-forwarded fields of one input; choose one")
+            raise ValueError(
+                f"{name} declares both forwarded and non-forwarded fields of one input; choose one of them"
+            )
         setattr(target, _ATTRIBUTE, known)
         return target
 

@@ -25,7 +25,7 @@ class AccumulatingContext(RuntimeContext):
     def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
         if name in self.accumulators:
             raise AccumulatorError(
-                f"accumulator {name!r} exists already in {self.get_task_name_with_subtasks()}; "
+                f"accumulator {name!r} already exists in {self.get_task_name_with_subtasks()}; "
                 "use get_accumulator, or another name"
             )
         self.accumulators[name] = accumulator

@@ -67,7 +67,7 @@ class StateDescriptor:
                 f"got {queryable_state_name!r}"
             )
         if self.queryable_name is not None:
-            raise ValueError(f"state {self.name!r} is queryable already, as {self.queryable_name!r}")
+            raise ValueError(f"state {self.name!r} is already queryable, as {self.queryable_name!r}")
         self.queryable_name = queryable_state_name
 
     def is_queryable(self) -> bool:
@@ -248,7 +248,9 @@ F = TypeVar("F")
 
 def _checked_function(state: str, function: F, kind: type) -> F:
     if isinstance(function, type):
-        raise TypeError(f"state {state!r}: {function.__name__} is a class; pass an object of it: {function.__name__}()")
+        raise TypeError(
+            f"state {state!r}: {function.__name__} is a class; pass an instance of it: {function.__name__}()"
+        )
     if isinstance(function, kind) or (callable(function) and not isinstance(function, Function)):
         return function
     raise TypeError(f"state {state!r}: expected a {kind.__name__} or a callable of two arguments, got {function!r}")

@@ -236,7 +236,7 @@ class StateTtlConfig:
             call = "cleanup_in_rocksdb_compact_filter"
             period_ms = millis_of(periodic_compaction_time)
             if period_ms < 0:
-                raise ValueError(f"{call} needs a periodic compaction time of 0 ms or more, got {period_ms} ms")
+                raise ValueError(f"{call} needs a periodic compaction time of at least 0 ms, got {period_ms} ms")
             self._rocksdb = StateTtlConfig.CleanupStrategies.RocksdbCompactFilterCleanupStrategy(
                 _count(call, "number of entries", query_time_after_num_entries, 0), Duration.of_millis(period_ms)
             )

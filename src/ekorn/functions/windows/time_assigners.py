@@ -51,7 +51,7 @@ class TimeWindowAssigner(WindowAssigner[Any, TimeWindow]):
 def no_timestamp(element: Any) -> InvalidProgramError:
     """Return the error for a record without a timestamp that reaches an event-time window."""
     return InvalidProgramError(
-        f"the record {preview(element)} has no timestamp, and its windows are of event time; "
+        f"the record {preview(element)} has no timestamp, but its windows use event time; "
         "call assign_timestamps_and_watermarks(...) before window(...), or use processing-time windows"
     )
 

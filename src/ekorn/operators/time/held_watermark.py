@@ -35,8 +35,9 @@ class WatermarkHold(Generic[Input]):
         has_none = self.watermark_ms == MIN_TIMESTAMP
         stands = "has no watermark" if has_none else f"stands at {watermark_text(self.watermark_ms)}"
         return (
-            f"{stands} for {self.seconds:.0f} s, while the furthest is at {watermark_text(self.furthest_ms)}: windows "
-            "and timers wait for it; if its silence is no mistake, give its watermark strategy with_idleness()"
+            f"{stands} for {self.seconds:.0f} s, while the most advanced one is at {watermark_text(self.furthest_ms)}: "
+            "windows and timers wait for it; if it is expected to be silent, call with_idleness() on its watermark "
+            "strategy"
         )
 
 

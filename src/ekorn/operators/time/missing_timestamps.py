@@ -19,7 +19,7 @@ def missing_timestamp(record: Any, environment: SubtaskEnvironment) -> InvalidPr
     if incomplete is None:
         return no_timestamp(record)
     return InvalidProgramError(
-        f"the record {preview(record)} has no timestamp, and its windows are of event time; the watermark strategy of "
+        f"the record {preview(record)} has no timestamp, but its windows use event time; the watermark strategy of "
         f"operator {incomplete!r} has no timestamp assigner: give it one with "
         "with_timestamp_assigner(lambda record, timestamp: ...), or use processing-time windows"
     )

@@ -128,7 +128,7 @@ class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction
     def window_state(self) -> KeyedStateStore:
         if self._merging:
             raise UnsupportedOperationError(
-                "window_state() is not available with merging windows, whose windows do not stay the same; "
+                "window_state() is not available with merging windows, because merging replaces windows; "
                 "use global_state()"
             )
         return self._window_state

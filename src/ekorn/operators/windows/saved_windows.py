@@ -43,7 +43,7 @@ _MEANING = {
     SLICES: "sliding windows in slices, which several windows share, with their default trigger and no evictor",
     SESSIONS: "session windows with their default trigger and no evictor",
     DEFAULT_IN_ROCKSDB: "tumbling, sliding or session windows with their default trigger and no evictor, in RocksDB",
-    TRIGGERED: "windows with a trigger or an evictor of the program's, or of another assigner",
+    TRIGGERED: "windows with a custom trigger, evictor or assigner",
 }
 
 
@@ -57,7 +57,7 @@ def check_layout(backend: KeyedStateBackend, mine: str, *understood: str) -> Non
         if other not in (mine, *understood) and backend.has_entries(other):
             raise StateMigrationError(
                 f"the restored state belongs to {meaning}; the job now has {_MEANING[mine]}. "
-                "Restore with the windows as they were, or give the operator another uid to start it empty"
+                "Restore with the old windows, or give the operator another uid to start it empty"
             )
 
 
@@ -74,7 +74,7 @@ def check_merging(backend: KeyedStateBackend, mine: str, *, merging: bool) -> No
         now, before = kinds if merging else kinds[::-1]
         raise StateMigrationError(
             f"the restored state belongs to {before}; the job now has {now}. "
-            "Restore with the windows as they were, or give the operator another uid to start it empty"
+            "Restore with the old windows, or give the operator another uid to start it empty"
         )
 
 

@@ -233,8 +233,8 @@ class TriggeredWindowOperator(RuntimeOperator):
         """Merge contents, timers and trigger state of windows of the current key into the window that replaces them."""
         if self._is_over(becomes):
             raise UnsupportedOperationError(
-                f"the windows {replaced!r} merged into {becomes!r}, which is over already; "
-                "a merging assigner must not make a window that ends before the watermark"
+                f"the windows {replaced!r} merged into {becomes!r}, which has already ended; "
+                "a merging assigner must not create a window that ends before the watermark"
             )
         key, encode = self._cell[0], self._codec.encode
         target = (key, encode(becomes))

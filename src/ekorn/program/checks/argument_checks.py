@@ -30,7 +30,7 @@ def check_function(call: str, function: Any, kind: type[Function], arity: int | 
         arity: The number of arguments that a plain callable is called with; None if only a `kind` is accepted.
     """
     if isinstance(function, type) and issubclass(function, Function):
-        raise TypeError(f"{call}(): {function.__name__} is a class; pass an object of it: {function.__name__}(...)")
+        raise TypeError(f"{call}(): {function.__name__} is a class; pass an instance of it: {function.__name__}(...)")
     if isinstance(function, Function):
         _check_kind(call, function, kind)
         _check_plain_methods(call, function)
@@ -38,7 +38,8 @@ def check_function(call: str, function: Any, kind: type[Function], arity: int | 
         _check_callable(call, function, kind, arity)
     if isinstance(function, CheckpointedFunction) and isinstance(function, ListCheckpointed):
         raise InvalidProgramError(
-            f"{call}(): {type(function).__name__} is both a CheckpointedFunction and a ListCheckpointed; choose one"
+            f"{call}(): {type(function).__name__} is both a CheckpointedFunction and a ListCheckpointed; choose one of "
+            "them"
         )
     check_sendable(call, function)
 
@@ -46,7 +47,7 @@ def check_function(call: str, function: Any, kind: type[Function], arity: int | 
 def check_instance(call: str, given: Any, kind: type, hint: str = "") -> None:
     """Check that an argument is an object of a class, and that it can be sent to a slot."""
     if isinstance(given, type) and issubclass(given, kind):
-        raise TypeError(f"{call}(): {given.__name__} is a class; pass an object of it: {given.__name__}(...)")
+        raise TypeError(f"{call}(): {given.__name__} is a class; pass an instance of it: {given.__name__}(...)")
     if not isinstance(given, kind):
         raise TypeError(f"{call}() needs a {kind.__name__}{hint}, got {_kind_text(given)}")
     check_sendable(call, given)
@@ -68,7 +69,9 @@ def check_output_type(call: str, given: object, parameter: str = "output_type") 
         return
     maker = getattr(given, "__qualname__", "")
     if callable(given) and maker.startswith("Types."):
-        raise TypeError(f"the {parameter} of {call} is not called: write {maker}(...) instead of {maker}")
+        raise TypeError(
+            f"the {parameter} of {call} is a function that was not called: write {maker}(...) instead of {maker}"
+        )
     raise TypeError(f"the {parameter} of {call} must be a type such as Types.INT(), got {given!r}")
 
 

@@ -43,8 +43,8 @@ def _advice(culprit: Any, reason: str) -> str:
         return reason  # the messages of ekorn say what to do
     if _is_sparks(culprit):
         return (
-            "Spark works in the driver only; collect what the function needs before the job starts and pass it as a "
-            "plain value, or as a stream of its own"
+            "Spark can be used in the driver only; collect what the function needs before the job starts, and pass "
+            "it as a plain value or as a separate stream"
         )
     return f"{reason}; create it in open() instead"
 

@@ -29,4 +29,4 @@ class CachedFileRegistry:
         given = CachedFile(name, os.fspath(file_path), bool(executable))
         known = self._cached_files.setdefault(name, given)
         if known != given:
-            raise ValueError(f"a cached file is registered as {name!r} already: {known.path!r}")
+            raise ValueError(f"a cached file is already registered as {name!r}: {known.path!r}")

@@ -102,7 +102,7 @@ class DataFrameSources(EnvironmentSources):
         if watermark_strategy is not None and watermark_strategy.alignment is not None:
             raise ConfigurationError(
                 "from_spark_source(): all subtasks read the same batches, so none can wait for the watermark of an "
-                "alignment group: leave with_watermark_alignment() out, or use from_streaming_data_frame()"
+                "alignment group: leave out with_watermark_alignment(), or use from_streaming_data_frame()"
             )
         from ekorn.engine.spark.data_frames.micro_batches import SparkMicroBatches
         from ekorn.engine.spark.data_frames.spark_schemas import row_type_from_spark
@@ -122,7 +122,7 @@ class DataFrameSources(EnvironmentSources):
         values, NaN included, are None.
         """
         if type(df).__module__.partition(".")[0] != "pandas" or not hasattr(df, "itertuples"):
-            raise TypeError(f"from_pandas() needs a DataFrame of pandas, got {type(df).__name__}")
+            raise TypeError(f"from_pandas() needs a pandas DataFrame, got {type(df).__name__}")
         from ekorn.connectors.data_frames.pandas_rows import rows_of_pandas
 
         rows, row_type = rows_of_pandas(df)
@@ -142,16 +142,16 @@ def check_frame(call: str, df: Any, *, streaming: bool) -> None:
     bases = {f"{base.__module__}.{base.__qualname__}" for base in type(df).__mro__}
     if "pyspark.sql.connect.dataframe.DataFrame" in bases:
         raise TypeError(
-            f"{call}() got a DataFrame of Spark Connect, whose session runs no jobs: use a session with a SparkContext "
+            f"{call}() got a Spark Connect DataFrame, whose session cannot run jobs: use a session with a SparkContext "
             "in this process"
         )
     for unfinished, advice in _NOT_YET_A_FRAME.items():
         if any(base.startswith("pyspark.sql") and base.endswith(f".{unfinished}") for base in bases):
-            raise TypeError(f"{call}() needs a DataFrame of Spark, got a {unfinished}: {advice}")
+            raise TypeError(f"{call}() needs a Spark DataFrame, got a {unfinished}: {advice}")
     if "pyspark.sql.dataframe.DataFrame" not in bases:
         pandas = type(df).__module__.partition(".")[0] == "pandas"
         raise TypeError(
-            f"{call}() needs a DataFrame of Spark, got {'one of pandas: use from_pandas(df)' if pandas else repr(df)}"
+            f"{call}() needs a Spark DataFrame, got {'a pandas DataFrame: use from_pandas(df)' if pandas else repr(df)}"
         )
     if df.isStreaming and not streaming:
         raise TypeError(f"{call}() got a streaming DataFrame: use from_streaming_data_frame(df, checkpoint_location)")

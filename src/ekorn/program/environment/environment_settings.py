@@ -112,7 +112,9 @@ class EnvironmentSettings:
     def set_buffer_timeout(self, timeout_millis: int) -> Self:
         """Set how long output may wait to be sent together with more; with -1 it waits until a blob is full."""
         if isinstance(timeout_millis, bool) or not isinstance(timeout_millis, int) or timeout_millis < -1:
-            raise ValueError(f"a buffer timeout is a number of milliseconds from 0 on, or -1, got {timeout_millis!r}")
+            raise ValueError(
+                f"a buffer timeout is a number of milliseconds of at least 0, or -1, got {timeout_millis!r}"
+            )
         self._configuration.set_boolean(options.BUFFER_TIMEOUT_ENABLED.key, timeout_millis >= 0)
         if timeout_millis >= 0:
             self._configuration.set_integer(options.BUFFER_TIMEOUT.key, timeout_millis)
@@ -142,7 +144,7 @@ class EnvironmentSettings:
         known = self._slot_groups.setdefault(slot_sharing_group.get_name(), slot_sharing_group)
         if known != slot_sharing_group:
             raise ValueError(
-                f"slot-sharing group {known.get_name()!r} is registered already, and asks for "
+                f"slot-sharing group {known.get_name()!r} is already registered with "
                 f"{known.resources_text or 'nothing'}, not {slot_sharing_group.resources_text or 'nothing'}"
             )
         return self

@@ -54,8 +54,8 @@ class EnvironmentSources:
         check_output_type("from_collection", type_info, "type_info")
         if type(collection).__module__.partition(".")[0] == "pandas" and hasattr(collection, "itertuples"):
             raise TypeError(
-                "from_collection() got a DataFrame of pandas, whose iteration gives the column names: "
-                "use from_pandas(df), which gives a Row for each of its rows"
+                "from_collection() got a pandas DataFrame, which iterates over its column names: use "
+                "from_pandas(df), which returns a Row for each of its rows"
             )
         source = CollectionSource(collection, type_info)
         return self._source("Collection Source", SourceSpec(source), type_info, non_parallel=True)
@@ -155,7 +155,9 @@ class EnvironmentSources:
         """
         edges = tuple(node.side_output(DEAD_LETTERS.tag_id, None) for node in self._graph.nodes() if may_skip(node))
         if not edges:
-            raise InvalidProgramError("get_dead_letters(): the program has no operator yet that could send one")
+            raise InvalidProgramError(
+                "get_dead_letters(): the program has no operator yet that could send dead letters"
+            )
         return DataStream(cast("StreamExecutionEnvironment", self), edges)
 
     def _source(self, name: str, spec: OperatorSpec, type_info: TypeInformation | None, **more: bool) -> DataStream:

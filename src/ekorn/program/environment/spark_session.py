@@ -16,9 +16,9 @@ def checked_session(session: Any) -> Any:
     bases = {f"{base.__module__}.{base.__qualname__}" for base in type(session).__mro__}
     if "pyspark.sql.connect.session.SparkSession" in bases:
         raise TypeError(
-            "spark is a session of Spark Connect, which runs no RDDs: jobs need a session with a SparkContext in this "
+            "spark is a Spark Connect session, which cannot run RDDs: jobs need a session with a SparkContext in this "
             "process, as SparkSession.builder.master(...).getOrCreate() makes it"
         )
     if "pyspark.sql.session.SparkSession" not in bases:
-        raise TypeError(f"spark is the SparkSession that runs the jobs, got {session!r}")
+        raise TypeError(f"spark must be the SparkSession that runs the jobs, got {session!r}")
     return session

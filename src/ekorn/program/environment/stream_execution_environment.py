@@ -80,7 +80,10 @@ class EnvironmentDependencies(CachedFileRegistry):
         """
         for path in jars_path:
             if "flink" in PurePath(path).name:
-                warn(f"add_jars(): {path!r} goes to Spark's class path; Ekorn itself calls no connector in a jar")
+                warn(
+                    f"add_jars(): {path!r} is added to Spark's class path; Ekorn itself does not use connectors from "
+                    "jars"
+                )
         _append(self._configuration, options.SPARK_JARS, *jars_path)
 
     def add_classpaths(self, *classpaths: str) -> None:
@@ -237,8 +240,7 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, D
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "an environment is part of the program, not of a function: "
-            "pass settings as arguments, or as global job parameters"
+            "an environment cannot be used inside a function: pass settings as arguments, or as global job parameters"
         )
 
 

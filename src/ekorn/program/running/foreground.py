@@ -50,7 +50,7 @@ def start_in_foreground(start: Callable[[], JobHandle]) -> JobHandle:
     try:
         return start()
     except KeyboardInterrupt:
-        _raise_interrupted("Ctrl-C ended the start of the job; no record was read", 128 + signal.SIGINT)
+        _raise_interrupted("Ctrl-C interrupted the start of the job; no record was read", 128 + signal.SIGINT)
 
 
 def wait_in_foreground(handle: JobHandle) -> JobExecutionResult:

@@ -193,14 +193,14 @@ def checked(spec: AsyncSpec) -> AsyncSpec:
     """Check the numbers and the retry strategy of a spec, and return the spec."""
     for name, number in (("capacity", spec.capacity), ("batch_size", spec.batch_size)):
         if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
-            raise ValueError(f"{name} is a whole number from 1 on, got {number!r}")
+            raise ValueError(f"{name} must be a whole number of at least 1, got {number!r}")
     check_instance("async_retry_strategy", spec.retry, AsyncRetryStrategy)
     if not isinstance(spec.retry.get_retry_predicate(), AsyncRetryPredicate):
         raise InvalidProgramError(
             f"{type(spec.retry).__name__}.get_retry_predicate() does not return an AsyncRetryPredicate"
         )
     if spec.retry is not NO_RETRY_STRATEGY and spec.timeout_ms == 0:
-        raise InvalidProgramError("requests that are repeated need a timeout above 0, which ends the attempts")
+        raise InvalidProgramError("retries need a timeout greater than 0, which limits the attempts")
     return spec
 
 

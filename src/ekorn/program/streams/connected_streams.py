@@ -140,7 +140,9 @@ class ConnectedStreams(DrawnInNotebooks, SuggestsMethods):
         keyed = [isinstance(stream, KeyedStream) for stream in (self.stream1, self.stream2)]
         if all(keyed):
             return
-        missing = "neither stream is" if not any(keyed) else f"the {'second' if keyed[0] else 'first'} one is not"
+        missing = (
+            "neither stream is keyed" if not any(keyed) else f"the {'second' if keyed[0] else 'first'} one is not keyed"
+        )
         raise InvalidProgramError(
             f"process(): {type(func).__name__} is a KeyedCoProcessFunction and needs two keyed streams, but {missing}; "
             "call key_by before connect(), or key_by(selector1, selector2) after connect()"

@@ -116,5 +116,5 @@ class DataFrameMethods(SinkMethods):
                 source = spec.source
                 if source.boundedness is Boundedness.CONTINUOUS_UNBOUNDED and not source.ends:
                     raise InvalidProgramError(
-                        f"{call} waits for the end of the job, and {node.where} has none: use {instead}"
+                        f"{call} waits for the end of the job, but {node.where} never ends: use {instead}"
                     )

@@ -103,8 +103,8 @@ class DataStream(PartitioningMethods, DataFrameMethods):
         if isinstance(func, KeyedProcessFunction):
             kind = KeyedProcessFunction
             warn(
-                f"process(): {function_text(func)} is a KeyedProcessFunction, and this stream has no keys, so keyed "
-                "state and timers fail; call key_by(...) before process(...), or extend ProcessFunction"
+                f"process(): {function_text(func)} is a KeyedProcessFunction, but this stream has no keys, so keyed "
+                "state and timers would fail; call key_by(...) before process(...), or extend ProcessFunction"
             )
         check_function("process", func, kind, None)
         return self._transform("PROCESS", ProcessSpec(func), output_type)
@@ -115,7 +115,7 @@ class DataStream(PartitioningMethods, DataFrameMethods):
             raise ValueError("project() needs at least one field")
         for index in field_indexes:
             if isinstance(index, bool) or not isinstance(index, int) or index < 0:
-                raise ValueError(f"project() takes positions from 0 on, got {index!r}")
+                raise ValueError(f"project() takes positions of at least 0, got {index!r}")
         return self._transform("Projection", ProjectSpec(field_indexes), self._projected_type(field_indexes))
 
     def assign_timestamps_and_watermarks(
@@ -245,14 +245,14 @@ class DataStream(PartitioningMethods, DataFrameMethods):
         if not hasattr(self._kinds.keyed_stream, name):
             return None
         without_keys = f", or use {name}_all()" if hasattr(DataStream, f"{name}_all") else ""
-        return f"a stream with keys has it: call key_by(...) before {name}(){without_keys}"
+        return f"it is a method of keyed streams: call key_by(...) before {name}(){without_keys}"
 
     def _projected_type(self, positions: tuple[int, ...]) -> TypeInformation:
         declared = self._type()
         if not isinstance(declared, (TupleTypeInfo, RowTypeInfo)):
             raise TypeError(
                 f"project() needs a stream of declared tuples or rows, but its type is {self._type_text()}; "
-                "declare it where the stream is made, with Types.TUPLE([...])"
+                "declare it where the stream is created, with Types.TUPLE([...])"
             )
         types = declared.get_field_types()
         for position in positions:

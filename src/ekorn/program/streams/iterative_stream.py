@@ -33,7 +33,7 @@ class _Loop:
     def discard(self) -> None:
         """Remove the loop from the graph; another one is drawn in its place."""
         if self._closed:
-            raise InvalidProgramError("the loop is closed already; call with_feedback_type() before close_with()")
+            raise InvalidProgramError("the loop is already closed; call with_feedback_type() before close_with()")
         self.environment._graph.discard(self.head)
 
     def close(self, feedback: DataStream) -> None:
@@ -48,7 +48,7 @@ class _Loop:
         if not isinstance(feedback, DataStream):
             raise TypeError(f"close_with() needs a stream, got {feedback!r}")
         if self._closed:
-            raise InvalidProgramError("the loop is closed already; to feed back several streams, close it with a union")
+            raise InvalidProgramError("the loop is already closed; to feed back several streams, close it with a union")
         if feedback._type() != self._feedback_type:
             raise InvalidProgramError(
                 f"close_with() needs a stream of the loop's type, {self._feedback_type or 'undeclared'}, and got "
@@ -58,7 +58,7 @@ class _Loop:
         for edge in feedback._edges:
             if not _comes_from(self.head, edge.source):
                 raise UnsupportedOperationError(
-                    f"close_with() was given the stream of {edge.source.where}, which does not come from this loop"
+                    f"close_with() was given the stream of {edge.source.where}, which does not originate from this loop"
                 )
             theirs = self._parallelism_of(edge.source)
             if mine != theirs:
@@ -112,7 +112,8 @@ class IterativeStream(DataStream):
     def __init__(self, stream: DataStream, max_wait_ms: int) -> None:
         if isinstance(max_wait_ms, bool) or not isinstance(max_wait_ms, int) or max_wait_ms < 0:
             raise ValueError(
-                f"iterate() takes a number of milliseconds to wait, 0 for as long as the job runs; got {max_wait_ms!r}"
+                "iterate() takes the number of milliseconds to wait, or 0 to wait as long as the job runs; got "
+                f"{max_wait_ms!r}"
             )
         self._max_wait_ms = max_wait_ms
         self._loop = _Loop(stream, max_wait_ms, None, stream._type())

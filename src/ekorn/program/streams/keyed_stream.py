@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 
 _NO_PARTITIONING = (
-    "{call}() on a keyed stream: key_by decides which subtask a record goes to; call {call}() before key_by, "
+    "{call}() on a keyed stream: key_by already decides which subtask receives a record; call {call}() before key_by, "
     "or on the result of a transformation"
 )
 _NO_OPERATOR = (
@@ -160,8 +160,8 @@ class KeyedStream(DataStream):
             state_descriptor = ValueStateDescriptor(queryable_state_name, self._type())
         elif not isinstance(state_descriptor, kinds):
             raise TypeError(
-                "as_queryable_state() takes a descriptor of value, reducing or folding state, "
-                f"got {state_descriptor!r}; state of other kinds is kept by a function, with set_queryable()"
+                "as_queryable_state() takes a descriptor of value, reducing or folding state, got "
+                f"{state_descriptor!r}; to query other kinds of state, keep it in a function and call set_queryable()"
             )
         descriptor = copy.copy(state_descriptor)
         if descriptor.queryable_name != queryable_state_name:
@@ -320,7 +320,8 @@ class KeyedStream(DataStream):
         call = f"{form}_with_state"
         if isinstance(func, (MapFunction, FilterFunction, FlatMapFunction)):
             raise TypeError(
-                f"{call}() needs a callable of record and state, got {func!r}; a function gets state in open()"
+                f"{call}() needs a callable of record and state, got {func!r}; a function object gets its state in "
+                "open()"
             )
         check_function(call, func, ReduceFunction, 2)
         check_single_result(call, func, "reduce")

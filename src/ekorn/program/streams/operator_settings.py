@@ -79,7 +79,7 @@ class OperatorSettings(ABC):
         operator = self._operator("on_record_error")
         if isinstance(operator.spec, AsyncSpec) and chosen is not OnRecordError.FAIL:
             raise InvalidProgramError(
-                f"on_record_error(): {operator.where} sends requests; handle their errors in its function"
+                f"on_record_error(): {operator.where} sends asynchronous requests; handle their errors in its function"
             )
         operator.on_record_error = chosen
         return self

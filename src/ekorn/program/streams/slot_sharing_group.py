@@ -20,7 +20,7 @@ class MemorySize:
 
     def __init__(self, bytes_size: int) -> None:
         if isinstance(bytes_size, bool) or not isinstance(bytes_size, int) or bytes_size < 0:
-            raise ValueError(f"a memory size is a number of bytes from 0 on, got {bytes_size!r}")
+            raise ValueError(f"a memory size is a number of bytes of at least 0, got {bytes_size!r}")
         self._bytes = bytes_size
 
     @staticmethod
@@ -186,7 +186,7 @@ class SlotSharingGroup:
             asks = any((self._cpu_cores, self._heap, self._off_heap, self._managed, self._external))
             if asks and (self._cpu_cores is None or self._heap is None):
                 raise ValueError(
-                    f"slot-sharing group {self._name!r} has resources, so it must set cpu cores and heap memory"
+                    f"slot-sharing group {self._name!r} sets resources, so it must set both CPU cores and heap memory"
                 )
             return SlotSharingGroup(
                 self._name, self._cpu_cores, self._heap, self._off_heap, self._managed, dict(self._external)

@@ -133,8 +133,8 @@ class StreamCore(OperatorSettings, DrawnInNotebooks, SuggestsMethods):
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            f"a {type(self).__name__} is part of the program, not of a function: "
-            "use union or side outputs to bring streams together or apart"
+            f"a {type(self).__name__} cannot be used inside a function: use union "
+            "or side outputs to combine or split streams"
         )
 
     def _drawn_nodes(self) -> tuple[Node, ...]:

@@ -79,7 +79,8 @@ def _both(call: str, left: DataStream, right: DataStream, left_key: KeySpec, rig
         raise InvalidProgramError(f"{call}() needs streams of the same environment")
     if left_key.type_info is not None and right_key.type_info not in (None, left_key.type_info):
         raise InvalidProgramError(
-            f"{call}() compares keys of types {left_key.type_info} and {right_key.type_info}; they must be one type"
+            f"{call}() compares keys of types {left_key.type_info} and {right_key.type_info}; they must have the same "
+            "type"
         )
     key = KeySpec(_KeyOfSide(left_key.selector, right_key.selector), left_key.type_info or right_key.type_info)
     edges: tuple[Edge, ...] = ()
@@ -262,7 +263,7 @@ class IntervalJoined(DrawnInNotebooks, SuggestsMethods):
 
     def __init__(self, left: KeyedStream, right: KeyedStream, lower_ms: int, upper_ms: int) -> None:
         if lower_ms > upper_ms:
-            raise ValueError(f"between(): the lower bound of {lower_ms} ms lies above the upper one of {upper_ms} ms")
+            raise ValueError(f"between(): the lower bound of {lower_ms} ms is above the upper bound of {upper_ms} ms")
         self._left, self._right = left, right
         self._lower_ms, self._upper_ms = lower_ms, upper_ms
         self._late: list[OutputTag | None] = [None, None]

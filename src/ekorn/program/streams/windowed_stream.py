@@ -101,7 +101,7 @@ class _Windowed(DrawnInNotebooks, SuggestsMethods):
         """
         lengths = int | Time | Duration | timedelta
         if isinstance(time_ms, bool) or not isinstance(time_ms, lengths) or millis_of(time_ms) < 0:
-            raise ValueError(f"allowed_lateness() takes a length of time from 0 on, got {time_ms!r}")
+            raise ValueError(f"allowed_lateness() takes a duration of at least 0, got {time_ms!r}")
         self._lateness_ms = millis_of(time_ms)
         return self
 
@@ -163,7 +163,8 @@ class _Windowed(DrawnInNotebooks, SuggestsMethods):
         check_sendable("fold", initial_value)
         if isinstance(self._assigner, MergingWindowAssigner):
             raise UnsupportedOperationError(
-                f"fold() on {self._assigner!r}, which merges windows: two folds cannot be merged; use aggregate()"
+                f"fold() cannot be used on {self._assigner!r}, which merges windows: two folds cannot be merged; use "
+                "aggregate()"
             )
         return self._result("fold", FoldContents(initial_value, fold_function), window_function, output_type)
 

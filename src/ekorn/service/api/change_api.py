@@ -30,7 +30,7 @@ class ChangeApi:
     def rescale(self, request: Request) -> dict[str, Any]:
         record, parallelism = self._jobs.find(request), request.number("parallelism", 1)
         if parallelism is None:
-            raise HttpError(400, "the query parameter 'parallelism' is needed")
+            raise HttpError(400, "the query parameter 'parallelism' is missing")
         return self._rescale(record, parallelism, request.one("targetDirectory"))
 
     def _rescale(self, record: JobRecord, parallelism: int, directory: str | None = None) -> dict[str, Any]:
@@ -43,7 +43,7 @@ class ChangeApi:
         self._check_started(record)
         answer = self._jobs.ask_driver(record, Request("GET", request.path))
         if answer.status != 200:
-            raise HttpError(409, f"job {record.job_id} does not run yet, or runs no longer")
+            raise HttpError(409, f"job {record.job_id} is not running: it has not started yet, or has ended")
         wanted = wanted_parallelism(json.loads(answer.body()), request.json_object())
         if wanted is not None:
             self._rescale(record, wanted)
@@ -58,7 +58,7 @@ class ChangeApi:
         if arguments is not None and (
             not isinstance(arguments, list) or not all(isinstance(each, str) and "\0" not in each for each in arguments)
         ):
-            raise HttpError(400, "the field 'programArgsList' is not a list of texts")
+            raise HttpError(400, "the field 'programArgsList' is not a list of strings")
         plan = upgraded(record.plan, program, arguments, texts(fields, "flinkConfiguration"))
         return self._change(record, plan, field(fields, "targetDirectory", str))
 
@@ -66,7 +66,7 @@ class ChangeApi:
         record, fields = self._jobs.find(request), request.json_object()
         savepoint = field(fields, "savepointPath", str)
         if not savepoint or "\0" in savepoint:
-            raise HttpError(400, "the field 'savepointPath' is needed: the savepoint to start from")
+            raise HttpError(400, "the field 'savepointPath' is required: it names the savepoint to start from")
         wanted = started_again(
             record,
             savepoint,
@@ -93,7 +93,7 @@ class ChangeApi:
     @staticmethod
     def _check_started(record: JobRecord) -> None:
         if record.phase != "STARTED":
-            raise HttpError(409, f"job {record.job_id} does not run: {record.why}")
+            raise HttpError(409, f"job {record.job_id} is not running: {record.why}")
 
     def change_state(self, request: Request) -> dict[str, Any]:
         return self._changes.answer(self._jobs.find(request).job_id, request.parameters["triggerid"])

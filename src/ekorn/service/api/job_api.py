@@ -55,7 +55,10 @@ class JobApi:
             raise HttpError(409, f"job {record.job_id} is over ({record.status or 'its driver has just ended'})")
         kept = kept_answer(self._service.store.answers(record.job_id), request)
         if kept is None:
-            not_found(f"job {record.job_id} is over ({record.status}: {record.why}), and this of it is not kept")
+            not_found(
+                f"job {record.job_id} is over ({record.status}: {record.why}), and the service no longer keeps "
+                "this information about it"
+            )
         return Response(kept)
 
     def driver_logs(self, request: Request) -> Response:
@@ -130,6 +133,6 @@ class JobApi:
             path = quote(request.path, safe="/") + query
             found = self._service.driver(record).ask(request.method, path, request.body or None)
         except ServerGone:
-            reason = f"the driver of job {record.job_id} does not answer: it starts, or has just ended"
+            reason = f"the driver of job {record.job_id} does not answer: it is starting, or has just ended"
             return Response({"errors": [reason]}, 410)
         return Response(found.body, found.status, found.content_type or "application/json")

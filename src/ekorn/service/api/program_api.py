@@ -33,7 +33,7 @@ class ProgramApi:
     def upload(self, request: Request) -> dict[str, Any]:
         digest, name = request.one("digest"), request.one("name")
         if not digest or not name:
-            raise HttpError(400, "the query parameters 'digest' and 'name' are needed")
+            raise HttpError(400, "the query parameters 'digest' and 'name' are required")
         assert request.body_file is not None
         program = self._service.add_program(request.body_file, digest, name)
         return {"filename": program, "status": "success"}
@@ -84,7 +84,7 @@ def _submission(request: Request) -> Submission:
     # Flink: fields that the body lacks may be query parameters.
     fields = {**_query_fields(request), **request.json_object()}
     if field(fields, "entryClass", str):
-        raise HttpError(400, "the field 'entryClass' names a class of a jar; a program here is started by its script")
+        raise HttpError(400, "the field 'entryClass' names a class in a jar; here, a program is started by its script")
     settings = texts(fields, "flinkConfiguration")
     savepoint = field(fields, "savepointPath", str)
     if savepoint is not None:
@@ -97,7 +97,7 @@ def _submission(request: Request) -> Submission:
         settings[options.RESTORE_CLAIM_MODE.key] = claim
     arguments = fields.get("programArgsList") or []
     if not isinstance(arguments, list) or not all(isinstance(each, str) for each in arguments):
-        raise HttpError(400, "the field 'programArgsList' is not a list of texts")
+        raise HttpError(400, "the field 'programArgsList' is not a list of strings")
     if any("\0" in each for each in (*arguments, *settings, *settings.values())):
         raise HttpError(400, "an argument or a setting holds a null character")
     return Submission(
@@ -146,7 +146,7 @@ def plan_of_program(service: JobService, wanted: Submission) -> dict[str, Any]:
             return found
         raise ConfigurationError(f"the program ended with exit code {done.exit_code} and started no job: {done.said}")
     except subprocess.TimeoutExpired:
-        raise ConfigurationError(f"the program did not come to the start of a job within {_PLAN_S:.0f} s") from None
+        raise ConfigurationError(f"the program did not start a job within {_PLAN_S:.0f} s") from None
     except OSError as error:
         raise ConfigurationError(f"the program could not be run: {error}") from error
     finally:

@@ -29,5 +29,5 @@ def texts(fields: dict[str, Any], name: str) -> dict[str, str]:
     """
     found = fields.get(name) or {}
     if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
-        raise HttpError(400, f"the field {name!r} is not an object with texts")
+        raise HttpError(400, f"the field {name!r} is not an object of strings")
     return dict(found)

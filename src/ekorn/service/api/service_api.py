@@ -49,7 +49,7 @@ def service_routes(service: JobService) -> Routes:
 
 def _add_reading(routes: Routes, overview: OverviewApi, jobs: JobApi) -> None:
     for path, handler, summary in (
-        ("/overview", overview.overview, "How many jobs and slots there are"),
+        ("/overview", overview.overview, "The numbers of jobs and slots"),
         ("/jobs", overview.job_list, "The ids of all jobs"),
         ("/jobs/overview", overview.jobs_overview, "All jobs"),
         ("/jobs/metrics", overview.metrics_over_jobs, "Metrics over all jobs"),
@@ -63,7 +63,7 @@ def _add_reading(routes: Routes, overview: OverviewApi, jobs: JobApi) -> None:
         ("/taskmanagers/metrics", overview.metrics_over_slots, "Metrics over all slots"),
         ("/taskmanagers/:taskmanagerid", jobs.pass_on_to_slot, "A slot"),
         ("/taskmanagers/:taskmanagerid/*", jobs.pass_on_to_slot, "Anything else about a slot"),
-        ("/service/jobs", overview.records, "All jobs, with the reasons for which they wait, and how they ended"),
+        ("/service/jobs", overview.records, "All jobs, with the reasons why they wait and how they ended"),
     ):
         routes.add("GET", path, handler, summary)
 
@@ -86,7 +86,7 @@ def _add_own(routes: Routes, service: JobService) -> None:
         (
             "/config",
             lambda request: job_answers.web_config(read_only=read_only, can_submit=True),
-            "What pages need to know",
+            "The settings of the web page",
         ),
     ):
         routes.add("GET", path, handler, summary)
@@ -94,11 +94,11 @@ def _add_own(routes: Routes, service: JobService) -> None:
 
 def _add_changing(routes: Routes, jobs: JobApi, changes: ChangeApi) -> None:
     routes.add("PATCH", "/jobs/:jobid", jobs.cancel, "Cancel a job")
-    routes.add("PATCH", "/jobs/:jobid/rescaling", changes.rescale, "Continue a job with another parallelism")
-    routes.add("GET", "/jobs/:jobid/rescaling/:triggerid", changes.change_state, "How far a change has come")
-    routes.add("PUT", "/jobs/:jobid/resource-requirements", changes.require, "Let a job go on at another parallelism")
+    routes.add("PATCH", "/jobs/:jobid/rescaling", changes.rescale, "Change the parallelism of a job")
+    routes.add("GET", "/jobs/:jobid/rescaling/:triggerid", changes.change_state, "The status of a change")
+    routes.add("PUT", "/jobs/:jobid/resource-requirements", changes.require, "Change the parallelism of a job")
     routes.add("POST", "/jobs/:jobid/upgrade", changes.upgrade, "Continue a job with another program")
-    routes.add("GET", "/jobs/:jobid/upgrade/:triggerid", changes.change_state, "How far a change has come")
+    routes.add("GET", "/jobs/:jobid/upgrade/:triggerid", changes.change_state, "The status of a change")
     routes.add("POST", "/jobs/:jobid/restore", changes.restore, "Run a job's program again from a savepoint")
     routes.add("POST", "/jobs/:jobid/state/*", jobs.pass_on, "The values of keys of a state", reads_only=True)
     routes.add("POST", "/jobs/:jobid/*", jobs.pass_on, "Change a job, by its driver")
@@ -111,7 +111,7 @@ def _add_programs(routes: Routes, programs: ProgramApi, *, most_bytes: int) -> N
         "POST",
         "/jars/upload",
         programs.upload,
-        "Bring a program: the body is the archive, `digest` its SHA-256, `name` the script",
+        "Upload a program: the body is the archive, `digest` its SHA-256, `name` the script",
         most_body_bytes=most_bytes,
         to_file=True,
     )

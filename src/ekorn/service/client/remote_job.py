@@ -142,7 +142,7 @@ class RemoteJob:
                 if refused.status == 410:  # the driver is about to end, and will soon have written its last answers
                     self._pause(_POLL_S)
                     continue
-                raise error(f"what became of the request is not known ({what}): {refused}") from refused
+                raise error(f"the outcome of the request is unknown ({what}): {refused}") from refused
             if found["status"]["id"] == "COMPLETED":
                 return _location(found["operation"], error)
             self._pause(_POLL_S)
@@ -204,7 +204,7 @@ class RemoteJob:
 
     def _failure(self) -> str:
         entries = self._shown_or_nothing("/exceptions").get("exceptionHistory", {}).get("entries", [])
-        return str(entries[0]["stacktrace"]) if entries else "its driver ended; its log says more"
+        return str(entries[0]["stacktrace"]) if entries else "its driver ended; see its log"
 
     def _shown(self) -> dict[str, Any]:
         return self._shown_or_nothing("")

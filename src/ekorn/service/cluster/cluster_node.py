@@ -78,11 +78,11 @@ class ClusterNode:
         """Stop leading and standing by. The next service may lead at once."""
         self._closed.set()
         self._thread.join()
-        self._step_down("it was asked to end", give_up=True)
+        self._step_down("it was asked to stop", give_up=True)
         try:
             self._files.forget(self._me.token)
         except OSError as error:
-            _log.warning("the service stays in the list of the cluster: %s", error)
+            _log.warning("the service could not be removed from the list of the cluster: %s", error)
 
     @property
     def leadership(self) -> Leadership | None:
@@ -126,7 +126,7 @@ class ClusterNode:
                 elif not led.is_valid:
                     self._step_down(led.why_lost)
             except Exception:  # a defect must not end the watch: this service may be the last one
-                _log.exception("the service could not look after its cluster")
+                _log.exception("the service could not check its cluster")
 
     def _look(self) -> None:
         try:
@@ -203,7 +203,7 @@ class ClusterNode:
         if led is None:
             return
         self._leader = None
-        _log.warning("this service leads no more (term %d): %s", led.term.term, why)
+        _log.warning("this service no longer leads (term %d): %s", led.term.term, why)
         if not give_up:
             led.step_down(why)
         self._office.leave(led)

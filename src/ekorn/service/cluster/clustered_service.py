@@ -150,7 +150,7 @@ _RETRY_AFTER_S = 1
 
 def add_cluster_route(routes: Routes, node: Callable[[], ClusterNode]) -> None:
     """Add the route that shows the services of a cluster, whether this one leads or stands by."""
-    summary = "The services that stand by for each other, and who leads"
+    summary = "The services of the cluster, and the leader among them"
     routes.add("GET", "/service/cluster", lambda request: node().describe(), summary)
 
 
@@ -176,7 +176,7 @@ class ClusterRoutes(Routes):
         self.add("GET", "/", self._elsewhere, "The page of the leader", is_public=True)
         for method in _METHODS:
             many = {"to_file": True, "most_body_bytes": most_body_bytes} if method == "POST" else {}
-            self.add(method, "/*", self._elsewhere, "Whatever the leader answers", reads_only=True, **many)
+            self.add(method, "/*", self._elsewhere, "Forwarded to the leader", reads_only=True, **many)
 
     def find(self, method: str, parts: list[str]) -> Found:
         led, routes = self._node().leadership, self._led_routes()
@@ -207,7 +207,7 @@ class ClusterRoutes(Routes):
         node = self._node()
         leader = node.leader
         if leader is None or leader.token == node.token:
-            reason = "this service is not the leader, and no leader is known at the moment; ask again"
+            reason = "this service is not the leader, and no leader is known at the moment; try again"
             return Response({"errors": [reason]}, 503, headers={"Retry-After": str(_RETRY_AFTER_S)})
         query = f"?{urlencode(request.query, doseq=True)}" if request.query else ""
         reason = f"this service is not the leader; the leader is at {leader.address}"

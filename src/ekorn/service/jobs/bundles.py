@@ -143,14 +143,14 @@ def unpack(archive: Path, folder: Path, most_bytes: int) -> None:
             for entry in entries:
                 _unpack_one(opened, entry, folder)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
-        raise ConfigurationError(f"the program is no archive that can be unpacked: {error}") from error
+        raise ConfigurationError(f"the program is not an archive that can be unpacked: {error}") from error
 
 
 def _unpack_one(opened: zipfile.ZipFile, entry: zipfile.ZipInfo, folder: Path) -> None:
     name = PurePosixPath(entry.filename)
     is_plain = stat.S_IFMT(entry.external_attr >> 16) in (0, stat.S_IFREG, stat.S_IFDIR)
     if name.is_absolute() or ".." in name.parts or not name.parts or not is_plain or "\\" in entry.filename:
-        raise ConfigurationError(f"the program holds {entry.filename[:80]!r}, which is no file below its folder")
+        raise ConfigurationError(f"the program holds {entry.filename[:80]!r}, which is not a file below its folder")
     target = folder.joinpath(*name.parts)
     if entry.is_dir():
         target.mkdir(parents=True, exist_ok=True)
@@ -161,5 +161,5 @@ def _unpack_one(opened: zipfile.ZipFile, entry: zipfile.ZipInfo, folder: Path) -
         while piece := source.read(1 << 16):
             left -= len(piece)
             if left < 0:  # the header of the entry announced fewer bytes
-                raise ConfigurationError(f"the program holds {entry.filename[:80]!r}, which is larger than it says")
+                raise ConfigurationError(f"the program holds {entry.filename[:80]!r}, which is larger than declared")
             written.write(piece)

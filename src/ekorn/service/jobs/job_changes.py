@@ -71,7 +71,7 @@ def check_program(service: JobService, record: JobRecord, plan: JobPlan) -> None
         command = check_command(script, plan.arguments, settings, folder)
         done = run_program(command, script.parent, _CHECK_S)
     except subprocess.TimeoutExpired:
-        raise RestoreError(f"the program did not come to the start of its job within {_CHECK_S:.0f} s") from None
+        raise RestoreError(f"the program did not start its job within {_CHECK_S:.0f} s") from None
     except OSError as error:
         raise ConfigurationError(f"the program could not be checked: {error}") from error
     finally:
@@ -79,7 +79,7 @@ def check_program(service: JobService, record: JobRecord, plan: JobPlan) -> None
             _dispose(RemoteJob(service.driver(record), record.job_id), saved)
         shutil.rmtree(folder, ignore_errors=True)
     if done.exit_code != 0:
-        raise RestoreError(f"the job goes on as it is, since the new program does not fit it: {done.said}")
+        raise RestoreError(f"the job continues unchanged, because the new program does not fit it: {done.said}")
 
 
 def _savepoint(service: JobService, record: JobRecord, own: str) -> str:
@@ -96,4 +96,4 @@ def _dispose(remote: RemoteJob, saved: str) -> None:
     try:
         remote.dispose_savepoint(saved)
     except (CheckpointError, RefusedRequest, ServerGone) as error:
-        _log.warning("the savepoint %s of a check is left behind: %s", saved, error)
+        _log.warning("the savepoint %s of a check could not be deleted: %s", saved, error)

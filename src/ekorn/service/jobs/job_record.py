@@ -137,7 +137,7 @@ def decode_record(data: bytes, where: str) -> JobRecord:
         found: dict[str, Any] = json.loads(data)
         version = found.pop("version")
     except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise ConfigurationError(f"{where} holds no job of a service: {error}") from error
+        raise ConfigurationError(f"{where} does not contain a job of a service: {error}") from error
     if version != _VERSION:
         raise ConfigurationError(f"{where} has version {version!r}; this service reads version {_VERSION}")
     known = {each.name for each in fields(JobRecord)}
@@ -146,7 +146,7 @@ def decode_record(data: bytes, where: str) -> JobRecord:
         plans = {name: _plan(kept.get(name)) for name in ("then", "fallback")}
         return JobRecord(**{**kept, **plans, "arguments": tuple(found["arguments"])})
     except (TypeError, KeyError) as error:
-        raise ConfigurationError(f"{where} holds no job of a service: {error}") from error
+        raise ConfigurationError(f"{where} does not contain a job of a service: {error}") from error
 
 
 def _plan(found: dict[str, Any] | None) -> JobPlan | None:

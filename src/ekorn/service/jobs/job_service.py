@@ -122,9 +122,9 @@ class JobService:
                 return before
             known = self._jobs.find(record.job_id)
             if known is not None and known.phase != "ENDED":
-                raise ConfigurationError(f"there is a job {record.job_id} already, and it has not ended")
+                raise ConfigurationError(f"there is already a job {record.job_id}, and it has not ended")
             if sum(each.phase == "WAITING" for each in self._jobs.all()) >= _MOST_WAITING:
-                raise ConfigurationError(f"the job is refused: {_MOST_WAITING} jobs wait already")
+                raise ConfigurationError(f"the job is refused: {_MOST_WAITING} jobs are already waiting")
             self._jobs.save(record)
             self._jobs.put_last(record.job_id)  # a job that is submitted again becomes the latest one
         self._wake.set()
@@ -145,7 +145,7 @@ class JobService:
         if same[-1].phase != "ENDED":
             if same[-1].submission_id and same[-1].submission_id == wanted.submission_id:
                 return wanted
-            raise ConfigurationError(f"{script!r} is to be resumed, and it has not ended: job {same[-1].job_id}")
+            raise ConfigurationError(f"{script!r} cannot be resumed, because it has not ended: job {same[-1].job_id}")
         return replace(wanted, job_id=same[-1].job_id)
 
     def jobs(self) -> list[JobRecord]:
@@ -204,7 +204,7 @@ class JobService:
                 self._start_waiting()
                 self._forget_old()
             except Exception:  # the service must survive a disk that is full for a while
-                _log.exception("the service could not look after its jobs")
+                _log.exception("the service could not check its jobs")
             self._wake.wait(_LOOK_S)
             self._wake.clear()
 
@@ -276,7 +276,7 @@ class JobService:
                 pid=process.pid,
                 pid_started=process.pid_started,
                 started_ms=self.clock.now_ms(),
-                why=record.why if record.why.startswith(WENT_BACK) else "its driver runs",
+                why=record.why if record.why.startswith(WENT_BACK) else "its driver is running",
             )
             # Shown before it is on disk, so that a service that no longer leads ends this driver.
             self._jobs.show(started)
@@ -331,7 +331,7 @@ class JobService:
         self._wake.set()
 
 
-WENT_BACK = "the change failed, and it goes on as before"
+WENT_BACK = "the change failed, and the job continues as before"
 
 
 class DriverEnds:
@@ -353,7 +353,7 @@ class DriverEnds:
         shown = self._overviews.of(replace(record, phase="ENDED"))
         answers = self._store.answers(record.job_id)
         if answers and options.ONLY_CONTINUE.key in record.settings and not self._ran_ms(record):
-            why = "its driver was lost, and the next one could not go on; its log says more"
+            why = "its driver was lost, and the next one could not continue; see its log"
             return JobStatus.FAILED.name, why
         if shown is not None:
             return str(shown["state"]), "its driver has ended"
@@ -362,12 +362,12 @@ class DriverEnds:
             return noted.status, "its driver has ended"
         latest = self._jobs.find(record.job_id)
         if latest is not None and latest.cancelled:
-            return JobStatus.CANCELED.name, "it was cancelled, and its driver ended without a word"
+            return JobStatus.CANCELED.name, "it was cancelled, and its driver ended without a report"
         if answers:
             code = answers.get("exit code", 1)
             status = JobStatus.FINISHED if code == 0 else JobStatus.FAILED
-            return status.name, f"the program ended with exit code {code} and started no job; its log says more"
-        return JobStatus.FAILED.name, "its driver ended without a word, as a killed process does; its log says more"
+            return status.name, f"the program ended with exit code {code} and started no job; see its log"
+        return JobStatus.FAILED.name, "its driver ended without a report, as a killed process does; see its log"
 
     def follower(self, record: JobRecord, why: str) -> JobRecord | None:
         """Return the job that starts now that a driver has ended: with another plan, or again with the previous one."""

@@ -62,10 +62,12 @@ class JobStore:
             ConfigurationError: The digest is not that of the file, or the name is no name of a script.
         """
         if not _SCRIPT.fullmatch(script):
-            raise ConfigurationError(f"{script[:80]!r} is no name of a script: letters, digits, '_', '.' and '-'")
+            raise ConfigurationError(
+                f"{script[:80]!r} is not the name of a script: use letters, digits, '_', '.' and '-'"
+            )
         found = digest_of(file)
         if found != digest.lower():
-            raise ConfigurationError(f"the program was damaged on its way: its digest is {found}, not {digest[:64]!r}")
+            raise ConfigurationError(f"the program was damaged in transit: its digest is {found}, not {digest[:64]!r}")
         program = f"{found}_{script}.zip"
         # A name of its own: two clients may upload the same program at once.
         fresh = self._programs / f"{secrets.token_hex(8)}.new"
@@ -118,7 +120,7 @@ class JobStore:
         """
         archive = self.program(program)
         if archive is None:
-            raise ConfigurationError(f"the program {program!r} is gone")
+            raise ConfigurationError(f"the program {program!r} no longer exists")
         if digest_of(archive) != program[:64]:
             raise ConfigurationError(f"the program {program!r} was damaged on the disk of the service")
         unpack(archive, folder, most_bytes)

@@ -48,7 +48,7 @@ def submitted_record(wanted: Submission, now_ms: int) -> JobRecord:
     settings = {str(key): str(value) for key, value in (wanted.settings or {}).items()}
     slots = _slots_of(wanted, settings)
     if wanted.slot_memory_bytes < 0:
-        raise ConfigurationError(f"the memory of a slot is {wanted.slot_memory_bytes} bytes; it is 0 or more")
+        raise ConfigurationError(f"the memory of a slot is {wanted.slot_memory_bytes} bytes; it must be 0 or more")
     job_id = _checked_id(wanted.job_id or settings.get(options.JOB_ID.key))
     script = script_of(wanted.program)
     settings |= {
@@ -94,7 +94,7 @@ def _slots_of(wanted: Submission, settings: Mapping[str, str]) -> int:
     except ValueError:
         slots = 0
     if slots < 1:
-        raise ConfigurationError(f"the parallelism is {given!r}; it is a number from 1 on")
+        raise ConfigurationError(f"the parallelism is {given!r}; it must be at least 1")
     return slots
 
 

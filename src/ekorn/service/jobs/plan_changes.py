@@ -102,9 +102,9 @@ class PlanChanges:
     def _running(self, job_id: str) -> JobRecord:
         record = self._jobs.find(job_id)
         if record is None or record.phase != "STARTED":
-            raise ConfigurationError(f"job {job_id} does not run")
+            raise ConfigurationError(f"job {job_id} is not running")
         if record.is_changing or job_id in self._rescaling:
-            raise ConfigurationError(f"job {job_id} is being changed already")
+            raise ConfigurationError(f"job {job_id} is already being changed")
         return record
 
     def _stop(self, record: JobRecord, directory: str | None) -> str:
@@ -143,7 +143,7 @@ class PlanChanges:
         while not self._closed.wait(_LOOK_S):
             record = self._jobs.find(job_id)
             if record is None or record.phase == "ENDED":
-                raise ConfigurationError(f"job {job_id} has ended: {record.why if record else 'it is forgotten'}")
+                raise ConfigurationError(f"job {job_id} has ended: {record.why if record else 'it is no longer kept'}")
             is_changed = (record.program, record.slots) == (plan.program, plan.slots)
             if record.then is None and not is_changed:
                 raise ConfigurationError(f"job {job_id} was not changed: {record.why}")

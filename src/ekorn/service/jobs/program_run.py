@@ -109,5 +109,5 @@ def run_program(
         process.stderr.close()
     text = shortened((complained if complained.size else said).text().strip(), _SHOWN)
     if is_endless:
-        text = f"it was ended because it wrote more than {most_bytes >> 20} MiB: {text}"
+        text = f"it was stopped because it wrote more than {most_bytes >> 20} MiB: {text}"
     return ProgramRun(process.returncode, text)

@@ -25,10 +25,10 @@ class SlotBudget:
     def refusal(self, job: JobRecord) -> str | None:
         """Return why a job could never start here, or None."""
         if job.slots > self.slots:
-            return f"it needs {job.slots} slots, and the service has {self.slots} (taskmanager.numberOfTaskSlots)"
+            return f"it needs {job.slots} slots, but the service has only {self.slots} (taskmanager.numberOfTaskSlots)"
         if self.memory_bytes is not None and _memory(job) > self.memory_bytes:
             return (
-                f"it claims {_memory(job)} bytes of memory, and the service has {self.memory_bytes} "
+                f"it claims {_memory(job)} bytes of memory, but the service has only {self.memory_bytes} "
                 "(taskmanager.memory.process.size)"
             )
         return None
@@ -38,11 +38,13 @@ class SlotBudget:
         taken = list(started)
         free = self.slots - sum(each.slots for each in taken)
         if job.slots > free:
-            return f"it needs {job.slots} slots, and {max(free, 0)} of {self.slots} are free"
+            return f"it needs {job.slots} slots, but only {max(free, 0)} of {self.slots} are free"
         if self.memory_bytes is not None:
             left = self.memory_bytes - sum(map(_memory, taken))
             if _memory(job) > left:
-                return f"it claims {_memory(job)} bytes of memory, and {max(left, 0)} of {self.memory_bytes} are free"
+                return (
+                    f"it claims {_memory(job)} bytes of memory, but only {max(left, 0)} of {self.memory_bytes} are free"
+                )
         return None
 
 

@@ -97,7 +97,7 @@ class Mailbox:
         """
         runner = self._runners.get(request.subtask)
         if runner is None or runner.attempt != request.attempt or not runner.attach(link, request.carries):
-            why = f"it waits for no task of attempt {request.attempt} for {request.subtask}"
+            why = f"it does not wait for a task of attempt {request.attempt} for {request.subtask}"
             raise SlotLostError(self._host.slot, why)
         runner.transport.receive_all(link, runner.give)
 

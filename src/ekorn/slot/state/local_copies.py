@@ -150,7 +150,7 @@ class LocalCopies:
     def _refuse(self, error: UnsafeFolderError) -> None:
         if not self._refused:
             self._refused = True
-            _log.warning("slot %d goes on without local copies of its state: %s", self._slot, error)
+            _log.warning("slot %d continues without local copies of its state: %s", self._slot, error)
 
 
 def _parts(path: str) -> tuple[str, str] | None:

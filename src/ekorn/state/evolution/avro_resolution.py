@@ -163,7 +163,7 @@ class _Resolution:
                     if isinstance(call, Incompatible):
                         raise Incompatible(f"holds {preview(value, 80)}, and {call}")
                     return call(value)
-            raise Incompatible(f"holds {preview(value, 80)}, which is of no branch of {describe_node(branches)}")
+            raise Incompatible(f"holds {preview(value, 80)}, which matches no branch of {describe_node(branches)}")
 
         return convert
 

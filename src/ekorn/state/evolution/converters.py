@@ -200,8 +200,8 @@ def field_converters(now: RecordClass, before: list[list[Any]]) -> Callable[[dic
             converters[field.name] = _inside(f"{name}.{field.name}", old[field.name], field.type)
         elif field.default is None:
             raise Incompatible(
-                f"{name} has a new field {field.name!r} of type {spell(field.type)} without a default, which values "
-                f"stored without it cannot have; give it one"
+                f"{name} has a new field {field.name!r} of type {spell(field.type)} without a default, so values "
+                f"stored without it cannot be read; give it a default"
             )
 
     def fill(values: dict[str, Any]) -> dict[str, Any]:

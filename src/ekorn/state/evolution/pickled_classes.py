@@ -159,8 +159,8 @@ class _Unpickler(pickle.Unpickler):
             return super().find_class(module, name)
         if isinstance(stand_in, str):
             raise Incompatible(
-                f"its values contain instances of {module}.{name}, which is gone: {stand_in}; restore the class, or "
-                f"make {name.rpartition('.')[2]!r} in that module an alias of the class that replaced it"
+                f"its values contain instances of {module}.{name}, which no longer exists: {stand_in}; restore the "
+                f"class, or make {name.rpartition('.')[2]!r} in that module an alias of the class that replaced it"
             )
         return stand_in
 
@@ -236,13 +236,13 @@ def loads(data: bytes | memoryview, where: str, unpickle: Callable[[Any], Any] =
     try:
         return unpickle(data)
     except _NO_PICKLE as error:
-        found = f"bytes that are no pickle ({error}): {bytes(data[:16])!r}"
+        found = f"bytes that are not a pickle ({error}): {bytes(data[:16])!r}"
         raise CorruptFileError(where, found, "pickled state") from error
     except (ImportError, AttributeError) as error:
         standing_in = STANDING_IN.get()
         if standing_in is not None and unpickle is pickle.loads:  # another unpickler restricts what a pickle may name
             return standing_in(data)
         raise StateMigrationError(
-            f"cannot restore the keys in {where}: the class of a key is gone ({error}); restore the class, or make its "
-            f"name an alias of the class that replaced it"
+            f"cannot restore the keys in {where}: the class of a key no longer exists ({error}); restore the class, or "
+            "make its name an alias of the class that replaced it"
         ) from error

@@ -202,7 +202,7 @@ def _between_serializers(old: Schema, new: Schema, codec: Codec) -> Converter | 
         case _:
             why = f" ({answer.reason})" if answer.reason else ""
             raise Incompatible(
-                f"{type(codec.serializer).__name__} says that it cannot read what version "
+                f"{type(codec.serializer).__name__} reports that it cannot read what version "
                 f"{old['serializer']['version']} of {spell(old)} wrote{why}"
             )
 
@@ -217,11 +217,11 @@ def _read_snapshot(saved: dict[str, Any]) -> TypeSerializerSnapshot[Any]:
         cls = find_global(*name.split(":"))
     except LookupError as error:
         raise Incompatible(
-            f"the class {name.replace(':', '.')}, the snapshot of its serializer, is gone: {error}"
+            f"the class {name.replace(':', '.')}, the snapshot of its serializer, no longer exists: {error}"
         ) from error
     # Only snapshot classes are called: a checkpoint must not be able to call any other class.
     if not (isinstance(cls, type) and issubclass(cls, TypeSerializerSnapshot)):
-        raise Incompatible(f"{name.replace(':', '.')}, the snapshot of its serializer, is no snapshot class")
+        raise Incompatible(f"{name.replace(':', '.')}, the snapshot of its serializer, is not a snapshot class")
     snapshot = cls()
     snapshot.read_snapshot(int(saved["version"]), BytesIO(base64.b64decode(saved["configuration"])))
     return snapshot

@@ -139,7 +139,7 @@ def _put_raw(out: Out, tag: bytes, raw: bytes) -> None:
 
 def _put_count(out: Out, tag: bytes, count: int) -> None:
     if count >= _LIMIT:
-        raise StateError(f"a key has {count} fields, but at most {_LIMIT - 1} are possible; use a shorter key")
+        raise StateError(f"a key has {count} fields, but no more than {_LIMIT - 1} are possible; use a shorter key")
     out.append(_SHORT.pack(tag, count))
 
 

@@ -85,8 +85,8 @@ class StoredRows(EntryRows):
     def __init__(self, row_type: RowType, before: StoredOperator | None) -> None:
         if before is None:
             raise ConfigurationError(
-                "ekorn-state needs the option baseSavepoint beside storedForm: a savepoint that has the operator "
-                "tells of which kinds and types its states are"
+                "ekorn-state needs the option baseSavepoint beside storedForm: a savepoint with the operator "
+                "defines the kinds and types of its states"
             )
         types = checked_columns(row_type, "all keyed state", needed=("state", "entry"), optional=("key_group",))
         check_text("state", types["state"])

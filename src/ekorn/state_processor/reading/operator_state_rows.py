@@ -140,7 +140,7 @@ class ElementRows:
         self, name: str, kind: str, row_type: RowType, known: StateInfo | None = None, *, stored_form: bool = False
     ) -> None:
         if kind not in _MODES:
-            raise ConfigurationError(f"there is no operator state of the kind {kind!r}: there are {', '.join(_MODES)}")
+            raise ConfigurationError(f"unknown kind of operator state, {kind!r}: choose from {', '.join(_MODES)}")
         if is_raw(name) is not (kind in (RAW_OPERATOR, RAW_KEYED)):
             raise ConfigurationError(
                 f"operator state {name!r} cannot be of the kind {kind}: raw state, and no other, has a name such as "
@@ -278,8 +278,8 @@ def by_subtask(
         for group, element in sorted((decode_key_group(element).key_group, element) for element in elements):
             if group in seen:
                 raise StateError(
-                    f"key group {group} of state {rows.name!r} has two rows, and the order of their bytes is not "
-                    "known: put the bytes of a key group into one row"
+                    f"key group {group} of state {rows.name!r} has two rows, and the order of their bytes is "
+                    "unknown: put the bytes of a key group into one row"
                 )
             seen.add(group)
             if group >= max_parallelism:
@@ -304,13 +304,13 @@ def _check_positions(rows: ElementRows, positions: Sequence[ElementPosition]) ->
         if place.position is not None and place == following:
             of_subtask = "" if place.subtask is None else f" of subtask {place.subtask}"
             advice = (
-                "keep the column subtask, in which the positions were counted, or number all elements anew"
+                "keep the column subtask, by which the positions were counted, or renumber all elements"
                 if place.subtask is None
-                else "number the elements of each subtask anew"
+                else "renumber the elements of each subtask"
             )
             raise StateError(
                 f"two elements of state {rows.name!r} have the position {place.position}{of_subtask}, so their order "
-                f"is not known: {advice}, or leave out the column position to take the rows as they come"
+                f"is unknown: {advice}, or leave out the column position to use the order of the rows"
             )
 
 

@@ -39,8 +39,8 @@ class ReadingContext(StateStore, RuntimeContext):
         name = descriptor.name
         if not self._is_open:
             raise StateError(
-                f"state {name!r} is asked for after open(): register all states that are read in open(), because "
-                "they decide which keys are read"
+                f"state {name!r} is requested after open(): register all states in open(), because they determine "
+                "which keys are read"
             )
         self._stored.state(name)
         self.asked_for[name] = None
@@ -103,5 +103,5 @@ class ReadingContext(StateStore, RuntimeContext):
 
 def _not_here(call: str) -> NoReturn:
     raise UnsupportedOperationError(
-        f"{call}() is not available where a savepoint is read: use it in a function behind the reader"
+        f"{call}() is not available where a savepoint is read: use it in a function after the reader"
     )

@@ -129,8 +129,8 @@ def rows_by_key(stored: StoredOperator) -> StateTable:
     if not infos:
         others = ", ".join(repr(info.name) for info in stored.metadata.states) or "none"
         raise StateError(
-            f"operator {stored.label} has no keyed state of its program, of which rows by key are made: read one of "
-            f"its other states by its name: {others}"
+            f"operator {stored.label} has no keyed state declared by its program, so it has no rows by key: read one "
+            f"of its other states by name: {others}"
         )
 
     def read(part: int) -> Iterator[tuple[Any, ...]]:

@@ -37,7 +37,7 @@ class WrittenSavepoint:
         self._base()
         files = self.directory()
         if files.list():
-            raise CheckpointError(f"{files.url!r} holds files already: a savepoint is written to a new directory")
+            raise CheckpointError(f"{files.url!r} already contains files: a savepoint is written to a new directory")
 
     def directory(self) -> FileStore:
         """Open the new directory."""

@@ -118,7 +118,7 @@ class SourceOptions:
         if self.text("changeStart"):
             self.refuse("changeStart", "flattenCollectionTypes")
             return rows_of_changes(
-                self._earlier(), stored, self.needed("stateVarName", "changes are those of one state")
+                self._earlier(), stored, self.needed("stateVarName", "changes are read of one state")
             )
         if state:
             return rows_of_state(stored, state, flat=self.flag("flattenCollectionTypes", default=True))
@@ -130,7 +130,9 @@ class SourceOptions:
         """Refuse options that would be ignored beside another one."""
         for other in others:
             if self.text(other):
-                raise ConfigurationError(f"ekorn-state has no use for the option {other} beside {name}: leave it out")
+                raise ConfigurationError(
+                    f"ekorn-state does not use the option {other} together with {name}: leave it out"
+                )
 
     def _earlier(self) -> StoredOperator:
         return open_savepoint(self.text("changeStart"), configured_key()).operator(self.operator)

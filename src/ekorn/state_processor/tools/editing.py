@@ -80,8 +80,8 @@ def edit_savepoint(
     infos = states_per_key(operator)
     if not infos:
         raise StateError(
-            f"operator {operator.label} has no keyed state of its program, which is what an edit changes: change its "
-            "windows, timers or operator state as rows of the format ekorn-state"
+            f"operator {operator.label} has no keyed state declared by its program, and an edit changes only such "
+            "state: change its windows, timers or operator state as rows, with the format ekorn-state"
         )
     found = existing.metadata
     with new_directory(os.fspath(new_path)) as files:
@@ -176,7 +176,7 @@ class _Editor:
         if not isinstance(result, dict):
             raise StateError(
                 f"the edit of {where} returned {preview(result)}: return a dict of the states by name, or change the "
-                "dict that is given and return None"
+                "given dict and return None"
             )
         return result
 

@@ -49,7 +49,7 @@ def _new_directory(directory: str | os.PathLike[str]) -> Iterator[Callable[[str]
     """Give paths in an empty directory. After a failure it is empty again, because half a table looks complete."""
     os.makedirs(directory, exist_ok=True)
     if os.listdir(directory):
-        raise StateError(f"{os.fspath(directory)!r} has files already: an export writes to a new directory")
+        raise StateError(f"{os.fspath(directory)!r} already contains files: an export writes to a new directory")
     paths: list[str] = []
 
     def path_of(name: str) -> str:

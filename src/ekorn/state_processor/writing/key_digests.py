@@ -78,11 +78,11 @@ def check_digests(
         if of_entries and found is not None:
             raise StateError(
                 f"state {found[0]!r} has two rows of the entry {preview(found[1])}, its key with its window if it has "
-                "windows; group the DataFrame by both before it is written"
+                "windows; group the DataFrame by both before you write it"
             )
         raise StateError(
             f"key {'a key' if found is None else preview(user_key(found[1]))} has two rows; a savepoint has one value "
-            "of each state for a key: group the DataFrame by the key before it is written"
+            "per state and key: group the DataFrame by the key before you write it"
         )
     for file in written:
         assert file.path is not None, "digests are never kept inside the metadata"

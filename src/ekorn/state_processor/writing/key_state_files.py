@@ -42,12 +42,12 @@ class StatesByColumn:
         check_key_type(key_column, row_type.field_types()[names.index(key_column)])
         if len(names) == 1:
             raise ConfigurationError(
-                f"the DataFrame has no column beside the key {key_column!r}: every other column is a state"
+                f"the DataFrame has no column besides the key {key_column!r}: every other column is a state"
             )
         for name in names:
             if name.startswith("_") and name != key_column:
                 raise ConfigurationError(
-                    f"the column {name!r} cannot be a state: names that begin with '_' are those of the runtime; "
+                    f"the column {name!r} cannot be a state: names that start with '_' are reserved for the runtime; "
                     "rename the column"
                 )
         self._types = {field.name: field.data_type for field in row_type if field.name != key_column}
@@ -178,7 +178,7 @@ class KeyStateFiles(RangeFiles):
         """
         number, stored = self._range_of(key), state_key(key)
         if stored in self._recent:
-            raise StateError(f"key {preview(key)} has two rows; a savepoint has one value of each state for a key")
+            raise StateError(f"key {preview(key)} has two rows; a savepoint has one value per state and key")
         if len(self._recent) >= _RECENT_KEYS:
             self._recent.clear()  # `check_digests` finds keys that came long before
         self._recent.add(stored)

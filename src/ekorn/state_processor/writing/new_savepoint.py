@@ -40,7 +40,7 @@ def new_directory(path: str) -> Iterator[FileStore]:
     files = base.below(name)
     if files.list():
         what = "a savepoint" if files.exists(METADATA) else "files"
-        raise CheckpointError(f"{files.url!r} holds {what} already: a savepoint is written to a new directory")
+        raise CheckpointError(f"{files.url!r} already contains {what}: a savepoint is written to a new directory")
     try:
         base.make_dirs(name)
     except OSError as error:

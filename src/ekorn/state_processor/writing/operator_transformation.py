@@ -84,7 +84,7 @@ class OperatorTransformation:
             return OneInputOperatorTransformation(stream_of(data))
         if not isinstance(data, DataStream) or isinstance(data, KeyedStream):
             raise TypeError(
-                f"bootstrap_with() takes a DataStream or a DataSet; its key_by() comes after it; got {data!r}"
+                f"bootstrap_with() takes a DataStream or a DataSet, and key_by() is called on its result; got {data!r}"
             )
         check_bounded("bootstrap_with()", data)
         return OneInputOperatorTransformation(data)

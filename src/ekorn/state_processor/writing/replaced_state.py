@@ -40,8 +40,8 @@ def check_nothing_in_flight(operator: StoredOperator) -> None:
     """
     if any(each is not None and each.files for each in operator.metadata.in_flight):
         raise StateError(
-            f"the checkpoint holds records that were on their way to operator {operator.label}, which a write of all "
-            "its keyed state would lose: base the write on a savepoint"
+            f"the checkpoint holds records in flight to operator {operator.label}, which would be lost if all its "
+            "keyed state were rewritten: use a savepoint as the base"
         )
 
 

@@ -118,7 +118,7 @@ class SavepointWriter:
         if transformation.environment is not self._env:
             raise InvalidProgramError("with_operator(): the data belongs to another environment than the savepoint")
         if operator.operator_id in self._planned:
-            raise StateError(f"the savepoint has an operator with {operator} already; remove it first")
+            raise StateError(f"the savepoint already has an operator with {operator}; remove it first")
         self._planned.bootstrapped[operator.operator_id] = (operator, transformation)
         return self
 
@@ -133,7 +133,7 @@ class SavepointWriter:
         """Give the state of an operator to one with another uid or id."""
         before, now = self._known(from_uid), identified(to_uid)
         if now.operator_id in self._planned:
-            raise StateError(f"the savepoint has an operator with {now} already; remove it first")
+            raise StateError(f"the savepoint already has an operator with {now}; remove it first")
         planned = self._planned
         if before.operator_id in planned.kept:
             stored = planned.kept.pop(before.operator_id)
@@ -195,7 +195,7 @@ class SavepointWriter:
     def _default_max_parallelism(self) -> int:
         if self._max_parallelism is not None:
             return self._max_parallelism
-        assert self._existing is not None, "a savepoint is new, or has operators of another"
+        assert self._existing is not None, "a savepoint is either new, or based on another"
         stored = {o.max_parallelism for o in self._existing.metadata.operators if o.has_state}
         if len(stored) == 1:
             return stored.pop()

@@ -264,7 +264,7 @@ class TimerRows(EntryRows):
         domain, time_ms, namespace = row["time_domain"], row["timestamp_ms"], row.get("namespace")
         if row["key"] is None or time_ms is None or domain not in (EVENT_TIME, PROCESSING_TIME):
             raise StateError(
-                f"the row {preview(dict(row))} is no timer: it needs a key, a timestamp_ms, and the time_domain "
+                f"the row {preview(dict(row))} is not a timer: it needs a key, a timestamp_ms, and the time_domain "
                 f"{EVENT_TIME!r} or {PROCESSING_TIME!r}"
             )
         prefix = self._prefix or ("_timers" if namespace is None else "_window/timers")

@@ -62,7 +62,7 @@ def to_program(
         if not comes_back:
             raise ConfigurationError(
                 f"the column {what} is {column}, from which {_shown(value)}, {'a key' if keys else 'a value'} of the "
-                "savepoint, cannot be made again: read and write the state with storedForm"
+                "savepoint, cannot be restored: read and write the state with storedForm"
             )
     return PICKLED
 

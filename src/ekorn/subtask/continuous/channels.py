@@ -96,9 +96,9 @@ class ContinuousChannels(ContinuousSubtask):
         """Check that no blob of a channel is missing: Spark's shuffle carries each once, in order."""
         expected = self._sequences.get(blob.channel)
         if expected is None:
-            raise DeploymentError(f"blob {blob.sequence} came on {blob.channel}, which the subtask does not have")
+            raise DeploymentError(f"blob {blob.sequence} arrived on {blob.channel}, which the subtask does not have")
         if blob.sequence != expected:
-            raise DeploymentError(f"blob {blob.sequence} of {blob.channel} came in place of blob {expected}")
+            raise DeploymentError(f"blob {blob.sequence} of {blob.channel} arrived instead of blob {expected}")
         self._sequences[blob.channel] = expected + 1
 
     def _take(self) -> None:

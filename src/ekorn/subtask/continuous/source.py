@@ -34,7 +34,7 @@ class ContinuousSource(ContinuousSubtask):
         return bool(self._orders)
 
     def give(self, blob: ReceivedBlob) -> None:
-        raise DeploymentError(f"blob {blob.sequence} of {blob.channel} came to a source")
+        raise DeploymentError(f"blob {blob.sequence} of {blob.channel} arrived at a source")
 
     def give_order(self, order: MarkOrder) -> None:
         self._orders.append(order)

@@ -99,7 +99,7 @@ def test_starting_offsets_are_looked_up_at_the_broker(kafka):
     assert from_(KafkaOffsetsInitializer.timestamp(1_800_000_000_000)) == []
     assert from_(KafkaOffsetsInitializer.offsets({KafkaTopicPartition(topic, 0): 5})) == ["5"]
     assert from_(KafkaOffsetsInitializer.committed_offsets(KafkaOffsetResetStrategy.LATEST)) == []
-    with pytest.raises(ConfigurationError, match="the group has committed none"):
+    with pytest.raises(ConfigurationError, match="the group has committed no offset"):
         from_(KafkaOffsetsInitializer.committed_offsets())
 
 

@@ -42,7 +42,8 @@ class EkornSource(DataSource):  # type: ignore[misc]
             return StructType.fromJson(json.loads(open_files(self._path()).read(SCHEMA_FILE)))
         except FileNotFoundError:
             raise ConfigurationError(
-                f"{open_files(self._path()).url!r} holds no rows of a job: to_streaming_data_frame(path=...) begins it"
+                f"{open_files(self._path()).url!r} does not contain the rows of a job: "
+                "to_streaming_data_frame(path=...) creates it"
             ) from None
 
     def reader(self, schema: Any) -> DataSourceReader:
@@ -56,7 +57,9 @@ class EkornSource(DataSource):  # type: ignore[misc]
     def _path(self) -> str:
         path = self.options.get("path")
         if not path:
-            raise ConfigurationError("the format ekorn needs the path that to_streaming_data_frame(path=...) was given")
+            raise ConfigurationError(
+                "the format ekorn needs the path that was passed to to_streaming_data_frame(path=...)"
+            )
         return str(path)
 
 

@@ -38,6 +38,6 @@ def asked_to_go_on(batches: RowBatches, name: str, failure: str | None, stopping
             if batches.go_on_if_asked():
                 return True
         except Exception as error:  # storages raise many types
-            _log.warning("%s: telling its readers of its end failed and is tried again: %s", name, error)
+            _log.warning("%s: its readers could not be told that it has ended; trying again: %s", name, error)
         stopping.wait(_WAIT_S)
     return False

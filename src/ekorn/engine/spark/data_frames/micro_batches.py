@@ -159,11 +159,11 @@ def _row_by_row_plan(frame: Any) -> tuple[list[Any], Any]:
         )
     if kind == "EventTimeWatermark":
         raise ConfigurationError(
-            "from_spark_source(): withWatermark() has no meaning for a job; leave it out and pass a watermark_strategy"
+            "from_spark_source(): withWatermark() has no effect in a job; leave it out and pass a watermark_strategy"
         )
     raise ConfigurationError(
-        f"from_spark_source(): the plan has the step {kind} behind its source, and only select, where and explode, "
-        f"which look at one row at a time, may stand there: do it in the job, or {_ANY_PLAN}"
+        f"from_spark_source(): the plan has the step {kind} after its source, but only select, where and explode, "
+        f"which work on one row at a time, are allowed there: do this step in the job, or {_ANY_PLAN}"
     )
 
 

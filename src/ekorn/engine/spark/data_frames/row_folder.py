@@ -69,8 +69,8 @@ def row_folder(settings: JobSettings, name: str, *, master: str, what: str) -> R
         return RowFolder(join(input_address(directory, DATA_FRAMES_DIR.key), name))
     if not master.startswith("local"):
         raise ConfigurationError(
-            f"{what}: on a cluster the rows of a DataFrame pass through files that every machine sees, and none of "
-            f"{DATA_FRAMES_DIR.key} and {CHECKPOINT_DIR.key} names a directory for them; set one of both"
+            f"{what}: on a cluster the rows of a DataFrame pass through files that every machine can access, but "
+            f"neither {DATA_FRAMES_DIR.key} nor {CHECKPOINT_DIR.key} names a directory for them; set one of the two"
         )
     own = LocalFolder(tempfile.gettempdir(), "ekorn-rows-")
     return RowFolder(own.path, own)

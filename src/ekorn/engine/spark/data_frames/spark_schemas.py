@@ -85,8 +85,8 @@ def _data_type(spark_type: Any, path: tuple[str, ...]) -> DataType:
     known = _ATOMIC.get(type(spark_type))
     if known is None:
         raise ConfigurationError(
-            f"column {'.'.join(path)!r} has Spark's type {spark_type.simpleString()}, which no stream has; cast it "
-            "first, for example to string or long"
+            f"column {'.'.join(path)!r} has Spark's type {spark_type.simpleString()}, which streams do not support; "
+            "cast it first, for example to string or long"
         )
     return known
 

@@ -57,8 +57,8 @@ class SparkSourceInput:
         """Begin to read, as soon as the lanes say where; return the source of the rows."""
         if not job.settings.checkpoints.enabled or job.batch:
             raise ConfigurationError(
-                f"from_spark_source(): the offsets of {self._name!r} are kept in checkpoints, and the job takes none: "
-                "call env.enable_checkpointing(...), in STREAMING mode"
+                f"from_spark_source(): the offsets of {self._name!r} are kept in checkpoints, but the job takes no "
+                "checkpoints: call env.enable_checkpointing(...), in STREAMING mode"
             )
         context = self._session.sparkContext
         self._job = job
@@ -166,8 +166,8 @@ class _Run:
         home = self._home if own else beginning.home  # with credentials, which no checkpoint holds
         if not own and not open_files(home).exists(_BEGUN):
             raise FileNotFoundError(
-                f"{beginning.home!r}, where it noted what its offsets refer to, is gone; it belongs to the savepoint: "
-                "put it back, or start without the savepoint"
+                f"{beginning.home!r}, where it recorded what its offsets refer to, no longer exists; it belongs to the "
+                "savepoint: restore it, or start without the savepoint"
             )
         return url_for_spark(join(home, _NOTES))
 

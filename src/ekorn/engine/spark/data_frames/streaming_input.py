@@ -50,12 +50,14 @@ class StreamingDataFrameInput:
         if not job.settings.checkpoints.enabled or job.batch:
             raise ConfigurationError(
                 f"from_streaming_data_frame(): rows of query {self._query_name!r} are kept until a checkpoint of the "
-                "job covers them, and the job takes none: call env.enable_checkpointing(...), in STREAMING mode"
+                "job covers them, but the job takes no checkpoints: call env.enable_checkpointing(...), in STREAMING "
+                "mode"
             )
         context = self._frame.sparkSession.sparkContext
         if context.defaultParallelism < 2:
             _log.warning(
-                "query %s and job %s share the one core of Spark (%s) and wait for each other; give Spark two or more",
+                "query %s and job %s share Spark's only core (%s) and wait for each other; give Spark two or more "
+                "cores",
                 self._query_name,
                 job.settings.job_name,
                 context.master,

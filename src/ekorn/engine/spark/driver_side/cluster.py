@@ -45,16 +45,16 @@ def cluster_slots(
     """
     if dependencies.archives or dependencies.requirements_file or dependencies.executable:
         raise DeploymentError(
-            "on a cluster Spark chooses the executors' Python: instead of archives, requirements and an "
-            "executable of the job, use --archives and spark.pyspark.python, or an image that has what you need"
+            "on a cluster, Spark chooses the Python of the executors: instead of archives, requirements and an "
+            "executable of the job, use --archives and spark.pyspark.python, or an image that contains what you need"
         )
     settings = context.getConf()
     host = socket.gethostbyname(settings.get("spark.driver.host") or socket.gethostname())
     certificate = certificate_for(links, host)
     if certificate is not None and not encrypts_its_own(settings):
         _log.warning(
-            "the links of the job are encrypted, and Spark's own connections are not: Spark carries the secret of the "
-            "links, and the records between two stages; set spark.authenticate and spark.network.crypto.enabled"
+            "the links of the job are encrypted, but Spark's own connections are not, and they carry the secret of the "
+            "links and the records between stages; set spark.authenticate and spark.network.crypto.enabled"
         )
     ship_package(context)
     compare_pythons(context)
@@ -148,7 +148,7 @@ class SlotLauncher:
         while not ended.wait(self._timeout_s):
             with contextlib.suppress(Exception):  # the session is gone, and its job with it
                 if active_tasks(self._context, group):
-                    _log.warning("the start of slots takes more than %.0f s: it is cancelled", self._timeout_s)
+                    _log.warning("starting the slots took more than %.0f s and was cancelled", self._timeout_s)
                     self._context.cancelJobGroup(group)
 
     def release(self) -> None:

@@ -166,7 +166,7 @@ class StageBars:
                 _hidden[application] += 1
                 self._application = application
         except Exception as error:  # Spark's internals differ between versions: the job runs all the same
-            _log.info("Spark's stage bars stay on the terminal; set spark.ui.showConsoleProgress=false: %s", error)
+            _log.info("Spark's progress bars could not be disabled; set spark.ui.showConsoleProgress=false: %s", error)
 
     def show(self) -> None:
         """Draw bars again, unless another job of the session still runs."""
@@ -182,7 +182,7 @@ class StageBars:
                 bar = getattr(self._context._jvm, "org.apache.spark.ui.ConsoleProgressBar")
                 self._replace(self._context._jvm.scala.Option.apply(bar(self._context._jsc.sc())))
             except Exception as error:  # the user may have stopped the session already
-                _log.info("Spark's stage bars do not come back: %s", error)
+                _log.info("Spark's progress bars could not be enabled again: %s", error)
 
     def _replace(self, bar: Any) -> None:
         java = self._context._jsc.sc()

@@ -41,7 +41,7 @@ _DIFFERENCES = (
         "every task starts a Python process, so epochs take longer",
     ),
     _Difference(
-        "spark.task.cpus", "1", lambda found: found != "1", "local cluster", "every subtask occupies so many cores"
+        "spark.task.cpus", "1", lambda found: found != "1", "local cluster", "every subtask occupies that many cores"
     ),
     _Difference(
         "spark.python.unix.domain.socket.enabled",
@@ -51,10 +51,14 @@ _DIFFERENCES = (
         "an epoch takes 30 to 50 ms longer than with true",
     ),
     _Difference(
-        "spark.authenticate", "false", _is("false"), "local cluster", "whoever reaches Spark's ports can give it orders"
+        "spark.authenticate",
+        "false",
+        _is("false"),
+        "local cluster",
+        "anyone who can reach Spark's ports can control it",
     ),
     _Difference(
-        "spark.ui.enabled", "true", _is("true"), "local", "whoever reaches Spark's web page can read settings there"
+        "spark.ui.enabled", "true", _is("true"), "local", "anyone who can reach Spark's web page can read its settings"
     ),
     _Difference(
         "spark.task.reaper.enabled",
@@ -72,7 +76,7 @@ _DIFFERENCES = (
         "infinity",
         lambda found: found != "infinity",
         "cluster",
-        "with dynamic allocation Spark releases executors beside which slots run, and the job restarts",
+        "with dynamic allocation, Spark releases executors whose machines run slots, and the job restarts",
     ),
 )
 
@@ -101,13 +105,13 @@ def version_problem(spark: str, pyspark: str) -> str | None:
 
     >>> version_problem("4.3.0", "4.3.0")
     >>> version_problem("4.0.1", "4.0.1")
-    'the Spark session has version 4.0.1 of Spark; jobs run on 4.1 and newer'
+    'the Spark session runs Spark 4.0.1; jobs need 4.1 or newer'
     """
     if _minor(spark) < _OLDEST:
-        return f"the Spark session has version {spark} of Spark; jobs run on {_OLDEST[0]}.{_OLDEST[1]} and newer"
+        return f"the Spark session runs Spark {spark}; jobs need {_OLDEST[0]}.{_OLDEST[1]} or newer"
     if _minor(spark) != _minor(pyspark):
         return (
-            f"the Spark session has version {spark} of Spark, and the driver's package PySpark has version {pyspark}; "
+            f"the Spark session runs Spark {spark}, but the driver's package PySpark has version {pyspark}; "
             "install the same version of PySpark, or unset SPARK_HOME if it names another Spark"
         )
     return None
@@ -122,7 +126,7 @@ def differences(settings: Mapping[str, str], master: str) -> list[str]:
 
     >>> differences({"spark.task.cpus": "2", "spark.authenticate": "true", "spark.speculation": "true",
     ...              "spark.ui.enabled": "false", "spark.python.unix.domain.socket.enabled": "true"}, "local[4]")
-    ['spark.task.cpus=2: every subtask occupies so many cores']
+    ['spark.task.cpus=2: every subtask occupies that many cores']
     """
     where = "local" if master.startswith("local") else "cluster"
     found = [(each, settings.get(each.key, each.sparks_default)) for each in _DIFFERENCES if where in each.where]
@@ -138,7 +142,7 @@ def warn_of_settings_without_effect(context: Any, configuration: Mapping[str, st
     ignored = sorted(key for key, value in given.items() if settings.get(key) != value)
     if ignored:
         _log.warning(
-            "the Spark session runs already, so these settings of the job have no effect: %s; "
+            "the Spark session is already running, so these settings of the job have no effect: %s; "
             "set them where the session is created, or let ekorn create it",
             ", ".join(ignored),
         )

@@ -67,7 +67,7 @@ def check_session(context: Any) -> None:
     """
     if tuple(int(part) for part in context.version.split(".")[:2]) < _OLDEST:
         oldest = ".".join(map(str, _OLDEST))
-        reason = f"Spark has version {context.version}; its stages run at the same time since {oldest}"
+        reason = f"Spark has version {context.version}; its stages can run at the same time since version {oldest}"
         raise UnfitSession(reason, f"install pyspark {oldest} or newer")
     settings = context.getConf()
     for key in _REFUSED:
@@ -75,9 +75,7 @@ def check_session(context: Any) -> None:
             reason = f"the Spark session has {key}=true, with which Spark does not run stages at the same time"
             raise UnfitSession(reason, f"start it with {key}=false")
     if _dependencies_field(context) is None:
-        reason = (
-            f"Spark {context.version} keeps the dependencies of an RDD elsewhere than the versions that ekorn knows"
-        )
+        reason = f"Spark {context.version} keeps the dependencies of an RDD in a place that ekorn does not know"
         raise UnfitSession(reason, "install the version of pyspark in the constraints of ekorn")
 
 
@@ -132,7 +130,7 @@ def _hush_writers(context: Any) -> None:
     try:
         log4j.core.config.Configurator.setLevel(_WRITER, log4j.Level.ERROR)
     except (Py4JError, TypeError) as error:  # a session may log with something else
-        _log.debug("the warnings of Spark's shuffle stay in its log: %s", error)
+        _log.debug("the warnings of Spark's shuffle could not be silenced: %s", error)
 
 
 def start_workers(context: Any, count: int, *, group: str, description: str) -> None:

@@ -121,7 +121,7 @@ def spark_context(configuration: dict[str, str], session: Any = None) -> Any:
             if error.name != "pyspark":  # a package that PySpark needs is missing, or does not fit
                 raise DeploymentError(f"PySpark cannot be imported: {error}") from error
             raise DeploymentError(
-                "PySpark is not installed; a job runs on Spark: pip install 'ekorn[spark]' (or use your cluster's)"
+                "PySpark is not installed, and jobs run on Spark: pip install 'ekorn[spark]' (or use your cluster's)"
             ) from error
         running = running_context() if session is None else _context_of(session)
         if running is None:

@@ -125,11 +125,13 @@ class SparkFlows:
             if self._cancelled.is_set():
                 return Failure(DeploymentError("the job was cancelled"))
             if time.monotonic() >= deadline:
-                why = f"{unfit}; the job got no more within {self._task_slots_s:.0f} s; {unfit.remedy}"
+                why = f"{unfit}; the job got no more task slots within {self._task_slots_s:.0f} s; {unfit.remedy}"
                 return Failure(DeploymentError(why))
             if not waits:
                 waits = True
-                _log.warning("job %s waits up to %.0f s for places of Spark: %s", graph.name, self._task_slots_s, unfit)
+                _log.warning(
+                    "job %s waits up to %.0f s for task slots of Spark: %s", graph.name, self._task_slots_s, unfit
+                )
             self._cancelled.wait(_LOOK_S)
         return None
 
@@ -151,7 +153,7 @@ class SparkFlows:
             return False
         waits = active < sum(tasks_of(self._graph, VertexId(subtask.vertex)) for subtask in running)
         if waits:
-            _log.warning("a job waits for Spark to give its tasks places; job group %s", self._jobs.name)
+            _log.warning("a job waits for task slots of Spark; job group %s", self._jobs.name)
         return waits
 
     # ------------------------------------------------------------------------------------------------------- flows
@@ -200,7 +202,9 @@ class SparkFlows:
                 if not waits:
                     waits = True
                     why = first_line_of(error)
-                    _log.warning("%s waits up to %.0f s for places of Spark: %s", description, self._task_slots_s, why)
+                    _log.warning(
+                        "%s waits up to %.0f s for task slots of Spark: %s", description, self._task_slots_s, why
+                    )
             self._cancelled.wait(_LOOK_S)
 
     def _run_job(self, region: int, shuffle: TransportShuffle, description: str) -> None:

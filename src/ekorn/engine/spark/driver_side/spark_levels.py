@@ -115,7 +115,7 @@ class SparkLevels:
         except Exception:  # the session is gone: cancelling its job does no harm
             return False
         if waits:
-            _log.warning("an epoch waits for Spark to give its tasks a core; job group %s", self._jobs.name)
+            _log.warning("an epoch waits for a core for its Spark tasks; job group %s", self._jobs.name)
         return waits
 
     def stop_stalled(self) -> None:

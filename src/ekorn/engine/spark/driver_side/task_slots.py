@@ -121,7 +121,7 @@ def _reserved_in(application: str) -> list[ReservedTaskSlots]:
 def _check_free(total: int, count: int, others: list[ReservedTaskSlots]) -> None:
     taken = sum(other.count for other in others)
     if count > total - taken:
-        why = f"the job needs {count} tasks at the same time, and the Spark session has places for {total}"
+        why = f"the job needs {count} tasks at the same time, and the Spark session has {total} task slots"
         if others:
             why += ", of which " + ", ".join(f"job {other.job!r} holds {other.count}" for other in others)
         remedy = f"start the session with spark.master=local[{taken + count}], or on a cluster with as many cores"

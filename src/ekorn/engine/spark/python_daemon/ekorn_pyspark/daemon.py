@@ -36,7 +36,7 @@ def import_modules(names: list[str]) -> None:
 
 def become_plain(why: str) -> NoReturn:
     """Run PySpark's own daemon in place of this process. Spark has not heard from it yet."""
-    print(f"ekorn: Spark's Python daemon imports nothing ahead: {why}", file=sys.stderr, flush=True)
+    print(f"ekorn: Spark's Python daemon does not import modules in advance: {why}", file=sys.stderr, flush=True)
     os.execv(sys.executable, [sys.executable, "-m", "pyspark.daemon", *sys.argv[1:]])
 
 
