@@ -74,7 +74,7 @@ def test_a_killed_job_is_not_listed(start, capsys, folder):
     process.kill()
     process.wait()
     assert main(["list"]) == 1
-    assert list(folder.iterdir()) == []
+    assert [each.name for each in folder.iterdir()] == ["logs"]
 
 
 def test_a_savepoint_is_triggered_and_the_job_goes_on(start, capsys, tmp_path, monkeypatch):

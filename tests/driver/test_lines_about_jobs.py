@@ -15,7 +15,8 @@ import pytest
 from ekorn.common import JobStatus
 from ekorn.driver.display.job_lines import end_line, progress_line
 from ekorn.driver.display.job_progress import JobProgress
-from ekorn.driver.display.progress_display import NotebookOutput, TerminalLines
+from ekorn.driver.display.progress_display import NotebookOutput
+from ekorn.driver.display.terminal_lines import TerminalLines
 
 NOON = 1_800_000_000_000
 DAY_MS = 86_400_000
@@ -72,7 +73,7 @@ def test_a_shorter_line_covers_the_longer_one_before_it():
     lines.update("long line")
     lines.update("short")
     lines.end("ended")
-    assert stream.getvalue() == "begins\n\rlong line\rshort    \r     \rended\n"
+    assert stream.getvalue() == "begins\n\r\x1b[Klong line\r\x1b[Kshort\r\x1b[Kended\n"
 
 
 def test_without_a_last_line_the_line_of_progress_is_only_removed():
@@ -82,7 +83,7 @@ def test_without_a_last_line_the_line_of_progress_is_only_removed():
     assert stream.getvalue() == ""
     lines.update("line")
     lines.end(None)
-    assert stream.getvalue() == "\rline\r    \r"
+    assert stream.getvalue() == "\r\x1b[Kline\r\x1b[K"
 
 
 @pytest.mark.parametrize(("columns", "longest"), [(40, 39), (2, 1), (1, 160), (0, 160)])
@@ -91,7 +92,7 @@ def test_a_line_is_cut_to_the_width_of_the_terminal(columns, longest):
     ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     with os.fdopen(terminal, "w") as stream:
         TerminalLines(stream).update("x" * 200)
-        assert os.read(keeper, 1000) == b"\r" + b"x" * longest
+        assert os.read(keeper, 1000) == b"\r\x1b[K" + b"x" * longest
     os.close(keeper)
 
 

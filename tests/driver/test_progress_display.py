@@ -16,7 +16,8 @@ from ekorn.common import Configuration, JobID
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.driver.display.job_lines import JobFacts, end_line, progress_line, start_line
 from ekorn.driver.display.job_progress import JobProgress
-from ekorn.driver.display.progress_display import ProgressDisplay, TerminalLines, is_watched
+from ekorn.driver.display.progress_display import ProgressDisplay, is_told_by_log
+from ekorn.driver.display.terminal_lines import TerminalLines
 from ekorn.driver.job_view import JobView
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.testing.local_run import on_local_engine
@@ -56,14 +57,17 @@ LAST = "job 'orders' finished after 3.0 s: 2,000 records read, 1 checkpoints\n"
 
 
 def test_on_a_terminal_one_line_is_written_over():
-    lines = shown(Terminal()).split("\r")
-    assert lines[0] == FIRST
-    assert lines[1:3] == [
+    assert shown(Terminal()).split("\r\x1b[K") == [
+        FIRST,
         "running, 1,000 records, 1,000/s, checkpoint 1",
         "running, 2,000 records, 1,000/s, checkpoint 1",
+        LAST,
     ]
-    assert lines[3].strip() == "" and len(lines[3]) == len(lines[2])  # blanks erase the line
-    assert lines[4] == LAST
+
+
+def test_a_terminal_that_cannot_erase_shows_the_first_and_the_last_line(monkeypatch):
+    monkeypatch.setenv("TERM", "dumb")
+    assert shown(Terminal()) == FIRST + LAST
 
 
 def test_elsewhere_and_beside_printed_records_no_line_is_written_over():
@@ -78,8 +82,20 @@ def test_a_terminal_that_is_gone_does_not_matter():
     ProgressDisplay(JobView(JobID.generate(), "orders"), FACTS, clock, stream=gone).run(lambda timeout_s: True)
 
 
-def test_only_terminals_and_notebooks_are_watched():
-    assert is_watched(Terminal()) and not is_watched(io.StringIO())
+def test_lines_that_the_log_writes_to_the_same_stream_are_not_written_twice():
+    stream, logger = io.StringIO(), logging.getLogger("ekorn")
+    handler = logging.StreamHandler(stream)
+    before = logger.level
+    logger.addHandler(handler)
+    try:
+        assert not is_told_by_log(stream), "warnings alone are logged"
+        logger.setLevel(logging.INFO)
+        assert is_told_by_log(stream) and not is_told_by_log(io.StringIO())
+        handler.setLevel(logging.WARNING)
+        assert not is_told_by_log(stream)
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
 
 
 def test_the_start_says_where_the_parallelism_and_the_state_come_from():
@@ -149,7 +165,7 @@ def followed(reads, **settings) -> list[str]:
 
     options = {key: value for key, value in settings.items() if key != "ends"}
     ProgressDisplay(view, FACTS, clock, stream=stream, **options).run(has_ended)
-    return [line.strip() for line in stream.getvalue().removeprefix(FIRST).split("\r") if line.strip()]
+    return [line.strip() for line in stream.getvalue().removeprefix(FIRST).split("\r\x1b[K") if line.strip()]
 
 
 def test_the_rate_is_that_of_the_last_six_looks():
@@ -207,7 +223,7 @@ def test_a_shorter_line_covers_the_longer_one_before_it_and_the_end_erases_it():
     lines.update("short")
     lines.end("last")
     lines.end(None)
-    assert stream.getvalue() == "first\n\rlong line\rshort    \r     \rlast\n"
+    assert stream.getvalue() == "first\n\r\x1b[Klong line\r\x1b[Kshort\r\x1b[Klast\n"
 
 
 @pytest.mark.parametrize(("columns", "longest"), [(20, 19), (2, 1), (1, 160), (0, 160)])
@@ -218,10 +234,10 @@ def test_a_line_is_cut_to_what_does_not_wrap(columns, longest):
         TerminalLines(stream).update("x" * 200)
         shown = os.read(ours, 1_000).decode()
     os.close(ours)
-    assert shown == "\r" + "x" * longest
+    assert shown == "\r\x1b[K" + "x" * longest
 
 
 def test_a_stream_without_a_terminal_has_a_width_too():
     stream = io.StringIO()
     TerminalLines(stream).update("x" * 200)
-    assert stream.getvalue() == "\r" + "x" * 160
+    assert stream.getvalue() == "\r\x1b[K" + "x" * 160

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -86,8 +87,13 @@ def screen(written: str) -> list[str]:
     """Return the lines that a terminal shows in the end."""
     lines: list[str] = []
     for line in written.replace("\r\n", "\n").split("\n"):
-        shown = ""
-        for part in line.split("\r"):
-            shown = part + shown[len(part) :]
+        shown, at = "", 0
+        for part in re.split(r"(\r|\x1b\[K)", line):
+            if part == "\r":
+                at = 0
+            elif part == "\x1b[K":
+                shown = shown[:at]
+            else:
+                shown, at = shown[:at] + part + shown[at + len(part) :], at + len(part)
         lines.append(shown.rstrip())
     return lines[:-1] if lines[-1] == "" else lines

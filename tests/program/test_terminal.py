@@ -21,14 +21,14 @@ END = re.compile(r"job 'numbers' finished after [0-9.]+ s: [0-9,]+ records read"
 
 def test_the_line_of_progress_is_written_over_and_gone_when_execute_returns():
     written = written_to_terminal("numbers(2500).map(lambda n: n)\nenv.execute('numbers')\nprint('after it')")
-    assert "\rrunning, " in written
+    assert "\r\x1b[Krunning, " in written
     start, end, after = screen(written)
     assert START.fullmatch(start) and END.fullmatch(end) and after == "after it"
 
 
 def test_a_line_of_progress_is_shorter_than_a_narrow_terminal():
     written = written_to_terminal("numbers(2500).map(lambda n: n)\nenv.execute('numbers')", columns=20)
-    lines = re.findall(r"\r(running[^\r]*)", written)
+    lines = re.findall(r"\x1b\[K(running[^\r]*)", written)
     assert lines and all(len(line) == 19 for line in lines)
 
 
@@ -54,6 +54,42 @@ print("after it")
     start, *ticks, end, after = screen(written)
     assert START.fullmatch(start) and ticks == [f"tick {number}" for number in range(15)]
     assert END.fullmatch(end) and after == "after it"
+
+
+def test_what_is_printed_and_logged_beside_the_line_of_progress_has_lines_of_its_own(tmp_path):
+    spoken = tmp_path / "spoken"
+    written = written_to_terminal(f"""
+import logging, threading
+logging.basicConfig(format="log %(message)s")  # holds the stream of standard error from now on
+
+def last(number):  # comes when everything is printed
+    while number == 500 and not os.path.exists({str(spoken)!r}):
+        time.sleep(0.01)
+    return number
+
+def speak():
+    while "write" not in sys.stdout.__dict__:  # the line of progress is shown from then on
+        time.sleep(0.01)
+    for number in range(5):
+        print("printed", end=" ")
+        sys.stdout.flush()
+        time.sleep(0.3)
+        print(number)
+        logging.warning("%d", number)
+        time.sleep(0.6)
+    print("is cut", end="")
+    open({str(spoken)!r}, "w").close()
+
+threading.Thread(target=speak).start()
+numbers(501).map(last)
+env.execute('numbers')
+print("after it", "write" in sys.stdout.__dict__)
+""")
+    assert written.count("\x1b[Krunning, ") > 1
+    spoken = [line for number in range(5) for line in (f"printed {number}", f"log {number}")]
+    start, *lines, cut, end, after = screen(written)
+    assert START.fullmatch(start) and lines == spoken
+    assert cut == "is cut" and END.fullmatch(end) and after == "after it False"
 
 
 def test_collected_records_are_not_mixed_with_lines_about_the_job():
@@ -120,7 +156,7 @@ ENDED = (
 
 
 def test_ctrl_c_leaves_one_line_below_the_first():
-    start, *rest = screen(written_to_terminal(ENDLESS, interrupt_at="\rrunning, "))
+    start, *rest = screen(written_to_terminal(ENDLESS, interrupt_at="Krunning, "))
     assert START.fullmatch(start)
     assert rest == [ENDED]
 
@@ -146,6 +182,6 @@ def test_ctrl_c_at_python_s_prompt_is_answered_in_one_line_and_the_session_goes_
     process.send_signal(signal.SIGINT)
     out, said = process.communicate("print('the session goes on')\n1 / 0\n", timeout=60)
     assert out == "the session goes on\n"
-    first, *rest = said.replace(">>> ", "").splitlines()
-    assert first == ENDED
+    start, ended, *rest = said.replace(">>> ", "").splitlines()
+    assert START.fullmatch(start) and ended == ENDED
     assert rest[0] == "Traceback (most recent call last):" and "ZeroDivisionError: division by zero" in rest

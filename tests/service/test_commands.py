@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ekorn.cli.job_commands import logs
+from ekorn.cli.log_command import logs
 from ekorn.cli.main import main
 from ekorn.common import JobStatus
 from ekorn.service.client.service_client import own_service

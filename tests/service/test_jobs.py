@@ -32,7 +32,9 @@ def test_a_program_runs_with_its_modules_and_its_outcome_is_kept(client, running
     job = client.submit(programs / "bounded.py", arguments=["7"])
     result = job.get_job_execution_result().result(60)
     assert result.get_job_id() == job.get_job_id()
-    assert log_of(running, job).splitlines()[-3:] == ["7", "14", "21"]
+    start, plan, *records, end = log_of(running, job).splitlines()
+    assert "job 'bounded' (" in start and "vertex 0: Source: Collection Source" in plan
+    assert records == ["7", "14", "21"] and "job 'bounded' finished after " in end
     until(lambda: client.jobs()[0]["phase"] == "ENDED")
     (shown,) = client.jobs()
     assert (shown["name"], shown["state"]) == ("bounded", "FINISHED")

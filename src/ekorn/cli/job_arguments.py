@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from ekorn.cli import job_commands as jobs
+from ekorn.cli.log_command import logs
 from ekorn.service.client.service_client import ServiceClient
 
 __all__ = ["add_jobs", "add_service_address", "add_trigger", "service_of"]
@@ -48,18 +49,18 @@ def add_jobs(commands: Any) -> None:
     listing = commands.add_parser("list", help="list your jobs that run on this machine, and those of the service")
     shown = listing.add_mutually_exclusive_group()
     for short, name, help_text in (
-        ("-a", "all", "list ended jobs of the service too"),
+        ("-a", "all", "list ended jobs too"),
         ("-r", "running", "list only running jobs"),
         ("-s", "scheduled", "list only jobs that have not started"),
     ):
         shown.add_argument(short, f"--{name}", dest="shown", action="store_const", const=name, help=help_text)
     add_service_address(listing)
     listing.set_defaults(command=lambda given: jobs.list_jobs(service_of(given), given.shown or "unended"))
-    log = commands.add_parser("logs", help="print the log of a job of the service")
+    log = commands.add_parser("logs", help="print the log of a job that runs or has ended")
     log.add_argument("-f", "--follow", action="store_true", help="keep printing new lines until the job ends")
     log.add_argument("job", metavar="JOB", help=_JOB)
     add_service_address(log)
-    log.set_defaults(command=lambda given: jobs.logs(service_of(given), given.job, follow=given.follow))
+    log.set_defaults(command=lambda given: logs(service_of(given), given.job, follow=given.follow))
     _add_changes(commands)
     live = commands.add_parser("top", help="show the jobs, updated live")
     add_service_address(live)

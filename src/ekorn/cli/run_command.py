@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import io
 import os
 import sys
 import traceback
@@ -31,6 +32,8 @@ def run_program(script: str, arguments: Sequence[str], configuration: Configurat
     if not os.path.isfile(script):
         raise ConfigurationError(f"there is no program {script!r}")
     set_command_line(configuration)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # a file or a pipe gets the lines of the program when they happen
     try:
         run_as_main(script, arguments, replace_first_path=False)
     except EkornError:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import logging
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from ekorn.cli.run_command import run_program
 from ekorn.config import options
@@ -44,6 +45,7 @@ def run_submission(file: str) -> int:
     if plan is not None:
         return _write_plan(script, arguments, Configuration.from_dict(settings), Path(plan))
     code = 1
+    _log_to_standard_error()
     if watch is not None:
         watch.start()
         note_outcomes_with(watch.note)
@@ -65,6 +67,23 @@ def run_submission(file: str) -> int:
             watch.close()
             note_outcomes_with(None)
     return code
+
+
+def _log_to_standard_error() -> None:
+    """Let the log of the driver, which the service keeps, tell what happens to the job."""
+    handler = _UntilTheProgramLogs()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logger = logging.getLogger("ekorn")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+
+
+class _UntilTheProgramLogs(logging.StreamHandler[TextIO]):
+    """Writes to standard error, unless the program has handlers of its own: they get the same lines."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not logging.getLogger().handlers:
+            super().emit(record)
 
 
 def _write_plan(script: str, arguments: Sequence[str], configuration: Configuration, file: Path) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 from ekorn.config.job_id import JobID
 from ekorn.driver.checkpoints.savepoint_requests import Then
 from ekorn.driver.display.job_progress import JobProgress
+from ekorn.driver.job_log import JobLog
 from ekorn.driver.job_requests import JobRequests
 from ekorn.driver.job_results import JobResults
 from ekorn.driver.job_view import JobView
@@ -34,6 +35,7 @@ class JobHandle:
         requests: What is asked of it.
         results: What it gives.
         takes_requests_from_outside: Whether other processes of the user may reach the job.
+        log: What happens to the job, for those who look later.
     """
 
     def __init__(self, job_id: JobID, job_name: str) -> None:
@@ -41,6 +43,7 @@ class JobHandle:
         self.requests = JobRequests()
         self.results = JobResults(self.view)
         self.takes_requests_from_outside = False
+        self.log = JobLog()
         self._lock = threading.Lock()
         self._at_end: list[Callable[[JobStatus, bool], None]] = []
         self._is_over = False

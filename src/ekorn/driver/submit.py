@@ -16,14 +16,16 @@ from ekorn.clock import Clock, SystemClock
 from ekorn.config import options
 from ekorn.config.job_id import JobID
 from ekorn.config.settings.job_settings import JobSettings
-from ekorn.driver.display.progress_display import ProgressDisplay, is_watched
+from ekorn.driver.display.progress_display import ProgressDisplay, is_told_by_log
 from ekorn.driver.job_handle import JobHandle
+from ekorn.driver.job_log import open_job_log
 from ekorn.driver.loop.job_loop import EngineFactory, JobLoop
 from ekorn.driver.recovery.restore_check import check_restore
 from ekorn.driver.recovery.resume import resumed
 from ekorn.engine.protocol import AnyEngine
 from ekorn.engine.slots.slot_handle import Heartbeat
 from ekorn.errors import ConfigurationError
+from ekorn.functions.results.job_status import JobStatus
 from ekorn.graph.job_graph import JobGraph
 from ekorn.graph.specs import PrintSpec
 
@@ -103,16 +105,23 @@ def submit(
     if settings.only_check_restore:
         check_restore(graph, settings)
     handle = JobHandle(settings.job_id, settings.job_name)
-    loop = JobLoop(graph, settings, handle, engine_for(settings), clock=clock, chance=Random())
     handle.takes_requests_from_outside = bool(
         settings.control or (settings.control is None and engine_for is spark_engine)
     )
+    if handle.takes_requests_from_outside and settings.executions is None:  # a service keeps the log of its drivers
+        handle.log = open_job_log(str(settings.job_id), settings.job_name, clock.now_ms())
+    try:
+        loop = JobLoop(graph, settings, handle, engine_for(settings), clock=clock, chance=Random())
+    except BaseException as error:
+        handle.log.end(JobStatus.FAILED.name, f"job {settings.job_name!r} did not start: {error}")
+        raise
     if may_be_shown is None:
         may_be_shown = engine_for is spark_engine
-    if settings.progress == "auto" and may_be_shown and is_watched(sys.stderr):
+    stream = sys.stderr  # None in a process that was started without one
+    if settings.progress == "auto" and may_be_shown and stream is not None and not is_told_by_log(stream):
         # Records that the job prints would be written into the line.
         prints = any(isinstance(each.spec, PrintSpec) for vertex in graph.vertices for each in vertex.operators)
-        display = ProgressDisplay(handle.view, loop.facts, clock, prints=prints, began=began)
+        display = ProgressDisplay(handle.view, loop.facts, clock, stream=stream, prints=prints, began=began)
         handle.results.after_end(display.start(handle.results.wait_for_end))
     threading.Thread(target=loop.run, name=f"ekorn-{settings.job_name}", daemon=True).start()
     return handle

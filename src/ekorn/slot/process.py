@@ -12,6 +12,7 @@ the next slot that starts on the machine removes the folder.
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import os
 import pickle
@@ -53,6 +54,9 @@ def main() -> None:
     log.setFormatter(logging.getLogger().handlers[0].formatter)
     logging.getLogger().addHandler(log)
     sys.stdin = open(os.devnull)  # noqa: SIM115 - user code that reads standard input finds it empty, for good
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A line is written when it is printed, also to a file or a pipe: the slot may be killed.
+        sys.stdout.reconfigure(line_buffering=True)
     output = RecentOutput(sys.stdout)
     sys.stdout = cast(TextIO, output)
     try:

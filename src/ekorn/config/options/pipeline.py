@@ -104,7 +104,8 @@ PROGRESS: ConfigOption[Literal["auto", "off"]] = choice(
     "ekorn.progress",
     "auto",
     ("auto", "off"),
-    "Whether the job's progress is written to standard error: only to a terminal or a notebook (`auto`), or never.",
+    "Whether lines about a job are written to standard error. With `auto` its start and its end are, to a terminal and "
+    "to a file alike, and its progress meanwhile if standard error is a terminal or a notebook. With `off` none are.",
 )
 CLOSURE_CLEANER = choice(
     "pipeline.closure-cleaner-level",

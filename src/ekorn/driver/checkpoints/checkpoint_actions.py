@@ -136,7 +136,9 @@ class CheckpointActions:
         )
         self.job.statistics.checkpoints.complete(checkpoint_id, f"{self.directory.url}/chk-{checkpoint_id}")
         size, took_ms = written.size_bytes, written.duration_ms
-        _log.info("checkpoint %d of job %s completed: %d bytes in %d ms", checkpoint_id, self.job.name, size, took_ms)
+        self.job.log.info(
+            _log, "checkpoint %d of job %s completed: %d bytes in %d ms", checkpoint_id, self.job.name, size, took_ms
+        )
         self.retained.add(written.metadata, pending=self.coordinator.pending_ids, newest_id=self.coordinator.newest_id)
         self.job.statistics.checkpoints.keep(self.retained.retained_ids)
         self.output.commit(position)
@@ -151,10 +153,13 @@ class CheckpointActions:
         view, path = self.job.view, request.path
         progress = view.progress()
         completed = progress.savepoints_completed + 1
-        view.update(replace(progress, savepoints_completed=completed, last_savepoint_path=path))
+        stopped_with = path if request.commits else None
+        view.update(
+            replace(progress, savepoints_completed=completed, last_savepoint_path=path, stopped_with=stopped_with)
+        )
         self.job.statistics.checkpoints.complete(checkpoint_id, path)
         request.answer()
-        _log.info("savepoint %d of job %s completed: %s", checkpoint_id, self.job.name, path)
+        self.job.log.info(_log, "savepoint %d of job %s completed: %s", checkpoint_id, self.job.name, path)
         if request.commits:
             self.output.commit(position)
             raise_failure(self.engine.notify_completed(checkpoint_id))
@@ -171,7 +176,7 @@ class CheckpointActions:
         self.job.statistics.checkpoints.fail(checkpoint_id, why)
         what = "savepoint" if is_savepoint else "checkpoint"
         level = logging.INFO if failing else logging.WARNING
-        _log.log(level, "%s %d of job %s was aborted: %s", what, checkpoint_id, self.job.name, why)
+        self.job.log.write(_log, level, "%s %d of job %s was aborted: %s", what, checkpoint_id, self.job.name, why)
         self.positions.drop(checkpoint_id)
         if not is_savepoint:
             progress = self.job.view.progress()

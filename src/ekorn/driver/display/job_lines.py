@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ekorn.driver.display.job_progress import JobProgress
 from ekorn.functions.results.job_status import JobStatus
+from ekorn.graph.job_graph import JobGraph
 
-__all__ = ["JobFacts", "end_line", "progress_line", "start_line"]
+__all__ = ["JobFacts", "end_line", "plan_lines", "progress_line", "start_line"]
 
 _ENDS = {
     JobStatus.FINISHED: "finished",
@@ -57,6 +59,15 @@ def start_line(facts: JobFacts) -> str:
     return line if facts.log_path is None else f"{line}, log {facts.log_path}"
 
 
+def plan_lines(graph: JobGraph) -> Iterator[str]:
+    """Return a line for each vertex of a job: its operators, its parallelism, and the vertices that it reads from."""
+    for vertex in graph.vertices:
+        operators = " -> ".join(operator.name for operator in vertex.operators)
+        sources = sorted({each.source for each in graph.inputs_of(vertex.id)})
+        reads = f", reads from {', '.join(map(str, sources))}" if sources else ""
+        yield f"vertex {vertex.id}: {operators}, parallelism {vertex.parallelism}{reads}"
+
+
 def progress_line(progress: JobProgress, records_per_s: float, now_ms: int) -> str:
     """Return the line for a running job.
 
@@ -84,13 +95,15 @@ def end_line(job_name: str, progress: JobProgress, seconds: float) -> str:
     >>> end_line("orders", JobProgress(status=JobStatus.FINISHED, records_read=5), 1.25)
     "job 'orders' finished after 1.2 s: 5 records read"
     """
-    line = f"job {job_name!r} {_ENDS.get(progress.status, 'ended')} after {_length(seconds)}"
+    was_stopped = progress.stopped_with is not None and progress.status is JobStatus.FINISHED
+    how = "was stopped with a savepoint" if was_stopped else _ENDS.get(progress.status, "ended")
+    line = f"job {job_name!r} {how} after {_length(seconds)}"
     line += f": {progress.records_read:,} records read"
     if progress.checkpoints_completed:
         line += f", {progress.checkpoints_completed} checkpoints"
     if progress.restarts:
         line += f", {progress.restarts} restart{'s' if progress.restarts > 1 else ''}"
-    return line
+    return f"{line}; to continue it, run it with -s {progress.stopped_with}" if was_stopped else line
 
 
 def _lag(watermark: int | None, now_ms: int) -> str | None:

@@ -42,6 +42,7 @@ class JobProgress:
     slot_pids: tuple[int, ...] = ()
     savepoints_completed: int = 0
     last_savepoint_path: str | None = None
+    stopped_with: str | None = None  # the savepoint that the job was stopped with
 
     def facts(self) -> Iterator[Fact]:
         """Return what differs from a job that has not begun, as text."""

@@ -1,15 +1,16 @@
-"""Shows a running job to the person in front of it.
+"""Shows a running job to the person in front of it, and to the one who reads its output later.
 
-On a terminal the lines go to standard error, and the line of progress is written over while the program waits for the
-job in `execute()`. A program that does something else meanwhile may write to the same terminal, so it sees the first
-and the last line only. In a notebook the lines are an output of their own, which changes in place. Elsewhere nothing is
-shown: the log tells the same story (`logging.getLogger("ekorn")` at INFO).
+The first and the last line of a job go to standard error, whatever that is: a terminal, a file, the pipe of a service.
+On a terminal there is a line of progress too, which is written over while the program waits for the job in `execute()`
+(`terminal_lines`). A program that does something else meanwhile may write to the same terminal, so it sees the first
+and the last line only. In a notebook the lines are an output of their own, which changes in place.
 """
 
 from __future__ import annotations
 
 import atexit
 import importlib
+import logging
 import os
 import sys
 import threading
@@ -19,15 +20,15 @@ from typing import Any, NamedTuple, Protocol, TextIO
 
 from ekorn.clock import Clock
 from ekorn.driver.display.job_lines import JobFacts, end_line, progress_line, start_line
+from ekorn.driver.display.terminal_lines import TerminalLines
 from ekorn.driver.job_view import JobView
 from ekorn.functions.results.job_status import JobStatus
 
-__all__ = ["NotebookOutput", "ProgressDisplay", "TerminalLines", "is_notebook", "is_watched"]
+__all__ = ["NotebookOutput", "ProgressDisplay", "is_notebook", "is_told_by_log"]
 
 _INTERVAL_S = 0.5
 _SAMPLES = 6
 _LAST_LINE_S = 1.0  # how long a program waits for the last line to be written
-_WIDTH = 160  # assumed for a terminal that does not report its width
 
 
 class _Sample(NamedTuple):
@@ -48,9 +49,17 @@ class Lines(Protocol):
         """Show the last line in place of the one of `update`. Without a line, only the one of `update` is removed."""
 
 
-def is_watched(stream: TextIO) -> bool:
-    """Return whether a person reads the stream as it is written: it is a terminal, or that of a notebook."""
-    return stream.isatty() or is_notebook(stream)
+def is_told_by_log(stream: TextIO) -> bool:
+    """Return whether Python's logging writes the lines of jobs to the same stream: they would stand there twice."""
+    logger: logging.Logger | None = logging.getLogger("ekorn")
+    if stream.isatty() or is_notebook(stream) or not logging.getLogger("ekorn").isEnabledFor(logging.INFO):
+        return False
+    while logger is not None:
+        for handler in logger.handlers:
+            if getattr(handler, "stream", None) is stream and handler.level <= logging.INFO:
+                return True
+        logger = logger.parent if logger.propagate else None
+    return False
 
 
 class ProgressDisplay:
@@ -84,7 +93,7 @@ class ProgressDisplay:
         in_notebook = is_notebook(stream)
         self._lines: Lines = NotebookOutput() if in_notebook else TerminalLines(stream)
         self._has_place_of_its_own = in_notebook
-        self._rewrites = in_notebook or (stream.isatty() and not prints)
+        self._rewrites = in_notebook or (stream.isatty() and os.environ.get("TERM") != "dumb" and not prints)
         self._interval_s = interval_s
         self._began = clock.monotonic() if began is None else began
 
@@ -115,45 +124,6 @@ class ProgressDisplay:
             self._lines.end(None)  # whoever suspended the job says so, and how to resume it
             return
         self._lines.end(end_line(self._facts.job_name, ended, self._clock.monotonic() - self._began))
-
-
-class TerminalLines:
-    """Lines on a terminal, or in another stream of text."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._shown = ""
-
-    def begin(self, line: str) -> None:
-        self._write(f"{line}\n")
-
-    def update(self, line: str) -> None:
-        self._overwrite(line[: self._width()])
-
-    def end(self, line: str | None) -> None:
-        self._overwrite("")
-        if line is not None:
-            self._write(f"{line}\n")
-
-    def _overwrite(self, line: str) -> None:
-        if line or self._shown:
-            self._write(f"\r{line.ljust(len(self._shown))}" + ("" if line else "\r"))
-        self._shown = line
-
-    def _width(self) -> int:
-        """Return the longest line that does not wrap, because one that wraps cannot be written over."""
-        try:
-            columns = os.get_terminal_size(self._stream.fileno()).columns
-        except (OSError, ValueError):  # not a terminal of this machine
-            columns = 0
-        return columns - 1 if columns > 1 else _WIDTH
-
-    def _write(self, text: str) -> None:
-        try:
-            self._stream.write(text)
-            self._stream.flush()
-        except (OSError, ValueError):  # the terminal is gone, or the stream was closed: the job runs on unwatched
-            self._shown = ""
 
 
 def is_notebook(stream: TextIO) -> bool:

@@ -125,7 +125,7 @@ class Deployer:
         if attempt > 0:
             parts = "" if region is None else f", {len(region)} of {len(self.job.subtasks)} subtasks"
             start = "the beginning" if origin is None else origin.label
-            _log.info("job %s runs again from %s, attempt %d%s", self.job.name, start, attempt + 1, parts)
+            self.job.log.info(_log, "job %s runs again from %s, attempt %d%s", self.job.name, start, attempt + 1, parts)
         self.job.statistics.run(restarting)
         if origin is not None:
             is_savepoint = origin.metadata.kind == "savepoint"

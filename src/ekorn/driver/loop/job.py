@@ -8,6 +8,7 @@ from ekorn.clock import Clock, SteadyClock
 from ekorn.config.settings.job_settings import JobSettings
 from ekorn.driver.display.operator_hints import OperatorHints
 from ekorn.driver.job_handle import JobHandle
+from ekorn.driver.job_log import JobLog
 from ekorn.driver.job_requests import JobRequests
 from ekorn.driver.job_results import JobResults
 from ekorn.driver.job_view import JobView
@@ -32,6 +33,7 @@ class Job:
         steady: The time for intervals and timeouts, which does not depend on the time of day.
         subtasks: Every subtask of the graph.
         statistics: What is remembered about the job for people and tools.
+        log: Where its start, checkpoints, restarts and end are noted.
         hints: Shows the hints of operators.
     """
 
@@ -44,6 +46,7 @@ class Job:
     steady: SteadyClock
     subtasks: frozenset[SubtaskId]
     statistics: JobStatistics
+    log: JobLog
     hints: OperatorHints = field(default_factory=OperatorHints)
 
     @staticmethod
@@ -60,6 +63,7 @@ class Job:
             steady,
             _subtasks_of(graph),
             statistics,
+            handle.log,
         )
 
     def change_graph(self, graph: JobGraph) -> None:

@@ -31,7 +31,7 @@ from ekorn.driver.checkpoints.job_checkpoints import JobCheckpoints
 from ekorn.driver.checkpoints.job_directory import address_for_slots, check_reachable, open_directory
 from ekorn.driver.checkpoints.job_endings import FinalCheckpoint, SavepointStop
 from ekorn.driver.checkpoints.retained_checkpoints import RetainedCheckpoints
-from ekorn.driver.display.job_lines import JobFacts, end_line, start_line
+from ekorn.driver.display.job_lines import JobFacts, end_line, plan_lines, start_line
 from ekorn.driver.job_handle import JobHandle
 from ekorn.driver.job_outcome import JobOutcome, note_outcome, outcomes_are_noted
 from ekorn.driver.loop.attempt_parts import AttemptParts, AttemptRunner, Deployer
@@ -129,7 +129,8 @@ class JobLoop:
             web_address=self._settings.web.address,
         )
         self._job.statistics.facts = self.facts
-        _log.info("%s", start_line(self.facts))
+        for line in (start_line(self.facts), *plan_lines(graph)):
+            self._job.log.info(_log, "%s", line)
         handle.requests.savepoint_directory = self._settings.savepoint_directory
         handle.requests.wake_with(on_cancel=self._interrupt, on_request=self._engine.wake)
         handle.view.inspect(self._engine)
@@ -224,7 +225,8 @@ class JobLoop:
                 except Exception as unreadable:  # raised by an accumulator of the user
                     status, error = JobStatus.FAILED, self._job_error(unreadable)
             ended = replace(self._job.view.progress(), status=status)
-            _log.info("%s", end_line(self._settings.job_name, ended, runtime_ms / 1000))
+            self._job.log.info(_log, "%s", end_line(self._settings.job_name, ended, runtime_ms / 1000))
+            self._job.log.end(status.name, None if status is not JobStatus.FAILED else str(error))
             self._job.statistics.end(status)
             self._handle.end(status, result, error)
             self._checkpoints.answer_requests(status)
@@ -291,11 +293,10 @@ class JobLoop:
             self._refusal = decision.reason or None
             raise AttemptFailed(failure) from error
         more = self._repeats.advice_after(error) or (traceback and f"\n{traceback}")  # the log has the traceback once
-        _log.warning("job %s restarts in %d ms: %s%s", self._settings.job_name, decision.delay_ms, what, more)
+        log, name = self._job.log, self._settings.job_name
+        log.warning(_log, "job %s restarts in %d ms: %s%s", name, decision.delay_ms, what, more)
         for other in failure.others:
-            _log.warning(
-                "job %s, slot %s failed at the same time: %s", self._job.name, other.slot, text_of(other.error)
-            )
+            log.warning(_log, "job %s, slot %s failed at the same time: %s", name, other.slot, text_of(other.error))
         progress = self._job.view.progress()
         self._job.view.update(
             replace(

@@ -71,10 +71,11 @@ class JobOutput:
 
     def show(self, epoch: int, acks: Sequence[Ack], wall_ms: float) -> None:
         """Publish the output of an epoch."""
-        for ack in acks:
-            for line in ack.lines:
-                sys.stdout.write(line + "\n")
-        sys.stdout.flush()
+        if sys.stdout is not None:  # None in a process that was started without one, as for `print`
+            for ack in acks:
+                for line in ack.lines:
+                    sys.stdout.write(line + "\n")
+            sys.stdout.flush()
         sources = [ack for ack in acks if self._graph.vertices[ack.vertex].is_source]
         for ack in sources:
             self._read[SubtaskId(ack.vertex, ack.subtask)] += ack.records_in

@@ -252,7 +252,9 @@ class Rescaling:
         change = self._change
         assert change is not None, "only an accepted rescale is switched to"
         change.before, change.path, change.stands_since = self._job.graph, path, stands_since
-        _log.info("job %s continues from %s with parallelism %d", self._job.name, path, change.request.parallelism)
+        self._job.log.info(
+            _log, "job %s continues from %s with parallelism %d", self._job.name, path, change.request.parallelism
+        )
         self._enter_restarting()
         self._take(change.graph)
 
@@ -267,7 +269,8 @@ class Rescaling:
         self._note(change, None)
         self.parallelism = change.request.parallelism
         stood_ms = (self._job.clock.monotonic() - change.stands_since) * 1000
-        _log.info(
+        self._job.log.info(
+            _log,
             "job %s runs with parallelism %d; it processed nothing for %d ms",
             self._job.name,
             change.request.parallelism,
@@ -298,7 +301,7 @@ class Rescaling:
         graph, now_ms = self.graph_at(parallelism), self._job.clock.now_ms()
         changes = _changes(self._job.graph, graph)
         self._job.statistics.rescaled(self.parallelism, parallelism, cause, None, began_ms=now_ms, vertices=changes)
-        _log.info("job %s restarts with parallelism %d: %s", self._job.name, parallelism, cause)
+        self._job.log.info(_log, "job %s restarts with parallelism %d: %s", self._job.name, parallelism, cause)
         self.parallelism = parallelism
         self._take(graph)
 
@@ -315,7 +318,9 @@ class Rescaling:
     def _answer(self, why: str) -> _Change:
         change, self._change = self._change, None
         assert change is not None
-        _log.warning("job %s was not rescaled to %d: %s", self._job.name, change.request.parallelism, why)
+        self._job.log.warning(
+            _log, "job %s was not rescaled to %d: %s", self._job.name, change.request.parallelism, why
+        )
         self._note(change, why)
         change.request.refuse(why)
         return change

@@ -17,6 +17,7 @@ import time
 from ekorn.config.settings.deployment_settings import PythonDependencies
 from ekorn.engine.slots.interpreter import Interpreter, prepare_interpreter
 from ekorn.engine.slots.slot_handle import Heartbeat, SlotHandle
+from ekorn.engine.slots.slot_output import SlotOutput
 from ekorn.engine.slots.slot_pool import SlotPool
 from ekorn.errors import DeploymentError
 from ekorn.links.link import Address
@@ -56,6 +57,7 @@ class LocalSlotPool(SlotPool):
         except BaseException:
             self._scratch.close()
             raise
+        self._output = SlotOutput()
         self._generations = itertools.count(1)
         self._starting: dict[int, ChildSlotProcess] = {}  # by the number of the slot, until `ensure`
 
@@ -106,7 +108,7 @@ class LocalSlotPool(SlotPool):
         # `-m ekorn...` must find the package before the slot has been told the driver's path.
         environment["PYTHONPATH"] = os.pathsep.join(path)
         environment.setdefault("PYTHONHASHSEED", "0")
-        return ChildSlotProcess(config, self._interpreter, environment)
+        return ChildSlotProcess(config, self._interpreter, environment, self._output)
 
     def _end_starting(self) -> None:
         starting, self._starting = self._starting, {}
@@ -115,6 +117,7 @@ class LocalSlotPool(SlotPool):
 
     def _release(self) -> None:
         self._end_starting()
+        self._output.close()
         self._scratch.close()
 
 
@@ -130,13 +133,17 @@ def _short_folder() -> LocalFolder:
 class ChildSlotProcess:
     """Starts a slot process, and keeps the pipe on which its life depends."""
 
-    def __init__(self, config: SlotConfig, interpreter: Interpreter, environment: dict[str, str]) -> None:
+    def __init__(
+        self, config: SlotConfig, interpreter: Interpreter, environment: dict[str, str], output: SlotOutput
+    ) -> None:
         ready, theirs = os.pipe()
         self._ready = ready
         self._process = subprocess.Popen(
             [interpreter.executable, "-m", "ekorn.slot.slot_main"],
             cwd=interpreter.working_directory,
             stdin=subprocess.PIPE,
+            stdout=output.stdout,
+            stderr=output.stderr,
             pass_fds=(theirs,),
             env=with_users_umask(environment) | {"EKORN_READY_FD": str(theirs)},
             umask=PRIVATE_UMASK,

@@ -90,14 +90,15 @@ def _end(handle: JobHandle, signal_name: str) -> str:
             handle.wait(_PATIENCE_S)
         except TimeoutError:
             return f"{signal_name}: job {handle.job_name!r} has not ended after {_PATIENCE_S:.0f} s and was abandoned"
+    return f"{signal_name} ended job {handle.job_name!r}; {_how_to_resume(handle)}"
+
+
+def _how_to_resume(handle: JobHandle) -> str:
     path = handle.progress().last_checkpoint_path
     if path is None or path.startswith("memory:"):
-        return (
-            f"{signal_name} ended job {handle.job_name!r}; it has no checkpoint in a directory, so the next run starts "
-            "from the beginning"
-        )
+        return "it has no checkpoint in a directory, so the next run starts from the beginning"
     resume = "declare it again and call env.resume()" if _is_interactive() else f"ekorn run --resume {_script()}"
-    return f"{signal_name} ended job {handle.job_name!r}; to resume it: {resume}, or start from {path}"
+    return f"to resume it: {resume}, or start from {path}"
 
 
 def end_with_program(handle: JobHandle) -> None:
@@ -118,7 +119,8 @@ def _end_running(reference: weakref.ref[JobHandle]) -> None:
         file=sys.stderr,
     )
     handle.requests.suspend()
-    handle.results.wait_for_end(_PATIENCE_S)
+    if handle.results.wait_for_end(_PATIENCE_S):
+        print(f"ekorn: job {handle.job_name!r} has ended; {_how_to_resume(handle)}", file=sys.stderr)
 
 
 def _script() -> str:
