@@ -50,7 +50,6 @@ MARKED = {
         "conformance/test_savepoints_anywhere.py",
         "conformance/test_several_checkpoints.py",
         "conformance/test_unaligned.py",
-        "connectors/formats/test_missing_packages.py",
         "connectors/formats/test_schema_registry.py",
         "connectors/lakes/test_delta.py",
         "connectors/lakes/test_iceberg.py",

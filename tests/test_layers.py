@@ -12,6 +12,7 @@ from tests.imports import SOURCE, cycles, imports_of, module_name, source_files
 # Flink 1.x for one room, so each has a line of its own.
 LINES = [
     ["errors", "faults", "clock", "missing_names"],
+    ["extras"],
     ["types"],
     ["config", "metrics"],
     ["legacy.time_characteristic", "legacy.state_backends"],

@@ -11,6 +11,8 @@ OLD_MAGIC = [("TAM" + rest).encode() for rest in ("K", "STATE", "OPST", "FLGT")]
 # What other lines of `pip install` may name: the clone itself, options, and packages that are not ours.
 NOT_OURS = ("apache-flink", "bytewax", "setuptools", "pip", "wheel")
 
+COMMAND = re.compile(r"""\bpip install ((?:--?[\w-]+ (?:\S+\.txt )?)*(?:'[^']*'|"[^"]*"|[\w<>./\[\],-]+))""")
+
 
 def tracked() -> list[Path]:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True).stdout
@@ -39,7 +41,7 @@ def test_every_command_that_installs_names_the_distribution_and_an_extra_that_ex
         if path.suffix not in (".py", ".md", ".ipynb", ".toml", ".txt") or path == Path(__file__).resolve():
             continue
         for number, line in enumerate(path.read_text(encoding="utf-8").replace("\\", "").splitlines(), 1):
-            for what in re.findall(r"\bpip install ((?:--?[\w-]+ (?:\S+\.txt )?)*(?:'[^']*'|[\w<>./\[\],-]+))", line):
+            for what in COMMAND.findall(line):
                 found += 1
                 wrong += [f"{path.relative_to(ROOT)}:{number}: {what}"] if not _is_right(what, project) else []
     assert found > 30
@@ -48,9 +50,9 @@ def test_every_command_that_installs_names_the_distribution_and_an_extra_that_ex
 
 def _is_right(what: str, project: dict) -> bool:
     requirement = what.split(" ", 1)[-1].rsplit(maxsplit=1)[-1] if what.startswith("-") else what
-    name, _, extras = requirement.strip("'").rstrip("]").partition("[")
+    name, _, extras = requirement.strip("\"'").rstrip("]").partition("[")
     if not extras:
         return name in (".", "", "ekorn", "pyspark", *NOT_OURS)
-    quoted = requirement.startswith("'")  # zsh expands brackets
+    quoted = requirement.startswith('"')  # zsh expands brackets, and cmd.exe knows no other quotes
     known = all(extra in project["optional-dependencies"] for extra in extras.split(","))
     return quoted and known and name in ("ekorn", ".", "./ekorn", "<path to the clone>")

@@ -28,7 +28,6 @@ REASONS = {
     },
     "the machine: a disk, a process or an interpreter that does what no test can make it do": {
         "checkpoint/test_ownership.py": ["set os.kill"],
-        "config/test_state_backends.py": ["set importlib.util.find_spec"],
         "connectors/test_file_sink.py": ["set os.fsync", "set fcntl.flock"],
         "engine/test_local_pool.py": ["set local_pool.ChildSlotProcess", "set local_pool.SlotHandle"],
         "engine/test_registering_pool.py": ["set ekorn.engine.spark.task_side.launch_slots.subprocess.Popen"],

@@ -1,6 +1,6 @@
 """State backends set by programs and configuration files, and the settings of the job that follow."""
 
-import importlib.util
+import sys
 
 import pytest
 
@@ -242,10 +242,10 @@ def test_options_of_rocksdb_do_not_matter_to_hash_maps(env):
 
 
 def test_a_missing_package_is_named_before_anything_runs(env, monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    env.set_state_backend(EmbeddedRocksDBStateBackend())
+    monkeypatch.setitem(sys.modules, "rocksdict", None)
+    env.configure(Configuration().set_string("state.backend.type", "rocksdb"))
     stream = env.from_collection([1]).key_by(lambda v: v).reduce(lambda a, b: a + b)
-    with pytest.raises(ConfigurationError, match=r"pip install 'ekorn\[rocksdb\]'"):
+    with pytest.raises(ConfigurationError, match=r'pip install "ekorn\[rocksdb\]"'):
         collect_locally(stream)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
+import sys
 import tempfile
 import threading
 from collections import Counter
@@ -15,6 +17,7 @@ from ekorn.common.accumulators import IntCounter
 from ekorn.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
 from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from ekorn.datastream.connectors.number_seq import NumberSequenceSource
+from ekorn.datastream.formats.avro import AvroSchema
 from ekorn.datastream.state import ValueStateDescriptor
 from ekorn.errors import JobCancelledError, JobExecutionError
 from ekorn.keygroups import key_group, key_group_range
@@ -109,6 +112,21 @@ def test_an_error_of_the_users_names_operator_record_and_line_and_no_jvm(capfd: 
     assert 'raise LookupError("no such thing")' in text
     assert "py4j" not in text and "java." not in text and "org.apache.spark" not in text
     assert "org.apache.spark" not in capfd.readouterr().err
+
+
+class WithoutAvro(MapFunction):
+    def map(self, value):
+        sys.modules["fastavro"] = None  # type: ignore[assignment]
+        return AvroSchema.parse_string('"int"')
+
+
+def test_a_package_that_is_missing_where_a_slot_runs_is_named_with_the_host() -> None:
+    env = environment(1)
+    numbers(env, 1).map(WithoutAvro()).print()
+    with pytest.raises(JobExecutionError) as caught:
+        env.execute("without a package")
+    said = f"fastavro, which is not installed on {socket.gethostname()}, where a slot runs with "
+    assert said in str(caught.value) and 'run pip install "ekorn[avro]" there' in str(caught.value)
 
 
 def test_two_jobs_at_once_and_one_after_another_share_the_session() -> None:
@@ -267,7 +285,7 @@ def test_a_program_without_spark_installed_is_told_what_to_install() -> None:
     )
     output, _ = driver.communicate(timeout=60)
     assert driver.returncode != 0
-    assert "pip install 'ekorn[spark]'" in output
+    assert 'pip install "ekorn[spark]"' in output
 
 
 def test_batch_mode_gives_the_last_result_of_each_key() -> None:

@@ -45,10 +45,10 @@ def test_an_address_that_cannot_be_opened_says_why(address, words):
 def test_a_package_that_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "fsspec", None)
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
-    with pytest.raises(ConfigurationError, match=r"pip install 'ekorn\[fsspec\]'"):
+    with pytest.raises(ConfigurationError, match=r'pip install "ekorn\[fsspec\]"'):
         open_files("sftp://host/dir")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ConfigurationError, match=r"cannot open 's3://bucket/dir'.*pip install 'ekorn\[pyarrow\]'"):
+    with pytest.raises(ConfigurationError, match=r'of .s3://bucket/dir. needs.*pip install "ekorn\[pyarrow\]"'):
         open_files("s3://bucket/dir")
 
 

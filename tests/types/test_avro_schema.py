@@ -134,6 +134,6 @@ def test_text_that_is_no_json_is_refused():
 
 
 def test_without_fastavro_the_error_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "fastavro.schema", None)
-    with pytest.raises(ConfigurationError, match=r"pip install 'ekorn\[avro\]'"):
+    monkeypatch.setitem(sys.modules, "fastavro", None)
+    with pytest.raises(ConfigurationError, match=r'pip install "ekorn\[avro\]"'):
         AvroSchema("int")

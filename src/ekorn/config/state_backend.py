@@ -14,6 +14,7 @@ from ekorn.config import options
 from ekorn.config.checkpoint_config import CheckpointConfig
 from ekorn.config.configuration import Configuration
 from ekorn.config.options import rocksdb as keys
+from ekorn.extras import need
 
 __all__ = [
     "EmbeddedRocksDBStateBackend",
@@ -66,7 +67,7 @@ class PredefinedOptions(Enum):
 class EmbeddedRocksDBStateBackend(StateBackend):
     """Keeps state in RocksDB, on the local disks of the slots. State may be far larger than memory and is slower.
 
-    Needs the package ``rocksdict``: ``pip install 'ekorn[rocksdb]'``.
+    Needs the package ``rocksdict``: ``pip install "ekorn[rocksdb]"``.
 
     Args:
         enable_incremental_checkpointing: Whether a checkpoint writes only what changed since the last one; None leaves
@@ -79,6 +80,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
                 f"{type(self).__name__} takes True or False for incremental checkpoints, "
                 f"got {enable_incremental_checkpointing!r}"
             )
+        need("rocksdb", type(self).__name__)
         self._incremental = enable_incremental_checkpointing
         self._paths: tuple[str, ...] | None = None
         self._options_factory: str | None = None

@@ -15,6 +15,7 @@ from ekorn.connectors.kafka.record_serialization import KafkaRecordSerialization
 from ekorn.connectors.kafka.sink import KafkaSink
 from ekorn.connectors.kafka.source import KafkaSource
 from ekorn.errors import ConfigurationError, warn
+from ekorn.extras import need
 from ekorn.legacy.spellings import SinkSpelling, SourceSpelling
 from ekorn.types.type_information import TypeInformation
 
@@ -39,6 +40,7 @@ class FlinkKafkaConsumer(SourceSpelling):
     ) -> None:
         """Create a consumer of one topic or of several."""
         warnings.warn("FlinkKafkaConsumer is deprecated; use KafkaSource", DeprecationWarning, stacklevel=2)
+        need("kafka", "FlinkKafkaConsumer")
         self._topics = [topics] if isinstance(topics, str) else list(topics)
         self._schema = deserialization_schema
         self._properties = dict(properties)
@@ -130,6 +132,7 @@ class FlinkKafkaProducer(SinkSpelling):
     ) -> None:
         """Create a producer for one topic."""
         warnings.warn("FlinkKafkaProducer is deprecated; use KafkaSink", DeprecationWarning, stacklevel=2)
+        need("kafka", "FlinkKafkaProducer")
         if not isinstance(semantic, Semantic):
             raise TypeError(f"FlinkKafkaProducer() takes a Semantic, got {semantic!r}")
         if kafka_producer_pool_size != _POOL:

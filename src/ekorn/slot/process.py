@@ -24,6 +24,7 @@ import threading
 from dataclasses import replace
 from typing import BinaryIO, NoReturn, TextIO, cast
 
+from ekorn.extras import set_host_of_slot
 from ekorn.links.link import Address, connect
 from ekorn.slot.garbage import ProcessGarbage, collect_by_growth
 from ekorn.slot.recent_log import RecentLog, RecentOutput
@@ -43,6 +44,7 @@ def main() -> None:
     length = int.from_bytes(pipe.read(8), "little")
     config: SlotConfig = pickle.loads(pipe.read(length))
     sys.path[:] = config.python_path
+    set_host_of_slot(socket.gethostname())
     own = LocalFolder(config.folder, "ekorn-slot-") if config.driver is not None else None
     if own is not None:
         config = replace(config, folder=own.path, log_file=os.path.join(own.path, "slot.log"))

@@ -7,7 +7,7 @@ import os
 from typing import Any, BinaryIO, cast
 from urllib.parse import quote, unquote
 
-from ekorn.errors import ConfigurationError
+from ekorn.extras import load
 from ekorn.storage import retry
 from ekorn.storage.access import FileEntry, OpenedDirectory
 from ekorn.storage.locations import options_of, scheme_of, shown
@@ -33,14 +33,10 @@ def open_arrow(address: str) -> OpenedDirectory | None:
         ConfigurationError: pyarrow is not installed.
     """
     scheme = scheme_of(address)
-    try:
-        import pyarrow
-        import pyarrow.fs
-    except ImportError:
-        raise ConfigurationError(
-            f"cannot open {shown(address)!r}: the scheme {scheme!r} needs pyarrow, which is not installed; "
-            "pip install 'ekorn[pyarrow]'"
-        ) from None
+    load("pyarrow", f"the scheme {scheme!r} of {shown(address)!r}")
+    import pyarrow
+    import pyarrow.fs
+
     known_as = _RENAMED.get(scheme, scheme)
     uri = f"{known_as}{address[len(scheme) :]}"
     if known_as == "s3" and "allow_delayed_open" not in options_of(address):

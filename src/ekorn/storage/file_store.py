@@ -103,7 +103,7 @@ def open_files(address: str, *, write_buffer: int | None = None) -> FileStore:
     """Open the store of a directory given as a path or a URL.
 
     Local paths and `file://` are plain directories. `s3`, `gs`, `hdfs`, `viewfs`, `abfs` and their variants go through
-    `pyarrow.fs`, every other scheme through `fsspec` (`pip install 'ekorn[fsspec]'`, and the package of the scheme).
+    `pyarrow.fs`, every other scheme through `fsspec` (`pip install "ekorn[fsspec]"`, and the package of the scheme).
     Credentials come from the environment, as for these libraries themselves, or from the URL.
 
     Args:

@@ -7,6 +7,7 @@ import sys
 from typing import Any, BinaryIO, cast
 
 from ekorn.errors import ConfigurationError
+from ekorn.extras import load
 from ekorn.storage import retry
 from ekorn.storage.access import FileEntry, OpenedDirectory
 from ekorn.storage.locations import options_of, scheme_of, shown
@@ -31,14 +32,10 @@ def open_fsspec(address: str) -> OpenedDirectory:
         ConfigurationError: fsspec or the package of the scheme is not installed, or fsspec does not know the scheme.
     """
     scheme, where = scheme_of(address), shown(address)
-    try:
-        from fsspec.core import url_to_fs
-        from fsspec.registry import get_filesystem_class, known_implementations
-    except ImportError:
-        raise ConfigurationError(
-            f"no storage for scheme {scheme!r} in {where!r}: paths and file are built in, s3, gs, hdfs and abfs "
-            "need pyarrow: pip install 'ekorn[pyarrow]', others need fsspec: pip install 'ekorn[fsspec]'"
-        ) from None
+    load("fsspec", f"the scheme {scheme!r} of {where!r}")
+    from fsspec.core import url_to_fs
+    from fsspec.registry import get_filesystem_class, known_implementations
+
     try:
         get_filesystem_class(scheme)
     except ValueError:

@@ -8,13 +8,14 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ekorn.errors import ConfigurationError
+from ekorn.extras import need
 from ekorn.storage.access import Access, OpenedDirectory
 from ekorn.storage.arrow_access import open_arrow
 from ekorn.storage.fsspec_access import open_fsspec
 from ekorn.storage.locations import masked, scheme_of, secrets_of, shown
 from ekorn.storage.retry import Patience
 
-__all__ = ["RemoteCalls", "open_access"]
+__all__ = ["RemoteCalls", "need_package_for", "open_access"]
 
 T = TypeVar("T")
 
@@ -40,6 +41,16 @@ def open_access(address: str) -> OpenedDirectory:
     except Exception as error:  # each library raises errors of its own; the URL or the machine's set-up is at fault
         text = masked(f"{type(error).__name__}: {error}", secrets_of(address))
         raise ConfigurationError(f"cannot open {where!r}: {text}") from None
+
+
+def need_package_for(address: str) -> None:
+    """Check that the library for a URL's scheme is installed, without opening the directory.
+
+    Raises:
+        ConfigurationError: It is not.
+    """
+    scheme = scheme_of(address)
+    need("pyarrow" if scheme in _ARROW_SCHEMES else "fsspec", f"the scheme {scheme!r} of {shown(address)!r}")
 
 
 class RemoteCalls:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ekorn.errors import ConfigurationError, preview
+from ekorn.extras import load
 
 PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 
@@ -30,10 +31,9 @@ def parse(document: Any) -> ParsedSchema:
     Raises:
         ConfigurationError: The document is not an Avro schema, or fastavro is not installed.
     """
-    try:
-        from fastavro.schema import SchemaParseException, UnknownType, parse_schema
-    except ImportError:
-        raise ConfigurationError("Avro schemas need fastavro, in every process: pip install 'ekorn[avro]'") from None
+    load("avro", "Avro")
+    from fastavro.schema import SchemaParseException, UnknownType, parse_schema
+
     draft = _Draft()
     plain = draft.read(document, "the schema")
     try:

@@ -13,6 +13,7 @@ from ekorn.batch.plan.data_set_specs import FrameInputSpec, Input, InputSpec
 from ekorn.batch.program.csv_reader import CsvReader
 from ekorn.batch.program.data_set import DataSet
 from ekorn.connectors.files.file_addresses import input_address
+from ekorn.connectors.files.file_bytes import need_unpacker
 from ekorn.connectors.files.stream_formats import FileFormat, StreamFormat
 from ekorn.connectors.files.stream_formats import InputFormat as StreamInputFormat
 from ekorn.connectors.files.text_lines import checked_charset
@@ -56,12 +57,12 @@ class EnvironmentInputs:
             )
         if not file_paths:
             raise InvalidProgramError("read_file() needs a path after the format")
-        addresses = [input_address(path, "read_file()") for path in file_paths]
+        addresses = [_readable(path, "read_file()") for path in file_paths]
         return self._input("FileInput", FileInput(file_format, addresses), file_format.get_produced_type())
 
     def read_csv_file(self, file_path: Path) -> CsvReader:
         """Begin to read a CSV file, or those in a directory: `read_csv_file(path).types(int, str)`."""
-        return CsvReader(self, input_address(file_path, "read_csv_file()"))
+        return CsvReader(self, _readable(file_path, "read_csv_file()"))
 
     def read_csv(self, path: Path, types: list[Any], line_delimiter: str = "\n", field_delimiter: str = ",") -> DataSet:
         """Read tuples from a CSV file: the short form of `read_csv_file`."""
@@ -77,7 +78,7 @@ class EnvironmentInputs:
         parse = text_parser(data_type_of(type_info, "read_file_of_primitives()"))
         lines = LineFormat(parse, type_info, checked_charset(charset_name), delimiter)
         return self._input(
-            "PrimitiveInput", FileInput(lines, [input_address(file_path, "read_file_of_primitives()")]), type_info
+            "PrimitiveInput", FileInput(lines, [_readable(file_path, "read_file_of_primitives()")]), type_info
         )
 
     def read_json(self, file_path: Path, type_info: TypeInformation | None = None) -> DataSet:
@@ -89,7 +90,7 @@ class EnvironmentInputs:
             lines = LineFormat(_JsonRows(schema), type_info)
         else:
             raise TypeError(f"read_json() takes a type of rows such as Types.ROW_NAMED(...), got {type_info!r}")
-        return self._input("JsonInput", FileInput(lines, [input_address(file_path, "read_json()")]), type_info)
+        return self._input("JsonInput", FileInput(lines, [_readable(file_path, "read_json()")]), type_info)
 
     def read_parquet(self, file_path: Path, row_type: RowType | None = None) -> DataSet:
         """Return the rows of Parquet files: the columns of a row type, or else all columns of the first file."""
@@ -161,3 +162,7 @@ class _JsonRows:
 
     def __call__(self, line: str) -> Any:
         return self._schema.deserialize(line.encode())
+
+
+def _readable(path: Path, taken_by: str) -> str:
+    return need_unpacker(input_address(path, taken_by))

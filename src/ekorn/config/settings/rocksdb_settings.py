@@ -6,7 +6,6 @@ Flink derives some of these sizes from its managed memory. Here they have fixed 
 from __future__ import annotations
 
 import difflib
-import importlib.util
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +14,7 @@ from ekorn.config.options import rocksdb as options
 from ekorn.config.options.rocksdb import MEBIBYTE, rocksdb_options
 from ekorn.config.settings.fields import filled_by, fillings
 from ekorn.errors import ConfigurationError
+from ekorn.extras import need
 
 __all__ = ["RocksDBSettings", "require_rocksdict", "rocksdb_settings"]
 
@@ -106,11 +106,7 @@ def require_rocksdict() -> None:
     Raises:
         ConfigurationError: It is not. The message says what to install.
     """
-    if importlib.util.find_spec("rocksdict") is None:
-        raise ConfigurationError(
-            "state is kept, or was saved, in RocksDB, which needs the package 'rocksdict', and it is not installed: "
-            "pip install 'ekorn[rocksdb]', here and on every machine that runs slots"
-        )
+    need("rocksdb", "state in RocksDB")
 
 
 def _refuse_unknown(configuration: Configuration) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ekorn.connectors.data_frames.parquet_rows import RowColumns
 from ekorn.connectors.formats.arrow_columns import load_arrow
 from ekorn.errors import ConfigurationError
+from ekorn.extras import load
 from ekorn.types.data_type import DataType
 from ekorn.types.data_types import DataTypes, RowField, RowType
 from ekorn.types.row import Row
@@ -28,11 +29,7 @@ def load_pandas(what: str) -> Any:
     Raises:
         ConfigurationError: It is not installed.
     """
-    try:
-        import pandas
-    except ImportError:
-        raise ConfigurationError(f"{what} needs pandas: pip install 'ekorn[pandas]'") from None
-    return pandas
+    return load("pandas", what)
 
 
 def rows_of_pandas(frame: Any) -> TypedRows:
@@ -41,7 +38,7 @@ def rows_of_pandas(frame: Any) -> TypedRows:
     Raises:
         ConfigurationError: A column has no type that a stream has, or values that would be changed.
     """
-    pa = load_arrow("a DataFrame")
+    pa = load_arrow("a DataFrame of pandas", "pandas")
     if odd := [name for name in frame.columns if not isinstance(name, str)]:
         raise ConfigurationError(
             f"from_pandas(): the name of column {odd[0]!r} is not text; rename it: df.rename(columns=str)"
@@ -72,7 +69,9 @@ def frame_of(records: Sequence[Any], row_type: RowType | None) -> Any:
     pandas = load_pandas("to_pandas()")
     if row_type is not None:
         columns = RowColumns(row_type)
-        table = load_arrow("a DataFrame").Table.from_batches([columns.batch(records)], schema=columns.schema)
+        table = load_arrow("a DataFrame of pandas", "pandas").Table.from_batches(
+            [columns.batch(records)], schema=columns.schema
+        )
         return table.to_pandas()
     if all(isinstance(record, Row) for record in records):
         return pandas.DataFrame([dict(zip(_names(record), record, strict=True)) for record in records])
@@ -102,7 +101,7 @@ def row_type_of_arrow(schema: Any) -> RowType:
 
 
 def _data_type(arrow_type: Any, name: str) -> DataType:
-    pa = load_arrow("a DataFrame")
+    pa = load_arrow("a DataFrame of pandas", "pandas")
     t = pa.types
     plain = {
         pa.bool_(): DataTypes.BOOLEAN(),

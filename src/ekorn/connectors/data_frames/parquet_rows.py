@@ -22,7 +22,7 @@ class RowColumns:
     """The columns of a row type, with the conversions between rows and Arrow."""
 
     def __init__(self, row_type: RowType) -> None:
-        self._pa = load_arrow("a DataFrame")
+        self._pa = load_arrow("a DataFrame", "pyarrow")
         self._text = f"ROW<{', '.join(f'{field.name} {field.data_type}' for field in row_type)}>"
         self.names = row_type.field_names()
         self._columns: list[ArrowColumn] = [arrow_column(each, utc=True) for each in row_type.field_types()]

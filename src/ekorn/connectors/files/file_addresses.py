@@ -7,6 +7,7 @@ import re
 
 from ekorn.errors import ConfigurationError
 from ekorn.storage.locations import plain, scheme_of, shown
+from ekorn.storage.remote_access import need_package_for
 
 __all__ = ["input_address", "local_path"]
 
@@ -22,11 +23,13 @@ def input_address(path: str | os.PathLike[str], taken_by: str) -> str:
 
     Raises:
         TypeError: The argument is not a path.
-        ConfigurationError: The text is empty, or has the form of neither a path nor a URL.
+        ConfigurationError: The text is empty, or has the form of neither a path nor a URL, or the package that opens
+            the URL is not installed.
     """
     text = _text_of(path, taken_by)
     if scheme_of(text) in ("", "file"):
         return local_path(text, taken_by)
+    need_package_for(text)
     return text
 
 

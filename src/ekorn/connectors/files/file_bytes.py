@@ -7,15 +7,14 @@ directory may hold more files than a process may have open.
 from __future__ import annotations
 
 import bz2
-import importlib
 import lzma
 import os
-import sys
 import zlib
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from ekorn.errors import ConfigurationError
+from ekorn.extras import load, need
 from ekorn.storage.input_files import open_input
 from ekorn.storage.locations import shown
 
@@ -25,11 +24,7 @@ _PACKED_PIECE_BYTES = 32 * 1024  # compressed zeros grow to a thousand times the
 
 def zstd_unpacker() -> Any:
     """Return a decompressor of zstd: of Python from 3.14 on, of a package before."""
-    name = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
-    try:
-        return importlib.import_module(name).ZstdDecompressor()
-    except ImportError:
-        raise ConfigurationError("content compressed with zstd needs an extra: pip install 'ekorn[zstd]'") from None
+    return load("zstd", "content that is compressed with zstd").ZstdDecompressor()
 
 
 # Flink: has the same suffixes in its inflater factories.
@@ -41,6 +36,17 @@ _UNPACKERS: dict[str, Callable[[], Any]] = {
     ".xz": lzma.LZMADecompressor,
     ".zst": zstd_unpacker,
 }
+
+
+def need_unpacker(address: str) -> str:
+    """Check that a file of this name could be decompressed; return the address.
+
+    Raises:
+        ConfigurationError: The package that decompresses it is not installed.
+    """
+    if _suffix(address) == ".zst":
+        need("zstd", f"{shown(address)!r}")
+    return address
 
 
 class Pieces(Protocol):

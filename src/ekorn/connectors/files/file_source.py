@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from ekorn.connectors.files.file_addresses import input_address
+from ekorn.connectors.files.file_bytes import need_unpacker
 from ekorn.connectors.files.stream_formats import BulkFormat, FileFormat, StreamFormat
 from ekorn.errors import ConfigurationError
 from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
@@ -204,7 +205,7 @@ class FileSource(Source):
 def _addresses(paths: Sequence[str | os.PathLike[str]], taken_by: str) -> list[str]:
     if not paths:
         raise ConfigurationError(f"{taken_by} takes at least one path after the format")
-    return [input_address(path, taken_by) for path in paths]
+    return [need_unpacker(input_address(path, taken_by)) for path in paths]
 
 
 def _files_below(path: str) -> list[InputFile]:

@@ -15,6 +15,7 @@ from typing import IO, Any, TypedDict, TypeVar
 from ekorn.connectors.files.part_files import BufferedPart
 from ekorn.connectors.files.part_store import missing_part
 from ekorn.errors import CheckpointError, ConfigurationError, PendingFileLost
+from ekorn.extras import install_command
 from ekorn.faults import point
 from ekorn.storage.locations import join, masked, scheme_of, secrets_of, shown
 from ekorn.storage.remote_access import RemoteCalls, open_access
@@ -115,7 +116,7 @@ class RemoteParts:
         if "hidden" not in file:
             raise CheckpointError(
                 f"cannot commit {file['visible']!r}: it was uploaded in parts, which needs boto3 and no compaction; "
-                "start the job once with its former settings: pip install 'ekorn[s3]'"
+                f"start the job once with its former settings: {install_command('s3')}"
             )
         if file["base"] != self.url:
             raise CheckpointError(

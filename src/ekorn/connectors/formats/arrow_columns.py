@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ekorn.connectors.formats.text_values import decimal_of
 from ekorn.errors import ConfigurationError
+from ekorn.extras import load
 from ekorn.types import data_types as dt
 from ekorn.types.data_type import DataType
 from ekorn.types.row import Row, make_row
@@ -31,17 +32,13 @@ class ArrowColumn(NamedTuple):
     from_arrow: Convert | None = None
 
 
-def load_arrow(what: str) -> Any:
+def load_arrow(what: str, extra: str = "parquet") -> Any:
     """Return the package pyarrow.
 
     Raises:
         ConfigurationError: It is not installed.
     """
-    try:
-        import pyarrow
-    except ImportError:
-        raise ConfigurationError(f"{what} needs pyarrow, in every process: pip install 'ekorn[parquet]'") from None
-    return pyarrow
+    return load(extra, what, "pyarrow")
 
 
 def arrow_column(data_type: DataType, *, utc: bool) -> ArrowColumn:

@@ -12,6 +12,7 @@ from ekorn.config.configuration import Configuration
 from ekorn.connectors.formats.arrow_columns import ArrowColumn, load_arrow, nullable
 from ekorn.connectors.formats.schemas import BulkWriterFactory
 from ekorn.errors import ConfigurationError, RecordFormatError, preview
+from ekorn.extras import need
 from ekorn.types.row import Row
 
 __all__ = ["ArrowWriterFactory", "TableWriter", "fields_of_dict", "fields_of_row", "file_properties"]
@@ -56,6 +57,7 @@ class ArrowWriterFactory(BulkWriterFactory):
         metadata: dict[str, str] | None = None,
         not_null: frozenset[str] = frozenset(),
     ) -> None:
+        need("parquet" if format_name == "Parquet" else "orc", format_name)
         self._format_name = format_name
         self._make_columns = make_columns
         self._fields = fields

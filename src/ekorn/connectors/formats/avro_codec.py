@@ -8,6 +8,7 @@ from io import BytesIO
 from typing import Any
 
 from ekorn.errors import ConfigurationError, RecordFormatError, preview
+from ekorn.extras import load
 from ekorn.types.avro_schema import AvroSchema
 from ekorn.types.factory import Types
 from ekorn.types.row import Row, make_row
@@ -45,10 +46,9 @@ def parsed(document: Any) -> Any:
     Raises:
         ConfigurationError: The document is not a schema, or fastavro is not installed.
     """
-    try:
-        from fastavro.schema import SchemaParseException, parse_schema
-    except ImportError:
-        raise ConfigurationError("Avro needs fastavro, in every process: pip install 'ekorn[avro]'") from None
+    load("avro", "Avro")
+    from fastavro.schema import SchemaParseException, parse_schema
+
     try:
         return parse_schema(document, {})
     except SchemaParseException as error:

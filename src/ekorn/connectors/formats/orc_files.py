@@ -74,7 +74,7 @@ def _columns(row_type: RowType) -> dict[str, ArrowColumn]:
 
 
 def _open_writer(stream: Any, schema: Any, *, codec: str, stripe_bytes: int) -> TableWriter:
-    load_arrow("ORC")
+    load_arrow("ORC", "orc")
     import pyarrow.orc
 
     return _OrcTables(pyarrow.orc.ORCWriter(stream, compression=codec, stripe_size=stripe_bytes))

@@ -20,6 +20,7 @@ from ekorn.connectors.formats.arrow_writer import (
 from ekorn.connectors.formats.avro_files import checked_avro_schema
 from ekorn.connectors.formats.schemas import BulkWriterFactory
 from ekorn.errors import ConfigurationError
+from ekorn.extras import need
 from ekorn.functions.source_contract import Batch, SplitReader
 from ekorn.storage.input_files import open_input
 from ekorn.storage.locations import shown
@@ -61,6 +62,7 @@ class ParquetColumnarRowInputFormat(BulkFormat):
                 and read as the local time of the machine.
             is_case_sensitive: Whether names of columns differ by the case of their letters.
         """
+        need("parquet", "Parquet")
         self._row_type = checked_row_type(row_type, "ParquetColumnarRowInputFormat")
         file_properties("ParquetColumnarRowInputFormat", hadoop_config, {})
         if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size <= 0:
@@ -102,6 +104,7 @@ class AvroParquetReaders:
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> StreamFormat:
         """Read the columns of an Avro schema."""
+        need("parquet", "Parquet")
         return _AvroParquetFormat(checked_avro_schema(schema, "for_generic_record()"))
 
 

@@ -1,4 +1,4 @@
-"""PostgreSQL, through psycopg 3 (`pip install 'ekorn[jdbc]'`)."""
+"""PostgreSQL, through psycopg 3 (`pip install "ekorn[jdbc]"`)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, unquote
 from ekorn.connectors.jdbc.database import LEDGER, LEDGER_COLUMNS, Column, Statement, utc_time
 from ekorn.connectors.jdbc.options import JdbcConnectionOptions, without_secrets
 from ekorn.errors import ConfigurationError
+from ekorn.extras import load
 from ekorn.types import basic_types as basic
 from ekorn.types.composite_types import ListTypeInfo, PrimitiveArrayTypeInfo
 from ekorn.types.factory import Types
@@ -185,12 +186,7 @@ def _parameter(name: str, value: str, shown: str) -> dict[str, str]:
 
 
 def _check_installed() -> None:
-    try:
-        import psycopg  # noqa: F401 - the call that needs it is the one that says so
-    except ImportError as error:
-        raise ConfigurationError(
-            f"{PREFIX} URLs need psycopg 3, which cannot be imported ({error}); pip install 'ekorn[jdbc]'"
-        ) from None
+    load("jdbc", f"a URL of {PREFIX}")  # imported, because psycopg without libpq is installed and of no use
 
 
 def _column(name: str, type_code: int) -> Column:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ekorn.connectors.kafka.client_properties import ClientProperties
 from ekorn.errors import ConfigurationError, KafkaError
+from ekorn.extras import load
 
 _logger = logging.getLogger(__name__)
 
@@ -28,14 +29,7 @@ _PERMANENT = frozenset(
 
 def library() -> Any:
     """Return the module `confluent_kafka`."""
-    try:
-        import confluent_kafka
-    except ImportError as error:
-        raise ConfigurationError(
-            f"Kafka needs the package confluent-kafka, in the program and on every machine that runs the job: "
-            f"pip install 'ekorn[kafka]' ({error})"
-        ) from None
-    return confluent_kafka
+    return load("kafka", "Kafka")
 
 
 def start_consumer(properties: ClientProperties, settings: dict[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Delta tables (`pip install 'ekorn[delta]'`): on a file system that all slots reach under the same path, or on S3."""
+"""Delta tables (`pip install "ekorn[delta]"`): on a file system that all slots reach under the same path, or on S3."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from urllib.parse import unquote, urlsplit
 
 from ekorn.clock import SystemClock
 from ekorn.connectors.files.file_addresses import input_address
-from ekorn.connectors.formats.arrow_columns import arrow_column, load_arrow
+from ekorn.connectors.formats.arrow_columns import arrow_column
 from ekorn.connectors.formats.parquet_files import ParquetBulkWriters
 from ekorn.connectors.lakes.data_files import DataFile, DataFileWriter, PartitionedWriter
 from ekorn.connectors.lakes.data_folders import DataFolder, RemoteFolder, SharedFolder
 from ekorn.connectors.lakes.lake_source import ArrowRowReader, LakeSource, row_type_of
 from ekorn.connectors.lakes.table_partitions import DeltaPartitions
 from ekorn.errors import ConfigurationError
+from ekorn.extras import load
 from ekorn.faults import point
 from ekorn.functions.sink_contract import CommitId, GlobalCommitter, GloballyCommittedSink, SinkWriter, WriterContext
 from ekorn.functions.source_contract import Split, SplitReader
@@ -52,7 +53,7 @@ class DeltaSink(GloballyCommittedSink[Any]):
         """
         self._location = DeltaLocation.of(table_path, "DeltaSink")
         fields = checked_row_type(row_type, "DeltaSink()")
-        pa = load_arrow("a Delta table")
+        pa = load("delta", "a Delta table", "pyarrow")
         wanted = pa.schema(
             [
                 pa.field(each.name, arrow_column(each.data_type, utc=True).type, each.data_type.is_nullable)
@@ -247,8 +248,4 @@ def load_delta() -> Any:
     Raises:
         ConfigurationError: It is not installed.
     """
-    try:
-        import deltalake
-    except ImportError:
-        raise ConfigurationError("Delta tables need deltalake, in every process: pip install 'ekorn[delta]'") from None
-    return deltalake
+    return load("delta", "a Delta table")

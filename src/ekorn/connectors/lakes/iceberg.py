@@ -1,4 +1,4 @@
-"""Iceberg tables (`pip install 'ekorn[iceberg]'`): on a file system that all slots share, or where pyiceberg goes."""
+"""Iceberg tables (`pip install "ekorn[iceberg]"`): on a file system that all slots share, or where pyiceberg goes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from ekorn.connectors.formats.arrow_columns import arrow_column, load_arrow
+from ekorn.connectors.formats.arrow_columns import arrow_column
 from ekorn.connectors.formats.parquet_files import ParquetBulkWriters
 from ekorn.connectors.lakes.data_files import DataFile, DataFileWriter, PartitionedWriter
 from ekorn.connectors.lakes.data_folders import DataFolder, SharedFolder, TableFolder
 from ekorn.connectors.lakes.lake_source import ArrowRowReader, LakeSource, row_type_of
 from ekorn.connectors.lakes.table_partitions import IcebergPartitions
 from ekorn.errors import ConfigurationError
+from ekorn.extras import load
 from ekorn.faults import point
 from ekorn.functions.sink_contract import CommitId, GlobalCommitter, GloballyCommittedSink, SinkWriter, WriterContext
 from ekorn.functions.source_contract import Split, SplitReader
@@ -36,12 +37,9 @@ class _Catalog:
     properties: dict[str, str] = field(repr=False)  # the properties may hold credentials
 
     def load(self) -> Any:
-        try:
-            from pyiceberg.catalog import load_catalog
-        except ImportError:
-            raise ConfigurationError(
-                "Iceberg tables need pyiceberg, in every process: pip install 'ekorn[iceberg]'"
-            ) from None
+        load("iceberg", "an Iceberg table")
+        from pyiceberg.catalog import load_catalog
+
         return load_catalog(self.name, **self.properties)
 
 
@@ -76,7 +74,7 @@ class IcebergSink(GloballyCommittedSink[Any]):
         self._name = table_name
         fields = checked_row_type(row_type, "IcebergSink()")
         self._factory = ParquetBulkWriters.for_row_type(fields, utc_timestamp=True)
-        pa = load_arrow("an Iceberg table")
+        pa = load("iceberg", "an Iceberg table", "pyarrow")
         wanted = pa.schema(
             [
                 pa.field(each.name, arrow_column(each.data_type, utc=True).type, each.data_type.is_nullable)

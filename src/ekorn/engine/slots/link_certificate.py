@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from ekorn.config import options
 from ekorn.config.settings.deployment_settings import LinkSettings
 from ekorn.errors import DeploymentError
+from ekorn.extras import install_command
 from ekorn.links.encryption import CalledSide, Certificate
 from ekorn.storage.key_file import read_key_file
 
@@ -91,7 +92,7 @@ def certificate_for(
     if made is None:
         raise DeploymentError(
             f"connections between the driver at {host} and its slots cannot be encrypted: creating a certificate needs "
-            "the package cryptography or the command openssl, and neither is installed. Run pip install 'ekorn[tls]' "
+            f"the package cryptography or the command openssl, and neither is installed. Run {install_command('tls')} "
             f"in the driver's environment, or set {options.LINK_CERTIFICATE_FILE.key} to a file that you created "
             f"elsewhere with `{_OPENSSL.format('ekorn.pem')}`. On a network that you trust, "
             f"{options.LINK_ENCRYPTION.key}: off permits plain connections"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ekorn.connectors.collection_source import CollectionSource
 from ekorn.connectors.files.file_addresses import input_address
 from ekorn.errors import ConfigurationError
+from ekorn.extras import need
 from ekorn.functions.source_contract import Boundedness
 from ekorn.functions.watermark_strategy import WatermarkStrategy
 from ekorn.graph.specs import SourceSpec
@@ -153,6 +154,7 @@ def check_frame(call: str, df: Any, *, streaming: bool) -> None:
         raise TypeError(
             f"{call}() needs a Spark DataFrame, got {'a pandas DataFrame: use from_pandas(df)' if pandas else repr(df)}"
         )
+    need("pyarrow", f"{call}()")
     if df.isStreaming and not streaming:
         raise TypeError(f"{call}() got a streaming DataFrame: use from_streaming_data_frame(df, checkpoint_location)")
     if streaming and not df.isStreaming:

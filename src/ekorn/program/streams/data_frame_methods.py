@@ -9,6 +9,7 @@ from typing import Any
 from ekorn.connectors.data_frames.row_files_sink import RowFilesSink
 from ekorn.connectors.files.file_addresses import input_address
 from ekorn.errors import InvalidProgramError
+from ekorn.extras import need
 from ekorn.functions.source_contract import Boundedness
 from ekorn.graph.specs import SourceSpec, WriterSpec
 from ekorn.graph.stream_graph import Kind
@@ -42,6 +43,7 @@ class DataFrameMethods(SinkMethods):
             path: A new directory for the files, which then stay. By default they are removed when the program ends.
             job_execution_name: The name of the job.
         """
+        need("pyarrow", "to_data_frame()")
         self._refuse_endless("to_data_frame()", "to_streaming_data_frame(path=...)")
         from ekorn.engine.spark.data_frames.result_frames import read_rows, result_folder, row_type_for, session_of
 
@@ -78,6 +80,7 @@ class DataFrameMethods(SinkMethods):
             schema: The columns, as for `to_data_frame`.
             path: The directory, a path or URL that every machine sees. It may hold records of an earlier run.
         """
+        need("pyarrow", "to_streaming_data_frame()")
         from ekorn.engine.spark.data_frames.result_frames import begin_stream, row_type_for, session_of
 
         session = session_of(self._environment.job_settings("to_streaming_data_frame"))

@@ -11,6 +11,7 @@ from ekorn.engine.spark.data_frames.ekorn_source import as_spark_expects
 from ekorn.engine.spark.data_frames.result_frames import register_source
 from ekorn.engine.spark.data_frames.spark_schemas import row_type_from_spark, spark_schema
 from ekorn.errors import ConfigurationError
+from ekorn.extras import need
 from ekorn.state_processor.spark.entry_writer import EntryWriter
 from ekorn.state_processor.spark.operator_state_writer import OperatorStateWriter
 from ekorn.state_processor.spark.source_options import SourceOptions
@@ -27,6 +28,7 @@ def register_state_sources(session: Any) -> None:
         register_state_sources(spark)
         spark.read.format("ekorn-state").option("operatorUid", "count").load("/savepoints/savepoint-1")
     """
+    need("pyarrow", "register_state_sources()")
     register_source(session, EkornStateSource)
     register_source(session, EkornStateMetadataSource)
 

@@ -10,10 +10,8 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import pyarrow
-import pyarrow.compute
-
 from ekorn.errors import StateError, preview
+from ekorn.extras import load
 from ekorn.keygroups import user_key
 from ekorn.state.canonical_format import decode_file
 from ekorn.state.snapshots import StateFile
@@ -66,13 +64,15 @@ def check_digests(
         StateError: A key, or an entry of a state, has two rows.
         CorruptFileError: A file of digests is not the one that a task wrote.
     """
+    pyarrow = load("pyarrow", "a savepoint that Spark writes")
+    compute = load("pyarrow", "a savepoint that Spark writes", "pyarrow.compute")
     written = list(digest_files)
     together = b"".join(read_state(files, file) for file in written)
     buffers = [None, pyarrow.py_buffer(together)]
     digests = pyarrow.FixedSizeBinaryArray.from_buffers(pyarrow.binary(_BYTES), len(together) // _BYTES, buffers)
-    counts = pyarrow.compute.value_counts(digests)
+    counts = compute.value_counts(digests)
     if len(counts) < len(digests):
-        twice = {each["values"] for each in counts.filter(_more_than_one(counts)).to_pylist()}
+        twice = {each["values"] for each in counts.filter(compute.greater(counts.field("counts"), 1)).to_pylist()}
         noted = ((state, key, (state, key) if of_entries else key) for state, key in _keys(files, state_files))
         found = next(((state, key) for state, key, digested in noted if _digest(digested) in twice), None)
         if of_entries and found is not None:
@@ -87,10 +87,6 @@ def check_digests(
     for file in written:
         assert file.path is not None, "digests are never kept inside the metadata"
         files.delete(file.path)
-
-
-def _more_than_one(counts: Any) -> Any:
-    return pyarrow.compute.greater(counts.field("counts"), 1)
 
 
 def _keys(files: FileStore, state_files: Iterable[StateFile]) -> Iterator[tuple[str, Any]]:

@@ -18,6 +18,7 @@ from ekorn.engine.spark.driver_side.java_process import start_java
 from ekorn.engine.spark.driver_side.own_session import look_at_own_session, warn_of_settings_without_effect
 from ekorn.engine.spark.driver_side.worker_daemon import set_daemon
 from ekorn.errors import DeploymentError
+from ekorn.extras import install_command
 from ekorn.storage.private_folder import create_private_file
 from ekorn.storage.scratch_folders import LocalFolder
 
@@ -121,7 +122,7 @@ def spark_context(configuration: dict[str, str], session: Any = None) -> Any:
             if error.name != "pyspark":  # a package that PySpark needs is missing, or does not fit
                 raise DeploymentError(f"PySpark cannot be imported: {error}") from error
             raise DeploymentError(
-                "PySpark is not installed, and jobs run on Spark: pip install 'ekorn[spark]' (or use your cluster's)"
+                f"PySpark is not installed, and jobs run on Spark: {install_command('spark')} (or use your cluster's)"
             ) from error
         running = running_context() if session is None else _context_of(session)
         if running is None:
