@@ -1,8 +1,8 @@
 """Takes the pictures of the dashboard for the manual: python docs/pictures/dashboard.py (needs Debian's chromium).
 
-A job with a failure in its first seconds runs in this process; a browser without a window looks at it. For the page of
-a service, also alone as `python docs/pictures/dashboard.py service`, a service in this process runs several programs in
-drivers of their own.
+A job that fails three times in its first seconds runs in slot processes; a browser without a window looks at it. For
+the page of a service, also alone as `python docs/pictures/dashboard.py service`, a service in this process runs several
+programs in drivers of their own. Traces show the path of this script: run a copy of it elsewhere if that is private.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import logging
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from ekorn.client import ServiceClient
 from ekorn.common import Configuration, DoubleMaximum, LongCounter, Types, WatermarkStrategy
+from ekorn.common.watermark_strategy import TimestampAssigner
 from ekorn.config.settings.service_settings import ServiceSettings
 from ekorn.config.settings.web_settings import WebSettings
 from ekorn.datastream import MapFunction, RuntimeContext, StreamExecutionEnvironment
@@ -26,13 +28,14 @@ from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiter
 from ekorn.rest.driver_web import WEB
 from ekorn.service.jobs.job_process import end_process
 from ekorn.service.service_process import StandingService
-from ekorn.testing import on_local_engine
+from ekorn.testing.process_engine import on_process_engine
 
 FOLDER = Path(__file__).parent
 VIEWS = [
     "graph", "checkpoints", "exceptions", "time-line", "metrics", "threads", "state", "accumulators", "configuration",
     "logs",
 ]  # fmt: skip
+HEIGHTS = {"graph": 860}
 SECONDS_OF_FIGURES = 20
 
 PROGRAM = """
@@ -60,10 +63,10 @@ JOBS = [  # script, name, number of records (0: no end), parallelism
 
 
 class Priced(MapFunction):
-    """Gives orders a customer; fails once, so that there is a failure to show."""
+    """Gives orders a customer; fails three times, so that there are failures to show."""
 
     def __init__(self, folder: str) -> None:
-        self._failed = Path(folder) / "failed"
+        self._folder = Path(folder)
         self._priced, self._values = LongCounter(), DoubleMaximum()
 
     def open(self, runtime_context: RuntimeContext) -> None:
@@ -73,10 +76,22 @@ class Priced(MapFunction):
     def map(self, order: int) -> tuple[int, int]:
         self._priced.add(1)
         self._values.add(order % 997 / 10)
-        if order == 10_000 and not self._failed.exists():
-            self._failed.touch()
-            raise ValueError(f"no price for order {order}")
+        if order % 10_000 == 0 and order:
+            self._fail_at_first(order)
         return order % 50, _discounted(order)
+
+    def _fail_at_first(self, order: int) -> None:
+        failures = len(list(self._folder.glob("failed-*")))
+        if failures < 3:
+            (self._folder / f"failed-{failures}").touch()
+            raise ValueError(f"no price for order {order}")
+
+
+class _Clock(TimestampAssigner):
+    """Gives orders the time of the clock a few seconds ago."""
+
+    def extract_timestamp(self, value: int, record_timestamp: int) -> int:
+        return round(time.time() * 1000) - 2500
 
 
 def _discounted(order: int) -> int:
@@ -96,19 +111,22 @@ def main() -> None:
         "ekorn.web.authentication": "none",
         "execution.checkpointing.interval": "1 s",
         "execution.checkpointing.dir": f"{folder}/checkpoints",
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "10",
         "queryable-state.enable": "true",
         "queryable-state.proxy.ports": "0",
     }
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings)).set_parallelism(2)
     orders = DataGeneratorSource(lambda number: number, None, RateLimiterStrategy.per_second(2000))
-    stream = env.from_source(orders, WatermarkStrategy.no_watermarks(), "orders").map(Priced(folder)).name("price")
+    by_clock = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(_Clock())
+    stream = env.from_source(orders, by_clock, "orders").map(Priced(folder)).name("price")
     by_customer = stream.key_by(lambda order: order[0], Types.LONG())
     by_customer.as_queryable_state("latest-order")
     by_customer.reduce(max).name("highest").filter(lambda order: False).name("alerts").print()
     by_customer.map(lambda order: order[1]).name("number").rebalance().filter(lambda n: False).name("audit").print()
-    with on_local_engine():
+    with on_process_engine():
         client = env.execute_async("orders by customer")
-        _take(f"{WEB.address}/#/jobs/{client.get_job_id()}")
+        _take(str(WEB.address), str(client.get_job_id()))
         client.cancel().result()
 
 
@@ -163,17 +181,23 @@ def _tab() -> Iterator[Page]:
         browser.close()
 
 
-def _take(address: str) -> None:
+def _take(server: str, job_id: str) -> None:
+    address = f"{server}/#/jobs/{job_id}"
     with _tab() as page:
         page.goto(f"{address}/graph")
         page.wait_for_timeout(SECONDS_OF_FIGURES * 1000)
         for view in VIEWS:
+            page.set_viewport_size({"width": 1200, "height": HEIGHTS.get(view, 700)})
             page.goto(f"{address}/{view}")
             page.locator(".tabs a[aria-current]").wait_for()
             page.wait_for_timeout(1500)
             if view in _PREPARED:
                 _PREPARED[view](page)
             page.screenshot(path=str(FOLDER / f"dashboard-{view}.png"))
+        page.goto(f"{server}/#/slots")
+        page.get_by_role("row", name="slot 1").wait_for()
+        page.set_viewport_size({"width": 1200, "height": 320})
+        page.screenshot(path=str(FOLDER / "dashboard-slots.png"))
 
 
 if __name__ == "__main__":
