@@ -15,6 +15,7 @@ from typing import Any
 
 from ekorn.config.environment_variables import SPARK_MASTER, variable
 from ekorn.engine.spark.driver_side.java_process import start_java
+from ekorn.engine.spark.driver_side.master_check import check_master
 from ekorn.engine.spark.driver_side.own_session import look_at_own_session, warn_of_settings_without_effect
 from ekorn.engine.spark.driver_side.worker_daemon import set_daemon
 from ekorn.errors import DeploymentError
@@ -214,6 +215,7 @@ def _master(configuration: dict[str, str]) -> str:
 def _create(context_class: Any, conf_class: Any, configuration: dict[str, str]) -> Any:
     settings = DEFAULTS | {k: v for k, v in configuration.items() if k.startswith("spark.")}
     settings["spark.master"] = _master(configuration)
+    check_master(settings["spark.master"])
     if "spark.pyspark.python" in settings:  # Spark itself reads the setting in spark-submit alone
         os.environ["PYSPARK_PYTHON"] = settings["spark.pyspark.python"]
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
