@@ -113,6 +113,49 @@ def test_a_program_that_fits_and_does_not_start_gives_way_to_the_one_before(clie
     assert client.jobs()[0]["program"].endswith("endless.py.zip")
 
 
+FAILS = """
+from ekorn.common import Configuration, WatermarkStrategy
+restarts = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": "1000000",
+            "restart-strategy.fixed-delay.delay": "1 ms", "execution.checkpointing.interval": "50 ms"}
+"""
+
+
+def failing(endless, settings="restarts"):
+    """Return a program that fits the state of another one, and fails on every record."""
+    made = f"get_execution_environment(Configuration.from_dict({settings}))"
+    text = endless.replace("get_execution_environment()", made)
+    return FAILS + text.replace("reduce(max)", "reduce(lambda a, b: 1 // 0)")
+
+
+def test_a_program_that_fails_on_every_record_gives_way_to_the_one_before(client, job, programs, capsys):
+    (programs / "bad.py").write_text(failing((programs / "endless.py").read_text()))
+    assert main(["upgrade", job, str(programs / "bad.py")]) == 1
+    said = capsys.readouterr().err
+    assert "continues as before: it restarted" in said and "before its first checkpoint was complete" in said
+    until(lambda: client.web.get(f"/jobs/{job}/status") == {"status": "RUNNING"})
+    assert client.jobs()[0]["program"].endswith("endless.py.zip")
+    restored = client.web.get(f"/jobs/{job}/checkpoints")["latest"]["restored"]
+    assert restored["is_savepoint"]
+
+
+def test_a_program_that_fails_without_a_restart_gives_way_to_the_one_before(client, job, programs, capsys):
+    (programs / "bad.py").write_text(failing((programs / "endless.py").read_text(), "{}"))
+    assert main(["upgrade", job, str(programs / "bad.py")]) == 1
+    assert "continues as before" in capsys.readouterr().err
+    until(lambda: client.web.get(f"/jobs/{job}/status") == {"status": "RUNNING"})
+    assert client.jobs()[0]["program"].endswith("endless.py.zip")
+
+
+def test_an_upgraded_job_keeps_its_program_once_a_checkpoint_is_complete(client, running, job, programs):
+    text = (programs / "endless.py").read_text()
+    text = text.replace("numbers = env", "env.enable_checkpointing(3_600_000)\nnumbers = env")
+    (programs / "saved.py").write_text(text)
+    assert main(["upgrade", job, str(programs / "saved.py")]) == 0
+    record = running.service.find(job)
+    assert (record.fallback, record.trial_ms, record.going_back) == (None, 0, "")
+    assert client.web.get(f"/jobs/{job}/checkpoints")["counts"]["completed"] >= 1
+
+
 def test_a_job_that_is_cancelled_during_a_change_does_not_go_on_as_before(client, job, programs):
     wait = "import os, time\nif 'check' not in os.getcwd():\n    time.sleep(600)\n"
     (programs / "slow.py").write_text(wait + (programs / "endless.py").read_text())

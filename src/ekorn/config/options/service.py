@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ekorn.config.option import ConfigOption
-from ekorn.config.options.kinds import at_least, count, text, within
+from ekorn.config.options.kinds import at_least, count, millis, text, within
 from ekorn.config.value_text import parse_duration_ms, parse_int, parse_memory_bytes
 
 SERVICE_PORT = ConfigOption(
@@ -57,6 +57,19 @@ SERVICE_PROGRAMS_KEPT = count(
     100,
     "The number of programs that the service keeps although none of its jobs uses them. The latest uploads are kept.",
     least=1,
+)
+SERVICE_UPGRADE_RESTARTS = count(
+    "ekorn.service.upgrade.max-restarts",
+    3,
+    "The number of restarts after which an upgraded job returns to its previous program. Restarts count until the "
+    "first checkpoint of the new program is complete.",
+    least=1,
+)
+SERVICE_UPGRADE_TIME = millis(
+    "ekorn.service.upgrade.timeout",
+    600_000,
+    "The time in which an upgraded job must complete its first checkpoint. After that time, it returns to its previous "
+    "program.",
 )
 HA_TYPE = ConfigOption(
     "high-availability.type",

@@ -54,6 +54,8 @@ class ServiceSettings:
         bundle_bytes: The size of the largest program that it accepts.
         jobs_kept: How many ended jobs it remembers.
         programs_kept: How many programs it keeps that no remembered job needs.
+        upgrade_restarts: How often an upgraded job may restart before its first checkpoint is complete.
+        upgrade_time_ms: How long the first checkpoint of an upgraded job may take.
         cluster: The services that stand by for it; None for a service of its own.
         host: The name by which clients reach it; None for the address that it listens on.
         configuration: Every key, for people to look at.
@@ -66,6 +68,8 @@ class ServiceSettings:
     bundle_bytes: int = filled_by(options.SERVICE_BUNDLE_BYTES)
     jobs_kept: int = filled_by(options.SERVICE_JOBS_KEPT)
     programs_kept: int = filled_by(options.SERVICE_PROGRAMS_KEPT)
+    upgrade_restarts: int = filled_by(options.SERVICE_UPGRADE_RESTARTS)
+    upgrade_time_ms: int = filled_by(options.SERVICE_UPGRADE_TIME)
     cluster: ClusterSettings | None = None
     host: str | None = filled_by(options.SERVICE_ADDRESS)
     configuration: Mapping[str, str] = field(default_factory=dict)

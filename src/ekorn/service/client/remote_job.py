@@ -20,6 +20,7 @@ from ekorn.web.http_client import RefusedRequest, WebClient
 __all__ = ["RemoteJob"]
 
 _POLL_S = 0.2
+_NEVER = 2**63 - 1  # the interval of checkpoints of a job that takes none, as Flink shows it
 
 
 class RemoteJob:
@@ -107,6 +108,18 @@ class RemoteJob:
             return self._begun("POST", "stop", body, asked_at="savepoints", error=CheckpointError)
         body = {"target-directory": directory, "cancel-job": then == "cancel", "formatType": saved_as}
         return self._begun("POST", "savepoints", body, asked_at="savepoints", error=CheckpointError)
+
+    def takes_checkpoints(self) -> bool:
+        """Return whether the job takes checkpoints by itself."""
+        return bool(self._client.get(f"{self._at}/checkpoints/config")["interval"] < _NEVER)
+
+    def trigger_checkpoint(self) -> None:
+        """Ask for a checkpoint without waiting for it.
+
+        Raises:
+            RefusedRequest: The job does not run.
+        """
+        self._client.ask("POST", f"{self._at}/checkpoints", {})
 
     def request_rescale(
         self, parallelism: int, directory: str | None = None, *, most_slots: int | None = None

@@ -51,7 +51,9 @@ class JobRecord:
         ended_ms: When the service learned of the end.
         cancelled: Whether its driver was ended on request before the job started.
         then: What the job continues with once it has stopped with a savepoint.
-        fallback: What the job continues with if it does not start to run with `then`.
+        fallback: What the job continues with if `then` does not prove itself. Set as long as the job is on trial.
+        trial_ms: When the job was first seen to run on trial; 0 if it was not.
+        going_back: Why the trial has failed; empty if it has not.
         run: Names this start of the driver in its outcome on a storage that services share; otherwise empty.
         host: The machine of the driver; empty for a service without standbys.
         submission_id: The client's id of its request, which it may have sent twice; empty if it gave none.
@@ -78,6 +80,8 @@ class JobRecord:
     cancelled: bool = False
     then: JobPlan | None = None
     fallback: JobPlan | None = None
+    trial_ms: int = 0
+    going_back: str = ""
     run: str = ""
     host: str = ""
     submission_id: str = ""

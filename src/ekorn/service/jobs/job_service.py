@@ -30,6 +30,7 @@ from ekorn.service.jobs.job_store import JobStore
 from ekorn.service.jobs.job_submission import Submission, resumes, script_of, submitted_record
 from ekorn.service.jobs.job_table import JobTable
 from ekorn.service.jobs.plan_changes import PlanChanges
+from ekorn.service.jobs.plan_trial import PlanTrials, TrialLimits, Verdict
 from ekorn.service.jobs.slot_budget import SlotBudget
 from ekorn.web.http_client import WebClient
 
@@ -40,6 +41,7 @@ _LONGEST_SOCKET = 107  # bytes: the kernel's limit for the address of a socket
 
 _LOOK_S = 0.2  # the interval of looking for drivers that have ended
 _MOST_WAITING = 1000
+_HAS_RUN = {status.name for status in (JobStatus.RUNNING, JobStatus.FAILING, JobStatus.RESTARTING)}
 _JOB_ID = re.compile("[0-9a-f]{32}")
 
 
@@ -55,6 +57,7 @@ class JobService:
         self.overviews = JobOverviews(self.store)
         self.slots_of_drivers = DriverPoller("/taskmanagers")
         self._ends = DriverEnds(self.store, self.overviews, self._jobs)
+        self._trials = PlanTrials(TrialLimits(settings.upgrade_restarts, settings.upgrade_time_ms), self.clock)
         self._wake = threading.Event()
         self._closed = threading.Event()
         self.changes = PlanChanges(self._jobs, self.store, self.budget, self._wake, self._closed)
@@ -183,9 +186,6 @@ class JobService:
         if record is not None and record.phase == "STARTED":
             end_process(record.pid, record.pid_started)
 
-    def _runs(self, record: JobRecord) -> bool:
-        return (self.overviews.of(record) or {}).get("state") == JobStatus.RUNNING.name
-
     def owner_of(self, job_id: str) -> JobRecord | None:
         """Return the job of this id, or the one whose program has started a further job of this id."""
         record = self.find(job_id)
@@ -214,16 +214,32 @@ class JobService:
                 continue
             if not is_alive(record.pid, record.pid_started):
                 self._note_end(record)
-            elif record.fallback is not None and self._runs(record):
-                with self._jobs.lock:  # the change has succeeded: all later events concern the new plan
-                    self._jobs.save(replace(self._jobs[record.job_id], fallback=None))
+            elif record.fallback is not None and not record.going_back:
+                self._try_plan(record)
+
+    def _try_plan(self, record: JobRecord) -> None:
+        """Look at a job on trial: keep its new plan, or end its driver so that the plan before continues."""
+        runs = record.trial_ms > 0 or (self.overviews.of(record) or {}).get("state") in _HAS_RUN
+        verdict, why = self._trials.verdict(record) if runs else (Verdict.UNDECIDED, "")
+        with self._jobs.lock:
+            latest = self._jobs[record.job_id]
+            if latest.phase != "STARTED" or latest.pid != record.pid or latest.cancelled:
+                return
+            if verdict is Verdict.KEEP:  # all later events concern the new plan
+                self._jobs.save(replace(latest, fallback=None, trial_ms=0))
+            elif verdict is not Verdict.UNDECIDED:
+                self._jobs.save(replace(latest, going_back=why))
+                end_process(record.pid, record.pid_started)
+            elif runs and not record.trial_ms:
+                self._jobs.save(replace(latest, trial_ms=self.clock.now_ms()))
 
     def _note_end(self, ended: JobRecord) -> None:
         self.store.keep_answers(ended.job_id)
         status, why = self._ends.outcome(ended)
         with self._jobs.lock:
             record = self._jobs[ended.job_id]
-            follower = None if status == JobStatus.CANCELED.name else self._ends.follower(record, why)
+            is_cancelled = status == JobStatus.CANCELED.name and not record.going_back
+            follower = None if is_cancelled else self._ends.follower(record, why)
             if follower is None and self._ends.is_lost(record):
                 follower = after_lost_driver(record, why, self.clock.now_ms(), may_begin=self.store.is_shared)
             if follower is None:
@@ -371,16 +387,27 @@ class DriverEnds:
 
     def follower(self, record: JobRecord, why: str) -> JobRecord | None:
         """Return the job that starts now that a driver has ended: with another plan, or again with the previous one."""
-        waiting = replace(record, phase="WAITING", pid=0, pid_started=0, then=None, fallback=None)
+        waiting = replace(
+            record, phase="WAITING", pid=0, pid_started=0, then=None, fallback=None, trial_ms=0, going_back=""
+        )
         path = self._stopped_at(record)
         if record.then is not None and path is not None:
             start = {options.RESTORE_PATH.key: path}
             plan = replace(record.then, settings={**record.then.settings, **start})
             before = replace(record.plan, settings={**record.settings, **start})
             return replace(waiting.running(plan), fallback=before, why="it continues from its savepoint")
-        if record.fallback is not None and not self._ran_ms(record):
-            return replace(waiting.running(record.fallback), why=f"{WENT_BACK}: {why}")
+        if record.fallback is not None and self._failed_its_trial(record):
+            return replace(waiting.running(record.fallback), why=f"{WENT_BACK}: {record.going_back or why}")
         return None
+
+    def _failed_its_trial(self, record: JobRecord) -> bool:
+        """Return whether a driver on trial ended before a checkpoint was complete: its sinks have committed nothing."""
+        answers = self._store.answers(record.job_id)
+        if not answers and record.trial_ms and not record.going_back:
+            return False  # the driver was killed while its job ran: it may have completed a checkpoint unseen
+        counts = (answers.get(f"/jobs/{record.job_id}/checkpoints") or {}).get("counts", {})
+        state = (answers.get(f"/jobs/{record.job_id}") or {}).get("state")
+        return not counts.get("completed", 0) and state != JobStatus.FINISHED.name
 
     def is_lost(self, record: JobRecord) -> bool:
         """Return whether a driver was killed, or ended because the driver of an earlier leader replaced it."""
