@@ -278,8 +278,9 @@ def test_a_subtask_that_has_restarted_has_the_rates_since_then(metrics, clock, a
     metrics.add([])
     clock.advance(9_500)  # the first sample is too old now
     metrics.restart([SUM])
+    clock.advance(2_000)
     metrics.add([work(**after)])
-    assert metrics.rates(SUM).records_in == pytest.approx(after["records_in"] / 9.5)
+    assert metrics.rates(SUM).records_in == pytest.approx(after["records_in"] / 2)
 
 
 def test_the_metrics_of_a_subtask_have_flinks_names(metrics, clock):
@@ -316,6 +317,18 @@ def test_the_metrics_of_a_subtask_have_flinks_names(metrics, clock):
         "accumulateBusyTimeMs": 250.0,
         "accumulateBackPressuredTimeMs": 125.0,
     }
+
+
+def test_the_rates_of_a_subtask_that_restarts_leave_out_the_attempt_before(metrics, clock):
+    for _ in range(8):
+        clock.advance(1_000)
+        metrics.add([work(records_in=100)])
+    metrics.restart([SUM])
+    for _ in range(9):  # in the end it has read more than the attempt before had
+        clock.advance(1_000)
+        metrics.add([work(records_in=300, busy_ms=500.0)])
+        assert metrics.rates(SUM).records_in == pytest.approx(300.0)
+        assert metrics.rates(SUM).busy_ms == pytest.approx(500.0)
 
 
 def test_the_metrics_of_an_operator_that_is_a_chain_alone_follow_its_name_too():

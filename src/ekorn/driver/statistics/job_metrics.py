@@ -82,12 +82,15 @@ class JobMetrics:
         self._samples: deque[_Sample] = deque([_Sample(self._reported_at, {})], _SAMPLES + 1)
         self._accumulators: dict[SubtaskId, dict[str, Any]] = {}
         self._chains = self._chains | _chain_labels(graph)  # a reader may still use the graph before
+        self._restarted_at: dict[SubtaskId, float] = {}
         self._totals: dict[SubtaskId, Totals] = {}
         self._reports: dict[SubtaskId, Reports] = {}
 
     def restart(self, subtasks: Iterable[SubtaskId]) -> None:
-        """Forget the reports of subtasks that restart."""
+        """Forget the reports of subtasks that restart. Their rates are taken over the time since."""
+        now = self._clock.monotonic()
         for subtask in subtasks:
+            self._restarted_at[subtask] = now
             self._totals.pop(subtask, None)
             self._reports.pop(subtask, None)
             self._accumulators.pop(subtask, None)
@@ -139,15 +142,18 @@ class JobMetrics:
 
         The time since the last report does not count: what the subtasks did in it is not known, and is not idle time.
         """
+        restarted_at = self._restarted_at.get(subtask)
         until, totals, samples = self._reported_at, self.totals(subtask), list(self._samples)
         if self._clock.monotonic() - until >= _SILENCE_S:
             return Rates()
+        if restarted_at is not None:  # samples from before have the totals of another attempt
+            samples = [_Sample(restarted_at, {}), *(each for each in samples if each.at > restarted_at)]
         earlier = [each for each in samples if each.at < until] or samples[:1]
         since = next((each for each in earlier if until - each.at <= _SAMPLE_S * _SAMPLES), earlier[-1])
         seconds = max(until - since.at, _SAMPLE_S / 10)
         before = since.totals.get(subtask, Totals())
         if before.records_in > totals.records_in or before.busy_ms > totals.busy_ms:
-            before = Totals()  # the subtask has restarted meanwhile
+            before = Totals()  # the subtask restarts at this moment
         busy = min((totals.busy_ms - before.busy_ms) / seconds, 1000.0)
         blocked = min(max(totals.blocked_ms - before.blocked_ms, 0.0) / seconds, 1000.0 - busy)
         return Rates(
