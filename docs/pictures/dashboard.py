@@ -35,8 +35,8 @@ VIEWS = [
     "graph", "checkpoints", "exceptions", "time-line", "metrics", "threads", "state", "accumulators", "configuration",
     "logs",
 ]  # fmt: skip
-HEIGHTS = {"graph": 860}
-SECONDS_OF_FIGURES = 20
+HEIGHTS = {"graph": 860, "metrics": 1020}
+SECONDS_OF_FIGURES = 40
 
 PROGRAM = """
 import sys
@@ -72,10 +72,12 @@ class Priced(MapFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
         runtime_context.add_accumulator("orders priced", self._priced)
         runtime_context.add_accumulator("highest value", self._values)
+        self._discounts = runtime_context.get_metrics_group().counter("discounts")
 
     def map(self, order: int) -> tuple[int, int]:
         self._priced.add(1)
         self._values.add(order % 997 / 10)
+        self._discounts.inc(order % 9 == 0)
         if order % 10_000 == 0 and order:
             self._fail_at_first(order)
         return order % 50, _discounted(order)
@@ -170,7 +172,14 @@ def _look_up(page: Page) -> None:
     page.get_by_role("row", name="99 no value").wait_for()
 
 
-_PREPARED = {"threads": _draw_flames, "state": _look_up}
+def _point(page: Page) -> None:
+    """Show the values under the pointer of a plot."""
+    curves = page.get_by_role("region", name="Records out", exact=True).locator("svg")
+    curves.locator("path.curve").first.wait_for(state="attached")
+    curves.hover(position={"x": 270, "y": 60})
+
+
+_PREPARED = {"metrics": _point, "threads": _draw_flames, "state": _look_up}
 
 
 @contextmanager

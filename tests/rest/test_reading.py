@@ -2,14 +2,17 @@
 
 import re
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 
-from ekorn.common import JobStatus
+from ekorn.common import JobStatus, Types
 from ekorn.datastream import MapFunction
 from ekorn.engine.protocol import Failure
 from ekorn.errors import RescaleError
+from tests import live_jobs
+from tests.driver.submitted_jobs import start_locally
 from tests.imports import SOURCE
 from tests.live_jobs import until
 from tests.rest.shapes import ANSWERS, READING, misfits, names_of, with_names
@@ -209,6 +212,28 @@ def test_the_metrics_of_a_vertex_are_told_over_time(caller, run):
     (now,) = caller.get(f"{at}/subtasks/metrics?get={name}&agg=sum")
     assert now["sum"] >= frauds[-1], "a known name is not separated at its commas"
     assert caller.get(f"{at}/metrics?get={quote('0.check, and price.frauds')}")
+
+
+def test_the_detector_of_the_tutorial_shows_the_frauds_that_it_counts(caller, web):
+    page = (ROOT / "docs" / "tutorial" / "8-fraud_on_kafka.md").read_text(encoding="utf-8")
+    assert "`frauds`" in page
+    program: dict[str, Any] = {}
+    exec(page.partition('title="fraud.py"\n')[2].partition("\nenv = ")[0], program)
+    env = live_jobs.environment(parallelism=2)
+    payments = live_jobs.generated(env, None, 1000).map(
+        lambda n: {"account": str(n % 7), "cents": 50 if n // 7 % 2 == 0 else 70_000, "time_ms": n}
+    )
+    by_account = payments.key_by(lambda payment: payment["account"])
+    by_account.process(program["Detector"](), Types.STRING()).name("detector").uid("detector")
+    handle = start_locally(env, "fraud")
+    web.jobs.add(handle)
+    try:
+        vertex = caller.get(f"/jobs/{handle.job_id}")["vertices"][-1]["id"]
+        path = f"/jobs/{handle.job_id}/vertices/{vertex}/subtasks/metrics?get=detector.frauds&agg=sum"
+        until(lambda: [each["sum"] > 0 for each in caller.get(path)] == [True])
+    finally:
+        handle.cancel()
+        handle.results.wait_for_end(30)
 
 
 def test_errors_of_several_slots_are_shown_together(caller, run):

@@ -28,12 +28,18 @@ class SlowCount(KeyedProcessFunction):
 
     def open(self, runtime_context: Any) -> None:
         self.count = runtime_context.get_state(COUNT)
+        self.seen = runtime_context.get_metrics_group().counter("seen")
         logging.getLogger("of.the.user").warning("counting begins")
 
     def process_element(self, value: Any, ctx: Any) -> Any:
         time.sleep(0.001)
+        self.seen.inc()
         self.count.update((self.count.value() or 0) + 1)
         return ()
+
+
+def highest(history: dict[str, Any]) -> float:
+    return max((value for series in history["series"] for value in series["values"] if value is not None), default=0)
 
 
 def names_in(node: dict[str, Any]) -> list[str]:
@@ -73,6 +79,8 @@ def test_the_web_server_and_the_reporters_show_a_job_and_its_slots(tmp_path, run
         assert not misfits(READING["/jobs/{jobid}"], details) and details["state"] == "RUNNING"
         source, counted = (vertex["id"] for vertex in details["vertices"])
         until(lambda: caller.get(f"{at}/metric-history")["points"])
+        assert caller.get(f"{at}/metric-history")["points"][-1]["slotMemory"] > 1 << 20
+        until(lambda: highest(caller.get(f"{at}/vertices/{counted}/metric-history?get=counted.seen&agg=sum")) > 0)
         assert caller.get(f"{at}/checkpoints")["counts"]["completed"] > 1
         latency = f"latency.source_id.{source}.operator_id.{counted}.operator_subtask_index.0.latency_p99"
         (found,) = caller.get(f"{at}/metrics?get={latency}")
