@@ -19,12 +19,11 @@ PAGE = DOCS / "reference" / "rest.md"
 HEAD = """# REST
 
 Every path of the two servers, from their OpenAPI descriptions (`/openapi.json`); `python -m tests.manual.rest_page`
-writes this page. Paths and answers are Flink's where Flink has the path. [The REST API](../operations.md#the-rest-api)
-says who is answered: every request needs the token, as `Authorization: Bearer ...`. A request that is refused is
-answered with `{"errors": ["..."]}`. Operations that take time answer with a `request-id`; ask the path with that id for
-their state.
+writes this page. Paths and responses are Flink's where Flink has the path. Every request needs the token, as
+`Authorization: Bearer ...` ([the REST API](../operations.md#the-rest-api)). A refused request returns
+`{"errors": ["..."]}`. Long-running operations return a `request-id`; query the path with that id for their status.
 """
-STANDBY = "With `high-availability.type: storage`. The leader answers `/service/cluster` too, beside the paths above."
+STANDBY = "With `high-availability.type: storage`. The leader also answers `/service/cluster`, besides the paths above."
 
 
 def page() -> str:

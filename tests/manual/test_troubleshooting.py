@@ -24,7 +24,7 @@ def texts_of_the_code() -> str:
 
 
 def test_every_message_exists():
-    page = PAGE.read_text(encoding="utf-8").split("## No error, and no results")[0]
+    page = PAGE.read_text(encoding="utf-8").split("## No error, but no results")[0]
     messages = re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE)
     assert len(messages) > 20
     texts = texts_of_the_code()
