@@ -153,6 +153,22 @@ def test_a_field_keeps_its_text_and_the_focus_while_the_page_shows_itself_anew(p
     page.keyboard.type("34")
     assert keys.input_value() == "1234"
 
+    # Text that is selected, and a click that has begun, are not taken away either.
+    tabs = page.locator(".tabs[data-old]")
+    for begin, end in (
+        (lambda: page.locator("main h1").select_text(), lambda: page.evaluate("getSelection().removeAllRanges()")),
+        (lambda: (page.locator("main h1").hover(), page.mouse.down()), page.mouse.up),
+    ):
+        page.evaluate("document.querySelector('.tabs').dataset.old = 'yes'")
+        begin()
+        page.wait_for_event("response", lambda answer: answer.url.endswith("/state"))  # the last answer of a look
+        page.evaluate("fetch('index.html').then((answer) => answer.text())")
+        assert tabs.count() == 1
+        end()
+        page.evaluate("document.activeElement.blur()")  # in the field "r" is a letter
+        page.keyboard.press("r")
+        tabs.wait_for(state="detached")
+
 
 def slow_price(number):
     time.sleep(0.002)
@@ -254,6 +270,7 @@ def test_every_view_opens_in_both_themes_and_on_a_narrow_screen(page, run, tmp_p
         page.keyboard.press("s")
         page.get_by_role("row", name="slot 1").wait_for()
         assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+        assert page.locator("thead").is_visible() is (width == 1200), "a row of many columns becomes a list"
         page.go_back()
         page.locator(".tabs").wait_for()
         page.keyboard.press("t")
