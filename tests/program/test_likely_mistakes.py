@@ -25,7 +25,7 @@ from ekorn.datastream import (
     ProcessWindowFunction,
     StreamExecutionEnvironment,
 )
-from ekorn.datastream.functions import CoGroupFunction
+from ekorn.datastream.functions import CoGroupFunction, FlatJoinFunction
 from ekorn.datastream.state import MapStateDescriptor
 from ekorn.datastream.window import (
     EventTimeSessionWindows,
@@ -146,6 +146,11 @@ class PairOfGroups(CoGroupFunction):
         return 1, 2
 
 
+class PairOfJoin(FlatJoinFunction):
+    def join(self, first, second):
+        return 1, 2
+
+
 class PairOfAsync(AsyncFunction):
     async def async_invoke(self, value):
         return 1, 2
@@ -176,6 +181,16 @@ DESCRIPTOR = MapStateDescriptor("rules", Types.INT(), Types.INT())
                 .equal_to(lambda v: v)
                 .window(TumblingEventTimeWindows.of(Time.seconds(1)))
                 .apply(PairOfGroups())
+            ),
+        ),
+        (
+            "PairOfJoin.join",
+            lambda s, none: (
+                s.join(s)
+                .where(lambda v: v)
+                .equal_to(lambda v: v)
+                .window(TumblingEventTimeWindows.of(Time.seconds(1)))
+                .apply(PairOfJoin())
             ),
         ),
         ("async_invoke or timeout", lambda s, none: AsyncDataStream.ordered_wait(s, PairOfAsync(), Time.seconds(20))),

@@ -29,6 +29,7 @@ from ekorn.graph.plan import execution_plan, explain
 from ekorn.graph.redrawing import Drawing
 from ekorn.graph.translation import GraphSettings, build_job_graph
 from ekorn.program.checks.attribute_suggestions import SuggestsMethods
+from ekorn.program.checks.program_hints import show_program_hints
 from ekorn.program.environment.cached_file_registry import CachedFileRegistry
 from ekorn.program.environment.data_frame_sources import DataFrameSources
 from ekorn.program.environment.environment_settings import EnvironmentSettings
@@ -210,6 +211,7 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, D
             check_queryable_names(graph)
             graph = replace(graph, settings=replace(graph.settings, cached_files=checked(graph.settings.cached_files)))
             settings = WEB.opened_for(self.job_settings(graph.name))
+            show_program_hints(self._graph)
             with self._deferred.started(graph, settings) as inputs, JobReporters(settings) as reporters:
                 handle = submit_from_program(inputs.graph, inputs.settings)
             inputs.end_with(handle)

@@ -26,6 +26,7 @@ from ekorn.functions.windows.window_functions import (
 from ekorn.graph.plan import key_text
 from ekorn.graph.specs import IntervalJoinSpec, KeySpec, MapSpec
 from ekorn.graph.stream_graph import Edge, Node
+from ekorn.operators.results import PROCESS_RESULTS
 from ekorn.program.checks.argument_checks import check_function, check_instance, check_output_type, check_single_result
 from ekorn.program.checks.attribute_suggestions import SuggestsMethods
 from ekorn.program.streams.data_stream import DataStream
@@ -217,9 +218,22 @@ class _Join(WrappingFunction, WindowFunction[Tagged, Any, Any, Any]):
         left, right = _sides(inputs)
         function = self.wrapped
         if isinstance(function, FlatJoinFunction):
-            return [result for one in left for other in right for result in function.join(one, other) or ()]
+            return _flat_results(function, left, right)
         join = function.join if isinstance(function, JoinFunction) else function
         return [join(one, other) for one in left for other in right]
+
+
+def _flat_results(function: FlatJoinFunction[Any, Any, Any], left: list[Any], right: list[Any]) -> list[Any]:
+    """Return the results of all pairs; refuse a single value, whose parts would become results."""
+    found: list[Any] = []
+    for one in left:
+        for other in right:
+            results = function.join(one, other)
+            if results is not None:
+                if results.__class__ not in PROCESS_RESULTS.known:
+                    PROCESS_RESULTS.check(results, f"{type(function).__qualname__.rpartition('<locals>.')[2]}.join")
+                found.extend(results)
+    return found
 
 
 class _CoGroup(WrappingFunction, WindowFunction[Tagged, Any, Any, Any]):
