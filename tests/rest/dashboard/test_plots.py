@@ -208,6 +208,8 @@ def test_a_restart_is_a_gap_that_is_marked(page, web, tmp_path):
 
 def test_plots_survive_a_reload_and_stay_when_the_job_has_ended(page, run, tmp_path):
     handle = run(tmp_path)
+    history = handle.view.statistics.history
+    until(lambda: sum(each.checkpoint_bytes is not None for each in history.points()) >= 2)
     open_metrics(page, handle)
 
     def points(title):

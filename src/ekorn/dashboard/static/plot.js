@@ -169,7 +169,7 @@ export class Plot {
       "g",
       { class: colorOf(color), "data-series": series.name },
       svg("path", { class: "curve", d: path }),
-      dots && svg("path", { class: "curve dots", d: dots }),
+      dots && svg("path", { class: "dots", d: dots }),
     );
   }
 
