@@ -393,7 +393,7 @@ def test_every_job_of_a_program_has_an_id_and_is_listed(client, programs):
 
 def test_an_entry_class_is_refused(client, programs):
     program = client.upload(programs / "endless.py")
-    with pytest.raises(RefusedRequest, match="names a class of a jar"):
+    with pytest.raises(RefusedRequest, match="names a class in a jar"):
         client.web.ask("POST", f"/jars/{program}/run", {"entryClass": "org.Main"}).json()
 
 

@@ -107,7 +107,7 @@ def test_what_the_service_refuses_is_said_on_the_page(page, running, programs, t
     page.get_by_role("button", name="Start from savepoint").click()
     page.get_by_text("The job is still running. This starts a second job in parallel.").wait_for()
     page.get_by_role("button", name="Start", exact=True).click()
-    page.get_by_role("alert").get_by_text("'savepointPath' is needed").wait_for()
+    page.get_by_role("alert").get_by_text("'savepointPath' is required").wait_for()
     page.get_by_role("button", name="Start from savepoint").click()
     page.get_by_label("Path of a savepoint").fill(str(tmp_path / "nothing"))
     page.get_by_role("button", name="Start", exact=True).click()

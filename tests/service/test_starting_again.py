@@ -51,7 +51,7 @@ def test_a_request_that_is_sent_again_starts_no_second_job(client, programs):
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ({}, "'savepointPath' is needed"),
+        ({}, "'savepointPath' is required"),
         ({"savepointPath": 7}, "not of the type str"),
         ({"savepointPath": "/saved", "parallelism": "2"}, "not of the type int"),
         ({"savepointPath": "/saved", "parallelism": 9}, "it needs 9 slots, but the service has only 2"),

@@ -217,7 +217,7 @@ def _configuration(parser: argparse.ArgumentParser, given: argparse.Namespace) -
     """Return the configuration of a program's environments, from the arguments that all such commands share."""
     if given.entry_class is not None:
         parser.error(
-            f"-c names a class of a jar ({given.entry_class!r}); a Python program has none: name the script instead, "
+            f"-c names a class in a jar ({given.entry_class!r}); a Python program has none: name the script instead, "
             "and pass what it should start as an argument of the script"
         )
     configuration = Configuration()
