@@ -254,6 +254,7 @@ AXES = """async () => {
     oneRestart: labels("count", 0, 1), percent: labels("share", 0, 0.01), thousands: labels("rate", 3, 1700),
     millions: labels("number", 0, 3.2e6), mebibytes: labels("bytes", 5, 70 * 1024 ** 2), seconds: labels("ms", 0, 4200),
     minutes: labels("ms", 0, 200000), below: labels("number", -3, 5), small: labels("number", 0, 0.004),
+    steady: labels("rate", 990, 1010),
     watermark: labels("moment", noon, noon + 20000),
     fine: timeTicks(noon + 1, noon + 60000, 4).map(([, label]) => label),
     day: timeTicks(noon, noon + 24 * 3600000, 8).map(([, label]) => label),
@@ -278,6 +279,7 @@ def test_ticks_are_round_and_units_fit_their_metrics(page):
     assert found["oneRestart"] == ["0", "1"]
     assert found["percent"] == ["0", "25 %", "50 %", "75 %", "100 %"]
     assert found["thousands"] == ["0", "500/s", "1,000/s", "1,500/s", "2,000/s"]
+    assert found["steady"] == ["0", "500/s", "1,000/s", "1,500/s"], "a steady rate is far from zero"
     assert found["millions"] == ["0", "1 M", "2 M", "3 M", "4 M"]
     assert found["mebibytes"] == ["0", "32 MiB", "64 MiB", "96 MiB"]
     assert found["seconds"] == ["0", "2 s", "4 s", "6 s"]
