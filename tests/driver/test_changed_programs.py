@@ -15,8 +15,10 @@ from ekorn.testing.scripted import Crash, DriverDied, Script, ScriptedSource, ru
 LOG = []
 
 
-def environment(directory, parallelism=1):
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration())
+def environment(directory, parallelism=1, backend="hashmap"):
+    configuration = Configuration()
+    configuration.set_string("state.backend.type", backend)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(parallelism).set_max_parallelism(8)
     env.enable_checkpointing(10)
     env.get_checkpoint_config().set_checkpoint_storage_dir(str(directory))
@@ -72,10 +74,10 @@ def newest(tmp_path):
     return interrupted(tmp_path, before)
 
 
-def interrupted(directory, draw):
+def interrupted(directory, draw, backend="hashmap"):
     with pytest.raises(DriverDied):
         script = Script(crashes=[Crash("after-epoch", 4)], driver_dies=True)
-        start_scripted(draw(environment(directory)), script)
+        start_scripted(draw(environment(directory, backend=backend)), script)
     LOG.clear()
     return str(max(Path(directory).glob("*/chk-*/_metadata"), key=lambda path: int(path.parent.name[4:])).parent)
 
@@ -179,9 +181,9 @@ def test_a_state_that_is_no_longer_asked_for_stays_until_its_operator_goes(tmp_p
 # ------------------------------------------------------------------------------------------- state that was renamed
 
 
-def hints_about(draw, tmp_path, newest, caplog, parallelism=1):
+def hints_about(draw, tmp_path, newest, caplog, *, parallelism=1, backend="hashmap"):
     with caplog.at_level("WARNING", "ekorn.driver.display.operator_hints"):
-        run_scripted(draw(environment(tmp_path, parallelism)), restore_path=newest)
+        run_scripted(draw(environment(tmp_path, parallelism, backend)), restore_path=newest)
     return [r.getMessage() for r in caplog.records if r.name == "ekorn.driver.display.operator_hints"]
 
 
@@ -216,11 +218,18 @@ def with_function(function):
 
 @pytest.mark.parametrize("parallelism", [1, 2])
 def test_a_renamed_state_is_hinted_at_once_with_both_names(tmp_path, newest, caplog, parallelism):
-    assert hints_about(with_function(Renamed()), tmp_path, newest, caplog, parallelism) == [
+    assert hints_about(with_function(Renamed()), tmp_path, newest, caplog, parallelism=parallelism) == [
         "operator 'KEYED PROCESS': the restored checkpoint holds state 'count', which the program does not declare; it "
         "declares 'counts', 'seen'. Did you rename 'count' to 'counts'? Then 'counts' begins empty. The job keeps what "
         "is not declared: it stays in later checkpoints, and nothing reads it"
     ]
+
+
+@pytest.mark.parametrize("function", [Renamed(), Count()], ids=["renamed", "declared"])
+def test_a_renamed_state_in_rocksdb_is_hinted_at(tmp_path, caplog, function):
+    newest = interrupted(tmp_path, before, "rocksdb")
+    hints = hints_about(with_function(function), tmp_path, newest, caplog, backend="rocksdb")
+    assert ["'count' to 'counts'" in hint for hint in hints] == [True] * isinstance(function, Renamed)
 
 
 @pytest.mark.parametrize("function", [Count(), Late()], ids=["in open", "with the first record"])

@@ -19,7 +19,7 @@ from ekorn.errors import DeploymentError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.operators.mark import MarkOrder
 from ekorn.slot_protocol.messages import Deploy, Discard
-from ekorn.slot_protocol.slot_events import SubtaskFailed
+from ekorn.slot_protocol.slot_events import OperatorHint, SubtaskFailed
 from ekorn.testing.continuous_process_engine import continuous_process_engine
 from ekorn.testing.local_slots import InProcessSlots
 from ekorn.types.by_value import dumps
@@ -84,6 +84,20 @@ def test_an_answer_that_was_given_up_is_not_taken_for_that_of_the_next_request(h
     Path(hanging.gate.opened).touch()
     slot.tell(Discard())
     assert slot.answer(30) is None, "the error is the answer to what was asked before"
+
+
+def test_a_hint_is_there_after_the_shutdown_even_if_its_event_was_too_late() -> None:
+    def in_seconds(env: StreamExecutionEnvironment) -> None:
+        seconds = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: 1_700_000_000)
+        env.from_collection([1]).assign_timestamps_and_watermarks(seconds).print()
+
+    job = graph(in_seconds)
+    engine = continuous_process_engine(job, pool=InProcessSlots(1))
+    assert engine.deploy(deployment(job)) is None
+    events: list[Any] = []
+    until(lambda: events.extend(engine.events()) or any(isinstance(event, OperatorHint) for event in events))
+    engine.shutdown()
+    assert [event.about for event in engine.events() if isinstance(event, OperatorHint)] == ["seconds"]
 
 
 def test_output_that_waits_for_the_end_of_an_epoch_stops_the_sources(tmp_path: Path) -> None:

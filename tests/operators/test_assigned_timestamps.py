@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,12 +14,15 @@ from ekorn.common import Time, WatermarkStrategy
 from ekorn.datastream import ProcessFunction, SourceFunction, StreamExecutionEnvironment
 from ekorn.datastream.connectors.datagen import DataGeneratorSource
 from ekorn.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
+from ekorn.driver.submit import jobs_submitted_by, submit
 from ekorn.errors import JobExecutionError
 from ekorn.functions.assigned_timestamps import seconds_hint
 from ekorn.legacy.timestamp_extractors import (
     AscendingTimestampExtractor,
     BoundedOutOfOrdernessTimestampExtractor,
 )
+from ekorn.slot_protocol.slot_events import OperatorHint
+from ekorn.testing.local_engine import LocalEngine
 from ekorn.testing.local_run import collect_locally, on_local_engine
 
 HINTS = "ekorn.driver.display.operator_hints"
@@ -159,6 +163,32 @@ def test_timestamps_in_seconds_are_hinted_at_once(env, assigned, continuous, cap
         r"seconds it would be 2023-11-1\d \d\d:\d\d:\d\d UTC. If it counts seconds, use int\(seconds \* 1000\)",
         hint,
     )
+
+
+class Late(LocalEngine):
+    """Tells of hints after its shutdown alone, as slots do whose events arrive after the last epoch."""
+
+    def __init__(self, graph):
+        super().__init__(graph)
+        self.late, self.is_shut_down = [], False
+
+    def events(self):
+        for event in super().events():
+            assert isinstance(event, OperatorHint)
+            self.late.append(event)
+        return self.late if self.is_shut_down else []
+
+    def shutdown(self):
+        super().shutdown()
+        self.is_shut_down = True
+
+
+def test_a_hint_that_arrives_with_the_end_of_the_job_is_shown(env, caplog):
+    in_the_stream(env, [1_700_000_000], lambda value, _: value).print()
+    with caplog.at_level("WARNING", HINTS), jobs_submitted_by(partial(submit, engine_for=lambda settings: Late)):
+        env.execute()
+    (hint,) = [record.getMessage() for record in caplog.records if record.name == HINTS]
+    assert "If it counts seconds, use int(seconds * 1000)" in hint
 
 
 @PLACES

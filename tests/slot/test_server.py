@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from ekorn.common import WatermarkStrategy
+from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.datastream.functions import MapFunction
 from ekorn.errors import DamagedBlob, DeploymentError, SlotLostError
 from ekorn.functions.state.checkpointed import CheckpointListener
@@ -208,6 +210,21 @@ def test_the_end_of_a_job_reports_what_close_raises_and_a_failed_attempt_does_no
     task_error = ask(control, CloseSubtasks())  # nothing is open any more
     assert task_error is None
     assert heard == ["closed", "closed"]
+
+
+def in_seconds(env: StreamExecutionEnvironment) -> None:
+    seconds = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: 1_700_000_000)
+    env.from_collection([1, 2, 3]).assign_timestamps_and_watermarks(seconds).print()
+
+
+def test_the_hints_of_a_job_come_with_the_answer_that_ends_it(server: SlotServer, control: Link) -> None:
+    assert deploy(control, in_seconds, [SOURCE]) is None
+    run(connect(server.address, SECRET), SOURCE, EpochOrder(0), [], repeatable=False)
+    found = []
+    for request in (Discard(frozenset()), Discard(), Discard()):
+        control.send(dumps(request))
+        found.append([hint.about for hint in pickle.loads(control.receive()).hints])
+    assert found == [[], ["seconds"], []]
 
 
 def megabytes(value: int) -> Iterator[tuple[int, bytes]]:

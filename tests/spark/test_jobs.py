@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from ekorn.datastream.formats.avro import AvroSchema
 from ekorn.datastream.state import ValueStateDescriptor
 from ekorn.errors import JobCancelledError, JobExecutionError
 from ekorn.keygroups import key_group, key_group_range
+from ekorn.testing.local_run import on_local_engine
 from tests.spark.nan_keys import CountOfKey, nan_key
 from tests.spark.processes import listening_addresses, run_driver, slot_processes
 
@@ -127,6 +129,58 @@ def test_a_package_that_is_missing_where_a_slot_runs_is_named_with_the_host() ->
         env.execute("without a package")
     said = f"fastavro, which is not installed on {socket.gethostname()}, where a slot runs with "
     assert said in str(caught.value) and 'run pip install "ekorn[avro]" there' in str(caught.value)
+
+
+class Pair(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        return value, 1
+
+
+def in_words(value, before):
+    return "2024-01-01"
+
+
+def in_seconds(value, before):
+    return 1_700_000_000 + value
+
+
+def test_what_pyflink_passes_over_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    refused = "on record 1: TypeError: Pair.process_element returned the tuple (1, 1), which may mean one record or 2"
+    with pytest.raises(JobExecutionError, match=re.escape(refused)):
+        list(numbers(environment(1), 1).key_by(lambda n: n).process(Pair()).execute_and_collect("pairs"))
+
+    texts = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(in_words)
+    refused = "returned '2024-01-01' (str) for record 1; a timestamp is an int, in milliseconds since 1970"
+    with pytest.raises(JobExecutionError, match=re.escape(refused)):
+        list(numbers(environment(1), 1).assign_timestamps_and_watermarks(texts).execute_and_collect("texts"))
+
+    with on_local_engine():
+        env = environment(1).enable_checkpointing(10_000)
+        endless = DataGeneratorSource(int, 10**6, rate_limiter_strategy=RateLimiterStrategy.per_second(100))
+        source = env.from_source(endless, WatermarkStrategy.no_watermarks(), "endless").uid("numbers")
+        source.key_by(lambda n: n % 10).process(Count()).uid("count").print()
+        client = env.execute_async("before")
+        savepoint = client.stop_with_savepoint(False, str(tmp_path)).result()
+
+    env = environment(1).set_restore_path(savepoint, allow_non_restored_state=True)
+    seconds = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(in_seconds)
+    timed = numbers(env, 1).uid("others").assign_timestamps_and_watermarks(seconds)
+    renamed = timed.key_by(lambda n: n).process(Total()).uid("count")
+    renamed.map(lambda pair: pair).name("forgotten")
+    with caplog.at_level("WARNING"):
+        assert renamed.execute_and_collect("renamed", limit=5) == [(1, 1)]
+    told = [record.getMessage() for record in caplog.records if "hints" in record.name]
+    assert len(told) == 3 and told[0].startswith("the results of operator 'forgotten' (written at test_jobs.py:")
+    assert sum("returned 1700000001 for record 1. As milliseconds this is 1970-01-20" in text for text in told) == 1
+    assert sum("holds state 'count'" in text and "Did you rename 'count' to 'total'?" in text for text in told) == 1
+
+
+class Total(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.total = runtime_context.get_state(ValueStateDescriptor("total", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        yield value, 1
 
 
 def test_two_jobs_at_once_and_one_after_another_share_the_session() -> None:

@@ -68,6 +68,7 @@ class SlotHost:
         self._dirty: set[SubtaskId] = set()
         self._regions: dict[SubtaskId, int] = {}
         self._report = report
+        self._hints: dict[tuple[str, str], OperatorHint] = {}  # of the job, by operator and subject
         self._writer = SnapshotWriter(report)
         self._local_copies: LocalCopies | None = None
         self._savepoints: dict[int, SavepointOrder] = {}  # by checkpoint id; only the last one that the driver began
@@ -185,7 +186,14 @@ class SlotHost:
 
     def _hint(self, operator: Operator, about: str, text: str) -> None:
         assert self._deployment is not None, "operators are opened by a deployment"
-        self._report(OperatorHint(self._deployment.attempt, operator.id, operator.name, about, text))
+        hint = OperatorHint(self._deployment.attempt, operator.id, operator.name, about, text)
+        self._hints[operator.id, about] = hint
+        self._report(hint)
+
+    def take_hints(self) -> tuple[OperatorHint, ...]:
+        """Return the hints that operators have given since the last call, although each was reported when given."""
+        taken, self._hints = tuple(self._hints.values()), {}
+        return taken
 
     def _scratch(self) -> str:
         return tempfile.mkdtemp(dir=self.existing_folder())

@@ -222,6 +222,7 @@ class SlotServer:
                     case Discard(only):
                         self._runner.end(only, in_order=False)
                         self._host.discard(only)
+                        return Done(hints=self._host.take_hints() if only is None else ())
             except Exception as error:  # travels to the driver, which decides what it means
                 return Done(picklable(error))
         return Done()

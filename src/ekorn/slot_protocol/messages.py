@@ -13,6 +13,7 @@ from ekorn.operators.epoch import SavepointOrder
 from ekorn.operators.mark import MarkOrder
 from ekorn.slot_protocol.diagnostics import SamplingPlan
 from ekorn.slot_protocol.preload_plan import PreloadPlan
+from ekorn.slot_protocol.slot_events import OperatorHint
 from ekorn.slot_protocol.state_query import QueryableState
 from ekorn.slot_protocol.table_messages import TableRequest
 from ekorn.slot_protocol.task_messages import Attach, RunEpoch
@@ -166,8 +167,10 @@ Request = (
 class Done:
     """The answer to a request of the driver; the error if the request failed.
 
-    The answer to `Deploy` has the queryable states that functions asked for when they were opened.
+    The answer to `Deploy` has the queryable states that functions asked for when they were opened. The answer to a
+    `Discard` of all subtasks has all hints of the job: as events, the last ones may arrive after its end.
     """
 
     error: BaseException | None = None
     queryable: tuple[QueryableState, ...] = ()
+    hints: tuple[OperatorHint, ...] = ()

@@ -279,7 +279,7 @@ class JobCheckpoints:
         self._directory.renew(self._job.clock.now_ms())
 
     def show_last_hints(self) -> None:
-        """Show the hints that the slots have given since the last epoch: the attempt was the last one."""
+        """Show the hints that the slots have given since the last epoch. The engine is shut down."""
         for event in self._engine.events():
             if isinstance(event, OperatorHint):
                 self._job.hints.show(event)

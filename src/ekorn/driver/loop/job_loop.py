@@ -335,9 +335,9 @@ class JobLoop:
         try:
             if status is JobStatus.CANCELED:
                 self._checkpoints.job_cancelled()
-            self._checkpoints.show_last_hints()
         finally:
             self._engine.shutdown()
+            self._checkpoints.show_last_hints()
 
     def _release_checkpoints(self, status: JobStatus) -> None:
         self._switch.close()

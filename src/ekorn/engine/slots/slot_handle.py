@@ -35,7 +35,7 @@ from ekorn.slot_protocol.messages import (
     SampleStacks,
     Subscribe,
 )
-from ekorn.slot_protocol.slot_events import FlowEvent, SlotActivity, SlotEvent, UnreadableEvent
+from ekorn.slot_protocol.slot_events import FlowEvent, OperatorHint, SlotActivity, SlotEvent, UnreadableEvent
 from ekorn.slot_protocol.state_query import Found, QueryableState, StateQuery
 from ekorn.slot_protocol.task_messages import ACK
 from ekorn.types.by_value import dumps
@@ -90,6 +90,7 @@ class SlotHandle:
         self.events: Link | None = None  # for events and heartbeats
         self._unanswered = 0  # requests
         self.queryable: tuple[QueryableState, ...] = ()  # of the last deployment
+        self._on_hint: Callable[[OperatorHint], None] = lambda hint: None
         self.queries = QueryLink(number, address, secret)
         self.beside: str | None = None  # Spark's name of the host of the executor beside which the slot runs, if known
         self._ending = False  # the driver ends the slot itself, so broken connections are expected
@@ -106,6 +107,7 @@ class SlotHandle:
         Raises:
             SlotLostError: The slot cannot be reached. Its process is made to end.
         """
+        self._on_hint = on_event
         try:
             self.control = connect(self.address, self._secret)
             self.events = connect(self.address, self._secret)
@@ -198,6 +200,8 @@ class SlotHandle:
                 done: Done = pickle.loads(self.control.receive())
                 self._unanswered -= 1
                 self.queryable = done.queryable or self.queryable
+                for hint in done.hints:
+                    self._on_hint(hint)
                 if not self._unanswered:  # else this answers an earlier request, which is no longer waited for
                     return done.error
         except TimeoutError as error:
