@@ -50,7 +50,7 @@ def test_of_ended_jobs_of_one_name_the_latest_is_shown(capsys):
 
 def test_what_is_not_found_and_what_is_not_clear_is_said(capsys):
     assert main(["logs", "nightly"]) == 1
-    assert "no job of yours has a log on this machine" in capsys.readouterr().err
+    assert "none of your jobs has a log on this machine" in capsys.readouterr().err
     first, second = ended("a", "", job_id="ab" * 16), ended("b", "", job_id="ac" * 16)
     assert main(["logs", "nightly"]) == 1
     said = capsys.readouterr().err

@@ -50,13 +50,13 @@ def test_many_keys_of_every_kind_are_looked_up_in_one_request(caller, serve):
     [
         ("count?key=77", None, 404, "queryable state 'count' has no value for key 77"),
         ("sum?key=1", None, 404, "no queryable state 'sum'; it has 'count', 'parity', 'recent'"),
-        ("count?key=tea", None, 400, "'tea' is no key of type Long"),
+        ("count?key=tea", None, 400, "'tea' is not a key of type Long"),
         ("count?key=9223372036854775808", None, 400, "outside the range of Long"),
         ("count", None, 400, "a query takes 1 to 10000 keys, not 0"),
         ("count?key=1&consistency=soon", None, 400, "'live' or 'checkpoint', not 'soon'"),
         ("count", {"keys": "1"}, 400, "'keys' is not a list"),
-        ("count", {"keys": [[1]]}, 400, "is no key of type Long"),
-        ("count", {"keys": [True]}, 400, "True is no key of type Long"),
+        ("count", {"keys": [[1]]}, 400, "is not a key of type Long"),
+        ("count", {"keys": [True]}, 400, "True is not a key of type Long"),
         ("count", {"keys": [1], "consistency": ["live"]}, 400, "'live' or 'checkpoint'"),
     ],
 )

@@ -71,7 +71,7 @@ def test_a_key_is_read_by_the_declared_type_of_the_keys(tmp_path, capsys, select
 def test_a_key_of_another_type_is_refused_with_the_type_of_the_keys(tmp_path, capsys):
     path = savepoint_of(tumbling_reduce, tmp_path)
     code, _, error = run(capsys, "get", path, "windows", "ann")
-    assert code == 1 and "has keys of type Long: 'ann' is no key of type Long" in error
+    assert code == 1 and "has keys of type Long: 'ann' is not a key of type Long" in error
 
 
 def test_a_key_without_state_is_told_with_one_that_has_some(path, capsys):

@@ -165,7 +165,7 @@ def find_logged_job(service: ServiceClient | None, wanted: str) -> FoundJob:
     known = _listed(jobs)
     raise ConfigurationError(
         f"no job is called {wanted[:MOST_OF_A_NAME]!r}, whether it runs or has ended; "
-        + (f"there are: {known}" if known else "no job of yours has a log on this machine")
+        + (f"there are: {known}" if known else "none of your jobs has a log on this machine")
     )
 
 

@@ -56,7 +56,7 @@ def add_changing_routes(routes: Routes, known: KnownJobs, operations: Operations
             raise HttpError(400, f"unknown mode {mode[:40]!r}: use 'cancel', or POST .../stop")
         job = known.find(request.parameters["jobid"])
         if job.status in (JobStatus.FINISHED, JobStatus.FAILED):
-            raise HttpError(409, f"job {job.job_id} is over ({job.status.name})")
+            raise HttpError(409, f"job {job.job_id} has ended ({job.status.name})")
         job.requests.cancel()
         if not _waits(request):
             return Response({}, 202)
@@ -134,7 +134,7 @@ def add_disposal_routes(routes: Routes, operations: Operations, key_file: Callab
 def _running(known: KnownJobs, request: Request) -> KnownJob:
     job = known.find(request.parameters["jobid"])
     if job.status.is_terminal_state():
-        raise HttpError(409, f"job {job.job_id} is over ({job.status.name})")
+        raise HttpError(409, f"job {job.job_id} has ended ({job.status.name})")
     return job
 
 

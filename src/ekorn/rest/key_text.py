@@ -103,7 +103,7 @@ def _typed(given: Any, key_type: TypeInformation) -> Any:
 def _fields(given: Any, types: list[TypeInformation], whole: TypeInformation) -> list[Any]:
     if not isinstance(given, (tuple, list)) or len(given) != len(types):
         raise QueryRefused(
-            f"{preview(given, 80)} is no key of type {whole}: write {len(types)} fields, such as ('a', 1)"
+            f"{preview(given, 80)} is not a key of type {whole}: write {len(types)} fields, such as ('a', 1)"
         )
     return [_typed(value, each) for value, each in zip(given, types, strict=True)]
 
@@ -147,9 +147,9 @@ def _checked(key: Any, key_type: TypeInformation) -> Any:
     try:
         (fitted,) = key_type.conform([key])
     except RecordTypeError as error:
-        raise QueryRefused(f"{preview(key, 80)} is no key of type {key_type}: {error.reason}") from None
+        raise QueryRefused(f"{preview(key, 80)} is not a key of type {key_type}: {error.reason}") from None
     return fitted
 
 
 def _misfit(given: Any, key_type: TypeInformation) -> QueryRefused:
-    return QueryRefused(f"{preview(given, 80)} is no key of type {key_type}")
+    return QueryRefused(f"{preview(given, 80)} is not a key of type {key_type}")

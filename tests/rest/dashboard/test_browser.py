@@ -139,7 +139,7 @@ def test_keys_of_a_running_job_are_looked_up(page, serve):
     page.get_by_role("alert").get_by_text("has no value for key 77").wait_for()
     keys.fill("tea")
     page.get_by_role("button", name="Look up").click()
-    page.get_by_role("alert").get_by_text("'tea' is no key of type Long").wait_for()
+    page.get_by_role("alert").get_by_text("'tea' is not a key of type Long").wait_for()
 
 
 def test_a_field_keeps_its_text_and_the_focus_while_the_page_shows_itself_anew(page, serve):

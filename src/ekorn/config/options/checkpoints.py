@@ -16,7 +16,7 @@ STATE_BACKEND = ConfigOption(
     sentence="The state backend: `hashmap` or `rocksdb`, or a name from Flink 1.x (`jobmanager`, `filesystem`).",
 )
 STATE_BACKEND_ASYNC = flag(
-    "state.backend.async", True, "Whether snapshots of heap state are written while the job goes on processing records."
+    "state.backend.async", True, "Whether snapshots of heap state are written while the job keeps processing records."
 )
 CHECKPOINT_INCREMENTAL = flag(
     "execution.checkpointing.incremental",

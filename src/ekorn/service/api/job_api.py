@@ -52,11 +52,11 @@ class JobApi:
                 return answer
             record = self.find(request)
         if request.method != "GET":
-            raise HttpError(409, f"job {record.job_id} is over ({record.status or 'its driver has just ended'})")
+            raise HttpError(409, f"job {record.job_id} has ended ({record.status or 'its driver has just ended'})")
         kept = kept_answer(self._service.store.answers(record.job_id), request)
         if kept is None:
             not_found(
-                f"job {record.job_id} is over ({record.status}: {record.why}), and the service no longer keeps "
+                f"job {record.job_id} has ended ({record.status}: {record.why}), and the service no longer keeps "
                 "this information about it"
             )
         return Response(kept)
@@ -107,7 +107,7 @@ class JobApi:
         if record.phase == "ENDED":
             if record.status == JobStatus.CANCELED.name:
                 return Response({}, 202)
-            raise HttpError(409, f"job {record.job_id} is over ({record.status})")
+            raise HttpError(409, f"job {record.job_id} has ended ({record.status})")
         if (request.one("mode") or "cancel").lower() == "cancel":
             self._service.note_cancelled(record.job_id)
         answer = self.ask_driver(record, request)
