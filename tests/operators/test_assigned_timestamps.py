@@ -13,7 +13,8 @@ import pytest
 from ekorn.common import Time, WatermarkStrategy
 from ekorn.datastream import ProcessFunction, SourceFunction, StreamExecutionEnvironment
 from ekorn.datastream.connectors.datagen import DataGeneratorSource
-from ekorn.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
+from ekorn.datastream.functions import ProcessJoinFunction
+from ekorn.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from ekorn.driver.submit import jobs_submitted_by, submit
 from ekorn.errors import JobExecutionError
 from ekorn.functions.assigned_timestamps import seconds_hint
@@ -21,6 +22,7 @@ from ekorn.legacy.timestamp_extractors import (
     AscendingTimestampExtractor,
     BoundedOutOfOrdernessTimestampExtractor,
 )
+from ekorn.operators.time.timestamp_check import TimestampCheck
 from ekorn.slot_protocol.slot_events import OperatorHint
 from ekorn.testing.local_engine import LocalEngine
 from ekorn.testing.local_run import collect_locally, on_local_engine
@@ -191,6 +193,30 @@ def test_a_hint_that_arrives_with_the_end_of_the_job_is_shown(env, caplog):
     assert "If it counts seconds, use int(seconds * 1000)" in hint
 
 
+@pytest.mark.parametrize(
+    ("timestamp", "calls", "hints"), [(1_700_000_000, 1, 1), (7, 100, 0)], ids=["seconds", "others"]
+)
+def test_the_check_of_seconds_takes_itself_out_of_the_loop(timestamp, calls, hints):
+    shown, loop = [], {}
+    check = TimestampCheck(by(lambda value, _: timestamp).timestamp_assigner, lambda about, text: shown.append(about))
+    loop["assign"] = check
+    check.in_code(loop, "assign")
+    called = 0
+    while loop["assign"] is check:
+        assert check("a", 0) == timestamp
+        called += 1
+        assert called <= 100
+    assert (called, len(shown)) == (calls, hints)
+
+
+def test_runs_in_seconds_are_hinted_at_once():
+    shown = []
+    check = TimestampCheck(by(lambda value, _: 0).timestamp_assigner, lambda about, text: shown.append(about))
+    for _ in range(3):
+        check.whole_run([1_700_000_000], ["a"])
+    assert shown == ["seconds"]
+
+
 @PLACES
 @pytest.mark.parametrize("timestamp", [0, 100_000, -5, 999_999_999, 1_700_000_000_000, 10**15])
 def test_other_timestamps_are_not_hinted_at(env, assigned, timestamp, caplog):
@@ -210,8 +236,12 @@ def test_seconds_are_numbers_that_are_dates_of_this_century():
 
 @pytest.mark.parametrize(
     "window",
-    [TumblingEventTimeWindows.of(Time.seconds(5)), SlidingEventTimeWindows.of(Time.seconds(5), Time.seconds(1))],
-    ids=["tumbling", "sliding"],
+    [
+        TumblingEventTimeWindows.of(Time.seconds(5)),
+        SlidingEventTimeWindows.of(Time.seconds(5), Time.seconds(1)),
+        EventTimeSessionWindows.with_gap(Time.seconds(5)),
+    ],
+    ids=["tumbling", "sliding", "session"],
 )
 def test_a_strategy_without_an_assigner_is_named(env, window):
     strategy = WatermarkStrategy.for_monotonous_timestamps()
@@ -222,6 +252,18 @@ def test_a_strategy_without_an_assigner_is_named(env, window):
         "the watermark strategy of operator 'times' has no timestamp assigner: give it one with "
         "with_timestamp_assigner(lambda record, timestamp: ...), or use processing-time windows"
     ) in failure
+
+
+def test_a_strategy_without_an_assigner_before_an_interval_join_is_named(env):
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    stream = env.from_collection([1]).assign_timestamps_and_watermarks(strategy).name("times").key_by(lambda v: v)
+    joined = stream.interval_join(stream).between(Time.seconds(-1), Time.seconds(1)).process(Joined())
+    assert "the watermark strategy of operator 'times' has no timestamp assigner" in failure_of(joined)
+
+
+class Joined(ProcessJoinFunction):
+    def process_element(self, left, right, ctx):
+        yield left, right
 
 
 def test_a_strategy_without_watermarks_has_no_assigner_to_miss(env):

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from ekorn.common import Row, Time, Types, WatermarkStrategy
+from ekorn.dataset import ExecutionEnvironment
 from ekorn.datastream import (
     AsyncDataStream,
     AsyncFunction,
@@ -25,7 +26,7 @@ from ekorn.datastream import (
     ProcessWindowFunction,
     StreamExecutionEnvironment,
 )
-from ekorn.datastream.functions import CoGroupFunction, FlatJoinFunction
+from ekorn.datastream.functions import CoFlatMapFunction, CoGroupFunction, FlatJoinFunction, ProcessJoinFunction
 from ekorn.datastream.state import MapStateDescriptor
 from ekorn.datastream.window import (
     EventTimeSessionWindows,
@@ -151,6 +152,19 @@ class PairOfJoin(FlatJoinFunction):
         return 1, 2
 
 
+class PairOfTimes(ProcessJoinFunction):
+    def process_element(self, left, right, ctx):
+        return 1, 2
+
+
+class TupleOfTwoStreams(CoFlatMapFunction):
+    def flat_map1(self, value):
+        return value, value
+
+    def flat_map2(self, value):
+        return value, value
+
+
 class PairOfAsync(AsyncFunction):
     async def async_invoke(self, value):
         return 1, 2
@@ -193,6 +207,15 @@ DESCRIPTOR = MapStateDescriptor("rules", Types.INT(), Types.INT())
                 .apply(PairOfJoin())
             ),
         ),
+        (
+            "PairOfTimes.process_element",
+            lambda s, none: (
+                s.key_by(lambda v: v)
+                .interval_join(s.key_by(lambda v: v))
+                .between(Time.seconds(-1), Time.seconds(1))
+                .process(PairOfTimes())
+            ),
+        ),
         ("async_invoke or timeout", lambda s, none: AsyncDataStream.ordered_wait(s, PairOfAsync(), Time.seconds(20))),
     ],
 )
@@ -200,6 +223,16 @@ def test_a_tuple_is_refused_from_every_function_that_yields_results(env, functio
     timed = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value)
     ones = env.from_collection([1]).assign_timestamps_and_watermarks(timed)
     assert f"{function} {TWO_MEANINGS}" in failure_of(apply(ones, ones.filter(lambda v: False)))
+
+
+def test_a_flat_map_of_two_streams_may_return_a_tuple(env):
+    connected = env.from_collection([1]).connect(env.from_collection([2]))
+    assert sorted(collect_locally(connected.flat_map(TupleOfTwoStreams()))) == [1, 1, 2, 2]
+
+
+def test_a_flat_map_of_a_data_set_may_return_a_tuple():
+    data_set = ExecutionEnvironment.get_execution_environment().from_elements(1, 2, 3)
+    assert sorted(collect_locally(data_set.flat_map(lambda v: (v, v)))) == [1, 1, 2, 2, 3, 3]
 
 
 def test_a_timer_that_returns_a_single_value_is_refused(env):
