@@ -234,6 +234,8 @@ def test_file_storage_objects(config, tmp_path):
     storage = config.get_checkpoint_storage()
     assert isinstance(storage, FileSystemCheckpointStorage)
     assert storage.get_checkpoint_path() == str(tmp_path)
+    assert FileSystemCheckpointStorage("file://var/checkpoints/").get_checkpoint_path() == "file://var/checkpoints"
+    assert FileSystemCheckpointStorage("s3://bucket/").get_checkpoint_path() == "s3://bucket/"
     assert (storage.get_min_file_size_threshold(), storage.get_write_buffer_size()) == (100, 100)
     settings = config.to_settings()
     assert (settings.inline_threshold_bytes, settings.write_buffer_bytes) == (100, 100)

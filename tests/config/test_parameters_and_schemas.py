@@ -178,7 +178,7 @@ def test_one_field_of_a_row_can_be_written_alone():
         schema.serialize(Row(b"k", "v"))
     with pytest.raises(RecordTypeError, match="no field 1"):
         schema.serialize(Row(b"k"))
-    with pytest.raises(ValueError, match="negative"):
+    with pytest.raises(ValueError, match="Field index must be non-negative, got -1"):
         RowFieldExtractorSchema(-1)
 
 

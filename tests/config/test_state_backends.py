@@ -117,6 +117,9 @@ def test_the_getters_give_what_was_set():
     assert backend.is_incremental_checkpoints_enabled()
     backend.set_db_storage_paths("/one,/two")
     assert backend.get_db_storage_paths() == ["/one", "/two"]
+    # Of a URL Flink takes the path, not the host.
+    backend.set_db_storage_paths("file://var/one/", "file:/two", "file:///three/four/")
+    assert backend.get_db_storage_paths() == ["/one", "/two", "/three/four"]
     backend.set_db_storage_paths()
     assert backend.get_db_storage_paths() is None
 

@@ -9,6 +9,7 @@ import pytest
 
 from ekorn.config.settings.deployment_settings import PythonArchive, PythonDependencies
 from ekorn.engine.slots.interpreter import prepare_interpreter
+from ekorn.engine.slots.local_pool import LocalSlotPool
 from ekorn.errors import DeploymentError
 
 
@@ -59,3 +60,12 @@ def test_a_zip_archive_that_leads_out_of_its_folder_is_refused(tmp_path, name, m
 def test_other_archives_are_unpacked(tmp_path):
     assert (unpack(zip_with(tmp_path / "a.zip", "inner/file"), tmp_path) / "inner" / "file").exists()
     assert (unpack(tar_with(tmp_path / "a.tar.gz", "inner/other"), tmp_path) / "inner" / "other").exists()
+
+
+def test_a_requirement_does_not_replace_what_a_slot_itself_imports(tmp_path):
+    (tmp_path / "cloudpickle.py").write_text("raise ImportError('the cloudpickle of the requirements')\n")
+    pool = LocalSlotPool(1, PythonDependencies(files=(str(tmp_path),)))
+    try:
+        assert pool.ensure() == [0]  # the slot has imported what it needs, and answers
+    finally:
+        pool.shutdown()

@@ -5,6 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ekorn.datastream.window import TimeWindow
 from ekorn.functions.windows.window_arithmetic import TimeSpan, WindowGrid, aligned_start, window_starts
 
 grids = st.tuples(st.integers(1, 40), st.integers(1, 12)).flatmap(
@@ -58,3 +59,10 @@ def test_generated_expressions_compute_the_same(shape, time):
     assert time - into_slide == aligned_start(time, offset, slide)
     tumbling = WindowGrid(size, size, offset % size)
     assert [eval(tumbling.tumbling_end_expression("t"), {"t": time})] == tumbling.window_ends(time)
+
+
+def test_windows_are_ordered_by_start_then_end():
+    assert TimeWindow(100, 200) <= TimeWindow(100, 200)
+    assert TimeWindow(100, 180) <= TimeWindow(100, 200) <= TimeWindow(150, 160)
+    assert not TimeWindow(100, 200) <= TimeWindow(100, 180)
+    assert not TimeWindow(150, 250) <= TimeWindow(100, 300)

@@ -48,5 +48,7 @@ def test_a_group_that_asks_says_cores_and_heap():
         SlotSharingGroup.builder("g").set_managed_memory_mb(5).build()
     with pytest.raises(ValueError, match="above 0"):
         SlotSharingGroup.builder("g").set_cpu_cores(0)
+    with pytest.raises(ValueError, match="heap memory above 0"):
+        SlotSharingGroup.builder("g").set_cpu_cores(1.0).set_task_heap_memory(MemorySize(bytes_size=0))
     with pytest.raises(ValueError, match="non-empty"):
         SlotSharingGroup.builder("")

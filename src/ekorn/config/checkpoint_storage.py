@@ -105,10 +105,10 @@ class FileSystemCheckpointStorage(CheckpointStorage):
 
 
 def checkpoint_uri(path: str | os.PathLike[str] | None) -> str:
-    """Return a checkpoint directory: a URL unchanged, a plain path as an absolute path."""
+    """Return a checkpoint directory: a URL without slashes at its end, a plain path as an absolute path."""
     text = None if path is None else os.fspath(path)
     if not isinstance(text, str) or not text.strip():
         raise ValueError(f"a checkpoint directory is a path or a URL, got {path!r}")
     if len(urlsplit(text).scheme) > 1:  # one letter is a Windows drive
-        return text
+        return text.rstrip("/") if urlsplit(text).path.strip("/") else text
     return os.path.abspath(text)

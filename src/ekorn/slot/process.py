@@ -45,6 +45,7 @@ def main() -> None:
     config: SlotConfig = pickle.loads(pipe.read(length))
     sys.path[:] = config.python_path
     set_host_of_slot(socket.gethostname())
+    os.environ["PYTHONPATH"] = os.pathsep.join(config.python_path)  # for processes that user code starts
     own = LocalFolder(config.folder, "ekorn-slot-") if config.driver is not None else None
     if own is not None:
         config = replace(config, folder=own.path, log_file=os.path.join(own.path, "slot.log"))

@@ -7,6 +7,7 @@ refused, and so is a value that ekorn cannot honour. No setting is ignored silen
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -82,8 +83,9 @@ def _only(key: str, allowed: str, why: str) -> ConfigOption[str]:
 
 
 def _folders(text: str) -> tuple[str, ...]:
-    parts = text.replace("file://", "").replace(os.pathsep, ",").split(",")
-    folders = tuple(part.strip() for part in parts if part.strip())
+    # Flink takes the path of a URL and drops its host, so file://var/db is the folder /db.
+    parts = re.sub(r"\bfile:(//[^/,:]*)?(?=/)", "", text).replace("file://", "").replace(os.pathsep, ",").split(",")
+    folders = tuple(part.strip().rstrip("/") or "/" for part in parts if part.strip())
     for folder in folders:
         if not os.path.isabs(folder):
             raise ValueError(f"{folder!r} is not an absolute path")

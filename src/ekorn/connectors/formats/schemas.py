@@ -106,7 +106,7 @@ class RowFieldExtractorSchema(SerializationSchema[Any]):
 
     def __init__(self, field_index: int) -> None:
         if field_index < 0:
-            raise ValueError(f"field_index must not be negative, but is {field_index}")
+            raise ValueError(f"Field index must be non-negative, got {field_index}")
         self._field_index = field_index
 
     def serialize(self, value: Any) -> bytes | None:

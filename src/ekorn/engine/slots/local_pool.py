@@ -95,18 +95,19 @@ class LocalSlotPool(SlotPool):
             raise
 
     def _process(self, number: int) -> ChildSlotProcess:
-        path = [*self._interpreter.path, *(p or os.getcwd() for p in sys.path)]
+        here = [p or os.getcwd() for p in sys.path]
         config = SlotConfig(
             slot=number,
             address=os.path.join(self.folder, f"s{number}-{next(self._generations)}"),
             secret=self.secret,
             folder=self.folder,
-            python_path=path,
+            python_path=[*self._interpreter.path, *here],
             heartbeat_s=self._heartbeat.interval_s,
         )
         environment = os.environ | dict(self._interpreter.variables)
-        # `-m ekorn...` must find the package before the slot has been told the driver's path.
-        environment["PYTHONPATH"] = os.pathsep.join(path)
+        # `-m ekorn...` must find the package before the slot has been told its path. The job's files and requirements
+        # come later: a requirement must not replace the cloudpickle that the deployment was pickled with.
+        environment["PYTHONPATH"] = os.pathsep.join(here)
         environment.setdefault("PYTHONHASHSEED", "0")
         return ChildSlotProcess(config, self._interpreter, environment, self._output)
 

@@ -98,6 +98,9 @@ class TimeWindow(Window):
     def __lt__(self, other: TimeWindow) -> bool:
         return (self.start, self.end) < (other.start, other.end)
 
+    def __le__(self, other: TimeWindow) -> bool:
+        return (self.start, self.end) <= (other.start, other.end)
+
     def __repr__(self) -> str:
         return f"TimeWindow(start={self.start}, end={self.end})"
 

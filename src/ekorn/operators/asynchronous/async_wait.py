@@ -237,9 +237,10 @@ def _single(function: AsyncFunction[Any, Any]) -> Calls:
 
 def _results_of_record(value: Any, results: Any) -> list[list[Any]]:
     if not isinstance(results, Iterable):
+        must = "cannot be none" if results is None else "should be of list type"
         raise RuntimeError(
-            f"async_invoke or timeout returned {preview(results)} for {preview(value)}; return a list of results, "
-            f"[] for none"
+            f"The result of AsyncFunction {must}: async_invoke or timeout returned {preview(results)} for "
+            f"{preview(value)}; return a list of results, [] for none"
         )
     if results.__class__ not in PROCESS_RESULTS.known:
         PROCESS_RESULTS.check(results, "async_invoke or timeout")

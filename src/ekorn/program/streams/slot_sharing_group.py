@@ -148,7 +148,9 @@ class SlotSharingGroup:
             return self
 
         def set_task_heap_memory(self, task_heap_memory: MemorySize) -> SlotSharingGroup.Builder:
-            """Set the heap memory of each slot."""
+            """Set the heap memory of each slot, above 0."""
+            if task_heap_memory.get_bytes() <= 0:
+                raise ValueError(f"slot-sharing group {self._name!r} needs heap memory above 0, got {task_heap_memory}")
             self._heap = task_heap_memory
             return self
 
