@@ -56,6 +56,9 @@ class Java:
     def __eq__(self, other: object) -> bool:
         raise NoJava(self._name)
 
+    def __radd__(self, other: object) -> Any:
+        raise NoJava(self._name)
+
     __hash__ = object.__hash__
 
 
@@ -178,7 +181,8 @@ def java_text(value: Any, type_info: Any = None) -> str:
         case tuple():
             return f"({','.join(java_text(each, types[at] if types else None) for at, each in enumerate(value))})"
         case list():
-            return f"[{', '.join(java_text(each) for each in value)}]"
+            of = getattr(type_info, "elem_type", None)
+            return f"[{', '.join(java_text(each, of) for each in value)}]"
         case bytes() | bytearray():
             return str([byte - 256 if byte > 127 else byte for byte in value])
         case datetime.datetime():
