@@ -1,18 +1,26 @@
-"""The command `python -m tests.pyflink.own_tests`."""
+"""The command `python -m tests.pyflink.own_tests`: ends with 1 if other tests fail than those in `expected`."""
 
 import argparse
 import os
+import sys
 from collections import Counter
 
-from tests.pyflink.own_tests.running import FAILED, pyflink_folder, run
+from tests.pyflink.own_tests.expected import EXPECTED
+from tests.pyflink.own_tests.running import FAILED, PASSED, pyflink_folder, run
 
 parser = argparse.ArgumentParser(description="Run PyFlink's own tests on Ekorn.")
 parser.add_argument("--sources", default=os.environ.get("FLINK_SOURCES", ""), help="a copy of Flink's sources")
 parser.add_argument("-k", default="", help="run the tests whose names contain this")
-parser.add_argument("-v", action="store_true", help="show the whole error of each test that fails")
+parser.add_argument("-v", action="store_true", help="show the whole error of each test that fails unexpectedly")
 arguments = parser.parse_args()
 outcomes = run(pyflink_folder(arguments.sources), arguments.k, say=True)
-for outcome in outcomes:
-    if arguments.v and outcome.result == FAILED:
-        print(f"\n=== {outcome.test}\n{outcome.text}")
+surprises = [
+    outcome
+    for outcome in outcomes
+    if (outcome.result == FAILED and outcome.test not in EXPECTED)
+    or (outcome.result == PASSED and outcome.test in EXPECTED)
+]
 print(dict(Counter(outcome.result for outcome in outcomes)))
+for outcome in surprises:
+    print(f"\nunexpected: {outcome.result} {outcome.test}  {outcome.why}\n{outcome.text if arguments.v else ''}")
+sys.exit(1 if surprises or not outcomes else 0)

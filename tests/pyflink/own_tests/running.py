@@ -1,4 +1,4 @@
-"""Loads PyFlink's test files unchanged and runs their tests; says of each whether it passed, failed or does not apply."""
+"""Loads PyFlink's test files unchanged, runs their tests, and says of each whether it passed or does not apply."""
 
 from __future__ import annotations
 
@@ -92,18 +92,18 @@ class _Recorder(unittest.TestResult):
         super().__init__()
         self._file, self._outcomes, self._say = file, outcomes, say
 
-    def addSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802 unittest's name
+    def addSuccess(self, test: unittest.TestCase) -> None:
         self._note(test, PASSED)
 
-    def addFailure(self, test: unittest.TestCase, err: object) -> None:  # noqa: N802 unittest's name
+    def addFailure(self, test: unittest.TestCase, err: object) -> None:
         error = err[1]  # type: ignore[index]
         text = "".join(traceback.format_exception(error))
         not_here = "NoJava" in text or re.search(r"no attribute '(_j_\w+|get_java_\w+)'", text) is not None
         self._note(test, NOT_HERE if not_here else FAILED, f"{type(error).__name__}: {error}".split("\n")[0], text)
 
-    addError = addFailure  # noqa: N815 unittest's name
+    addError = addFailure
 
-    def addSkip(self, test: unittest.TestCase, reason: str) -> None:  # noqa: N802 unittest's name
+    def addSkip(self, test: unittest.TestCase, reason: str) -> None:
         self._note(test, NOT_HERE, reason)
 
     def _note(self, test: unittest.TestCase, result: str, why: str = "", text: str = "") -> None:

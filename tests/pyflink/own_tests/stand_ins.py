@@ -98,10 +98,10 @@ class JavaConfiguration:
     def __init__(self, environment: Any) -> None:
         self.environment = environment
 
-    def setString(self, key: str, value: str) -> None:  # noqa: N802 Java's name
+    def setString(self, key: str, value: str) -> None:
         self.environment.configure(Configuration.from_dict({key: value}))
 
-    setInteger = setBoolean = setString  # noqa: N815 Java's names
+    setInteger = setBoolean = setString
 
     def __getattr__(self, name: str) -> Any:
         return getattr(Java("Configuration"), name)
@@ -167,7 +167,7 @@ class CollectingSink(SinkFunction):
 
 def java_text(value: Any, type_info: Any = None) -> str:
     """Return what Java's `toString` would: of the object that Flink's JVM has in the place of a Python value."""
-    types = getattr(type_info, "field_types", None) or getattr(type_info, "types", None)
+    types = type_info.get_field_types() if hasattr(type_info, "get_field_types") else None
     match value:
         case None:
             return "null"
@@ -187,6 +187,8 @@ def java_text(value: Any, type_info: Any = None) -> str:
             return str([byte - 256 if byte > 127 else byte for byte in value])
         case datetime.datetime():
             return timestamp_text(value)
+        case datetime.time():
+            return value.strftime("%H:%M:%S")  # java.sql.Time has seconds
         case _:
             return str(value)
 
@@ -202,7 +204,7 @@ class PyFlinkTestCase(unittest.TestCase):
     """A test with a temporary folder."""
 
     __test__ = False
-    maxDiff = None  # noqa: N815 unittest's name
+    maxDiff = None
 
     @classmethod
     def setUpClass(cls) -> None:
@@ -297,6 +299,7 @@ _NAMES = {
     "pyflink.common.serializer": (),
     "pyflink.datastream.state_backend": ("_from_j_state_backend", "CustomStateBackend"),
     "pyflink.datastream.checkpoint_storage": ("_from_j_checkpoint_storage", "CustomCheckpointStorage"),
+    "pyflink.datastream.utils": ("create_hadoop_configuration",),
     "pyflink.table": ("StreamTableEnvironment", "EnvironmentSettings"),
     "pyflink.table.types": ("_to_java_data_type",),
 }
