@@ -1,5 +1,6 @@
 """The command line: `run` with settings, `savepoint list`, `show` and `dispose`, their messages and exit codes."""
 
+import os
 import subprocess
 import sys
 
@@ -7,6 +8,7 @@ import pytest
 
 from ekorn.checkpoint.restore_point import resolve
 from ekorn.cli.main import _parser, _with_trigger, main
+from ekorn.errors import ProgramWarning
 from ekorn.testing.local_run import on_local_engine
 
 PROGRAM = """
@@ -92,8 +94,11 @@ def test_an_old_key_on_the_command_line_beats_the_configuration_file(script, cap
 
 def test_what_the_program_sets_beats_the_command_line(script, capsys):
     changed = PROGRAM.replace("words = ", "env.set_parallelism(1)\nwords = ")
-    assert run("run", "-p", 4, script(changed), "a") == 0
+    with pytest.warns(ProgramWarning, match="-p 4 of the command line has no effect") as said:
+        assert run("run", "-p", 4, script(changed), "a") == 0
     assert "parallelism 1" in capsys.readouterr().out
+    line = changed.splitlines().index("env.set_parallelism(1)") + 1
+    assert (os.path.basename(said[0].filename), said[0].lineno) == ("program.py", line)
 
 
 def test_settings_are_gone_with_the_program(script, capsys):

@@ -12,6 +12,7 @@ from ekorn.errors import ConfigurationError
 
 __all__ = [
     "file_configuration",
+    "from_command_line",
     "load_configuration",
     "set_command_line",
     "starting_configuration",
@@ -27,6 +28,11 @@ def set_command_line(configuration: Configuration | None) -> None:
     """Set the configuration of the command line, which overrides the file for every environment made from now on."""
     global _command_line  # noqa: PLW0603 - a program runs once per process and takes no arguments from `ekorn run`
     _command_line = configuration
+
+
+def from_command_line(key: str) -> str | None:
+    """Return a setting that the command line gave to the program; None if it gave none."""
+    return None if _command_line is None else with_current_keys(_command_line).get_string(key)
 
 
 def starting_configuration() -> Configuration:

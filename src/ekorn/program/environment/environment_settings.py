@@ -16,8 +16,9 @@ from ekorn.config.configuration import Configuration
 from ekorn.config.execution_config import ExecutionConfig
 from ekorn.config.restart_strategy import FallbackRestartStrategyConfiguration, RestartStrategyConfiguration
 from ekorn.config.settings.job_settings import buffer_timeout_ms, state_backend_name
-from ekorn.config.starting_configuration import with_current_keys
+from ekorn.config.starting_configuration import from_command_line, with_current_keys
 from ekorn.config.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
+from ekorn.errors import warn
 from ekorn.graph.stream_graph import PARALLELISM_DEFAULT, checked_max_parallelism, checked_parallelism
 from ekorn.legacy.time_characteristic import TimeCharacteristic
 from ekorn.program.streams.slot_sharing_group import SlotSharingGroup
@@ -59,6 +60,12 @@ class EnvironmentSettings:
     def set_parallelism(self, parallelism: int) -> Self:
         """Set the parallelism of operators that have none of their own, from 1 to 32768."""
         self._config.set_parallelism(checked_parallelism(parallelism) or PARALLELISM_DEFAULT)
+        wanted = from_command_line(options.PARALLELISM.key)
+        if wanted is not None and wanted != str(parallelism):
+            warn(
+                f"-p {wanted} of the command line has no effect, because the program sets the parallelism to "
+                f"{parallelism} here: remove the call of set_parallelism"
+            )
         return self
 
     def get_parallelism(self) -> int:
