@@ -204,6 +204,7 @@ class PyFlinkTestCase(unittest.TestCase):
     """A test with a temporary folder."""
 
     __test__ = False
+    tempdir = ""
     maxDiff = None
 
     @classmethod
@@ -320,7 +321,7 @@ def install() -> None:
         if name == "pyflink.util.java_utils":
             sys.modules.setdefault("pyflink.util", ModuleType("pyflink.util"))
         module = ModuleType(name)
-        module.__path__ = []  # type: ignore[attr-defined]
+        module.__path__ = []
         module.__dict__.update(content)
         sys.modules[name] = module
     for name, missing in _NAMES.items():
@@ -328,10 +329,10 @@ def install() -> None:
         for each in missing:
             if not hasattr(module, each):
                 setattr(module, each, Java(each))
-    pyflink.common.WatermarkStrategy = Strategies()  # type: ignore[attr-defined]
-    pyflink.common.watermark_strategy.WatermarkStrategy = Strategies()  # type: ignore[attr-defined]
-    pyflink.common.Configuration = TestConfiguration  # type: ignore[attr-defined]
-    pyflink.common.configuration.Configuration = TestConfiguration  # type: ignore[attr-defined]
+    pyflink.common.WatermarkStrategy = Strategies()
+    pyflink.common.watermark_strategy.WatermarkStrategy = Strategies()
+    pyflink.common.Configuration = TestConfiguration
+    pyflink.common.configuration.Configuration = TestConfiguration
     StreamExecutionEnvironment._j_stream_execution_environment = property(JavaEnvironment)  # type: ignore[attr-defined]
     _let_sinks_know_their_streams()
 
@@ -344,4 +345,4 @@ def _let_sinks_know_their_streams() -> None:
             sink.takes(stream)
         return add_sink(stream, sink)
 
-    SinkMethods.add_sink = add  # type: ignore[method-assign]
+    SinkMethods.add_sink = add  # type: ignore
