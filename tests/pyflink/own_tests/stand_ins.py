@@ -115,7 +115,7 @@ class TestConfiguration(Configuration):
         self._of = None
         if isinstance(j_configuration, JavaConfiguration):
             of = j_configuration.environment
-            super().add_all(of._configuration)
+            super().add_all(of.get_configuration())
             self._of = of
         elif j_configuration is not None:
             raise NoJava("Configuration")
