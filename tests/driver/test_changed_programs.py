@@ -1,6 +1,7 @@
 """Programs that changed since their checkpoint: operators added, removed, moved and renamed; state follows the uid."""
 
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -10,6 +11,8 @@ from ekorn.datastream.functions import KeyedProcessFunction, MapFunction
 from ekorn.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from ekorn.errors import RestoreError
 from ekorn.graph.operator_ids import id_of_uid
+from ekorn.operators.undeclared_states import declares_later, undeclared_text
+from ekorn.state.snapshots import StateInfo
 from ekorn.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
 
 LOG = []
@@ -232,9 +235,44 @@ def test_a_renamed_state_in_rocksdb_is_hinted_at(tmp_path, caplog, function):
     assert ["'count' to 'counts'" in hint for hint in hints] == [True] * isinstance(function, Renamed)
 
 
+@pytest.mark.parametrize("parallelism", [1, 2], ids=["all records", "a subtask without records"])
 @pytest.mark.parametrize("function", [Count(), Late()], ids=["in open", "with the first record"])
-def test_a_state_that_is_declared_is_not_hinted_at(tmp_path, newest, caplog, function):
-    assert hints_about(with_function(function), tmp_path, newest, caplog) == []
+def test_a_state_that_is_declared_is_not_hinted_at(tmp_path, newest, caplog, function, parallelism):
+    assert hints_about(with_function(function), tmp_path, newest, caplog, parallelism=parallelism) == []
+
+
+def test_only_a_function_that_declares_state_after_open_is_looked_at_later():
+    assert [declares_later([function]) for function in (Count(), Renamed(), Late())] == [False, False, True]
+
+
+class Operator(NamedTuple):
+    """An operator with states, as the hint looks at it."""
+
+    undeclared: tuple[str, ...]
+    declared: tuple[str, ...]
+    restored: tuple[str, ...]
+
+    def undeclared_states(self):
+        return self.undeclared
+
+    def infos(self):
+        return [StateInfo(name, "value") for name in (*self.declared, *self.undeclared)]
+
+    def restored_names(self):
+        return self.restored
+
+
+def told_of(operator: Any) -> str | None:
+    return undeclared_text(operator)
+
+
+def test_states_of_the_engine_are_not_hinted_at():
+    assert told_of(Operator(("_timers", "window/count"), ("count",), ("count",))) is None
+
+
+def test_a_state_is_no_new_name_if_it_was_restored_too():
+    told = told_of(Operator(("old",), ("count",), ("old", "count")))
+    assert told is not None and "it declares 'count'. The job keeps" in told and "rename" not in told
 
 
 def test_a_state_that_is_declared_neither_in_open_nor_later_is_hinted_at(tmp_path, newest, caplog):

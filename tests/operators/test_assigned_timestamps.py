@@ -14,7 +14,12 @@ from ekorn.common import Time, WatermarkStrategy
 from ekorn.datastream import ProcessFunction, SourceFunction, StreamExecutionEnvironment
 from ekorn.datastream.connectors.datagen import DataGeneratorSource
 from ekorn.datastream.functions import ProcessJoinFunction
-from ekorn.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
+from ekorn.datastream.window import (
+    CountTrigger,
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
 from ekorn.driver.submit import jobs_submitted_by, submit
 from ekorn.errors import JobExecutionError
 from ekorn.functions.assigned_timestamps import seconds_hint
@@ -252,6 +257,14 @@ def test_a_strategy_without_an_assigner_is_named(env, window):
         "the watermark strategy of operator 'times' has no timestamp assigner: give it one with "
         "with_timestamp_assigner(lambda record, timestamp: ...), or use processing-time windows"
     ) in failure
+
+
+def test_a_strategy_without_an_assigner_before_windows_with_a_trigger_is_named(env):
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    stream = env.from_collection([("a", 1)]).assign_timestamps_and_watermarks(strategy).name("times")
+    windows = stream.key_by(lambda pair: pair[0]).window(TumblingEventTimeWindows.of(Time.seconds(5)))
+    failure = failure_of(windows.trigger(CountTrigger.of(2)).sum(1))
+    assert "the watermark strategy of operator 'times' has no timestamp assigner" in failure
 
 
 def test_a_strategy_without_an_assigner_before_an_interval_join_is_named(env):

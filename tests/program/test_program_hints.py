@@ -187,6 +187,14 @@ LOG = logging.getLogger(__name__)
 LOCK = threading.Lock()
 
 
+class Tool:
+    def add(self, value):
+        return value
+
+
+TOOL = Tool()
+
+
 def assigned(value):
     global TOTAL  # noqa: PLW0603
     TOTAL += value
@@ -340,6 +348,7 @@ def reads(value):
     {LIST[0] if value else TOTAL: 1}.pop(LIST[1])
     copied[GROUPS[value][0] if value else GROUPS[0]] = CONSTANT
     json.loads("1")
+    TOOL.add(value)
     return sorted(LIST) or CONSTANT["a"]
 
 
