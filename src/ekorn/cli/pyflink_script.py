@@ -11,6 +11,7 @@ from types import ModuleType
 
 from ekorn.cli.run_command import from_script_on, run_as_main
 from ekorn.program.pyflink_alias import install
+from ekorn.program.running.shown_errors import shown_frames
 
 USAGE = "usage: python -m ekorn.pyflink script.py [argument ...]"
 
@@ -30,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         run_script(script, arguments[1:])
     except Exception as error:
-        traceback.print_exception(type(error), error, from_script_on(error.__traceback__))
+        traceback.print_exception(type(error), error, shown_frames(error, from_script_on(error.__traceback__)))
         return 1
     return 0
 

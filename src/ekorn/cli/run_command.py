@@ -14,6 +14,7 @@ from types import ModuleType, TracebackType
 from ekorn.config.configuration import Configuration
 from ekorn.config.starting_configuration import set_command_line
 from ekorn.errors import ConfigurationError, EkornError
+from ekorn.program.running.shown_errors import shown_frames
 
 __all__ = ["from_script_on", "run_as_main", "run_program"]
 
@@ -41,7 +42,7 @@ def run_program(script: str, arguments: Sequence[str], configuration: Configurat
     except SystemExit as end:
         return _exit_code(end)
     except Exception as error:
-        traceback.print_exception(type(error), error, from_script_on(error.__traceback__))
+        traceback.print_exception(type(error), error, shown_frames(error, from_script_on(error.__traceback__)))
         return 1
     finally:
         set_command_line(None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import threading
 import traceback
@@ -10,13 +9,9 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, NamedTuple
 
-import cloudpickle
-
-import ekorn
 from ekorn.codegen.code_builder import CompiledCode
 from ekorn.codegen.exchange_code import COPY
 from ekorn.errors import (
-    EkornError,
     InvalidKeyError,
     RecordTooLargeError,
     RecordTypeError,
@@ -24,12 +19,12 @@ from ekorn.errors import (
     may_be_retried,
     preview,
 )
+from ekorn.errors.frames import formatted, is_on_purpose, user_frames
 from ekorn.errors.origin import program_line, reaches_outside
 from ekorn.graph.job_graph import Operator, Vertex
 from ekorn.storage.long_texts import cut_texts
 
 _NOTHING: Any = object()
-_OWN_FILES = (*(os.path.join(*each.__path__, "") for each in (ekorn, cloudpickle)), "<chain ")
 
 
 Firing = Callable[[FrameType], str | None]
@@ -38,18 +33,22 @@ Firing = Callable[[FrameType], str | None]
 class Blame:
     """Attributes exceptions in one subtask to the operator that raised them."""
 
-    def __init__(self, vertex: Vertex, index: int, firing: Firing = lambda frame: None) -> None:
+    def __init__(
+        self, vertex: Vertex, index: int, firing: Firing = lambda frame: None, *, all_frames: bool = False
+    ) -> None:
         """Attribute the exceptions of a subtask.
 
         Args:
             vertex: The chain.
             index: The index of the subtask.
             firing: Returns which timer or window fires in a frame; None if none does.
+            all_frames: Whether tracebacks show frames of this package too.
         """
         self.compiled: CompiledCode | None = None  # once the chain is compiled
         self._vertex = vertex
         self._index = index
         self._firing = firing
+        self._all_frames = all_frames
 
     def operator(self, number: int = 0) -> _Blaming:
         """Return a context in which an exception becomes a `UserFunctionError`.
@@ -63,7 +62,13 @@ class Blame:
         blamed = self.locate(error, number)
         failed = self._vertex.operators[blamed.number]
         return user_error(
-            blamed.error, failed, self._index, blamed.record_preview, blamed.frames, activity=blamed.activity
+            blamed.error,
+            failed,
+            self._index,
+            blamed.record_preview,
+            blamed.frames,
+            activity=blamed.activity,
+            all_frames=self._all_frames,
         )
 
     def locate(self, error: BaseException, number: int) -> Blamed:
@@ -73,7 +78,8 @@ class Blame:
         variables hold the record. The frames below it are the user's. Outside the loop, `number` is the operator.
         A timer or a window that fires is named beside the operator, unless what it emitted failed in a later one.
         """
-        record, key, frames = _NOTHING, _NOTHING, error.__traceback__
+        whole = error.__traceback__
+        record, key, frames = _NOTHING, _NOTHING, whole
         activity: str | None = None
         frame = error.__traceback__
         while frame is not None:
@@ -91,13 +97,15 @@ class Blame:
             elif (fired := self._firing(frame.tb_frame)) is not None:
                 activity = fired
             frame = frame.tb_next
-        if activity == COPY and not _users(traceback.extract_tb(frames)):
+        if activity == COPY and not user_frames(traceback.extract_tb(frames)):
             # The frames are those of pickling; a user's frame among them shows its __reduce__ or the like.
             frames = None
         shown = None if record is _NOTHING else preview(record)
         error = _about_keys(error, shown, key if frames is None else _NOTHING)
         number = _author(error, self._vertex, number)
-        return Blamed(number, error, None if record is _NOTHING else record, shown, activity, frames)
+        if self._all_frames:
+            frames = whole
+        return Blamed(number, error, None if record is _NOTHING else record, shown, activity, frames, self._all_frames)
 
 
 class Blamed(NamedTuple):
@@ -109,7 +117,8 @@ class Blamed(NamedTuple):
         record: The record in process, if it is known.
         record_preview: The record as text; None if it is not known.
         activity: What was done for the operator, if it was not the operator itself that ran.
-        frames: The traceback from the user's first frame on.
+        frames: The traceback from the user's first frame on; the whole one if all frames are shown.
+        all_frames: Whether frames of this package are shown too.
     """
 
     number: int
@@ -118,10 +127,11 @@ class Blamed(NamedTuple):
     record_preview: str | None
     activity: str | None
     frames: TracebackType | None
+    all_frames: bool
 
     def traceback_text(self) -> str:
         """Return the traceback from the user's first frame on, as text."""
-        return cut_texts(_text(self.error, self.frames))[0]
+        return cut_texts(_text(self.error, self.frames, all_frames=self.all_frames))[0]
 
 
 class _Blaming:
@@ -147,7 +157,7 @@ def _is_from_outside(error: BaseException) -> bool:
     """
     if isinstance(error, KeyboardInterrupt):
         return threading.current_thread() is threading.main_thread()
-    return isinstance(error, GeneratorExit) and not _users(traceback.extract_tb(error.__traceback__))
+    return isinstance(error, GeneratorExit) and not user_frames(traceback.extract_tb(error.__traceback__))
 
 
 def user_error(
@@ -158,6 +168,7 @@ def user_error(
     frames: TracebackType | None,
     *,
     activity: str | None = None,
+    all_frames: bool = False,
 ) -> UserFunctionError:
     """Return the error of an operator that failed on a record.
 
@@ -165,8 +176,9 @@ def user_error(
         record: The record as text, if it is known.
         frames: The traceback from the user's first frame on.
         activity: What was done for the operator, if it was not the operator itself that ran.
+        all_frames: Whether frames of this package are shown too.
     """
-    trace, message = cut_texts(_text(error, frames), message_of(error))
+    trace, message = cut_texts(_text(error, frames, all_frames=all_frames), message_of(error))
     return UserFunctionError(
         failed.name,
         failed.uid,
@@ -227,40 +239,18 @@ def message_of(error: BaseException) -> str:
         return ""
 
 
-def _text(error: BaseException, frames: TracebackType | None) -> str:
-    """Format the traceback from the user's first frame to the user's last one, with its causes.
+def _text(error: BaseException, frames: TracebackType | None, *, all_frames: bool) -> str:
+    """Format the frames of the user, with those of the causes, or all frames.
 
     An error that this package raises on purpose, while no frame is the user's, says in its message what is wrong and
     where; its traceback would show this package's own lines. So its text contains no traceback, or only that of the
     user's error that caused it.
     """
     found = traceback.TracebackException(type(error), error, frames)
-    if _is_on_purpose(found, error):
+    if is_on_purpose(found, error) and not all_frames:
         cause = found.__cause__
-        if cause is None or not _users(cause.stack):
+        if cause is None or not user_frames(cause.stack):
             return ""
-        found = cause
-    link: traceback.TracebackException | None = found
-    while link is not None:
-        link.stack = traceback.StackSummary.from_list(_users(link.stack) or link.stack)
-        link = link.__cause__ or link.__context__
-    return "".join(found.format()).rstrip()
-
-
-def _is_on_purpose(found: traceback.TracebackException, error: BaseException) -> bool:
-    """Return whether this package raised an error, and no frame of it is the user's."""
-    if _users(found.stack):
-        return False
-    return isinstance(error, EkornError) or not found.stack or (found.stack[-1].line or "").startswith("raise ")
-
-
-def _users(stack: traceback.StackSummary) -> list[traceback.FrameSummary]:
-    """Return the frames from the user's first to the user's last one. What they call in between stays."""
-    own = [_is_own(frame.filename) for frame in stack]
-    if all(own):
-        return []
-    return stack[own.index(False) : len(own) - own[::-1].index(False)]
-
-
-def _is_own(filename: str) -> bool:
-    return filename.startswith(_OWN_FILES)
+        assert error.__cause__ is not None
+        found, error = cause, error.__cause__
+    return formatted(found, error, all_frames=all_frames)

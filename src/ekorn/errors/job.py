@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from traceback import extract_tb, format_list
+from traceback import extract_tb, format_exception, format_list
 from typing import Any
 
 from ekorn.errors.base import EkornError, not_passed, where, with_fields
+from ekorn.errors.frames import ShownFrames
 from ekorn.errors.records import UserFunctionError
 
 _NOTEBOOK = ("IPython", "ipykernel")
@@ -95,7 +96,9 @@ class JobExecutionError(EkornError):
         return type(self), self.args
 
     def _render_traceback_(self) -> list[str]:
-        """Return what IPython shows: the lines of the program that waited for the job, and the message."""
+        """Return what IPython shows: the lines of the program that waited for the job, or all, and the message."""
+        if ShownFrames.all_frames:
+            return "".join(format_exception(self)).splitlines()
         waited = [frame for frame in extract_tb(self.__traceback__) if _is_of_the_program(frame.filename)]
         return [line.rstrip() for line in format_list(waited)] + [f"{type(self).__name__}: {self}"]
 

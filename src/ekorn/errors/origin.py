@@ -11,7 +11,7 @@ from types import TracebackType
 
 from ekorn.errors.base import PUBLIC_PATH
 
-__all__ = ["is_own", "is_own_or_carrier", "program_line", "reaches_outside"]
+__all__ = ["is_library", "is_own", "is_own_or_carrier", "program_line", "reaches_outside"]
 
 _OWN = (os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), ""), "<chain ")
 _CARRIERS = ("cloudpickle", "py4j", "pyspark")  # they carry functions and records of the program
@@ -48,6 +48,11 @@ def is_own_or_carrier(filename: str) -> bool:
     (True, False)
     """
     return filename.startswith((*_OWN, *_carriers()))
+
+
+def is_library(filename: str) -> bool:
+    """Return whether a file is one of an installed package or of Python, and not of this package or a carrier."""
+    return filename.startswith(_LIBRARIES) and not is_own_or_carrier(filename)
 
 
 @cache

@@ -134,6 +134,7 @@ class ExecutionSettings:
     checkpointing: bool = False
     unaligned: bool = False  # checkpoint marks may overtake records in flight; only with continuous execution
     record_error_limit: int | None = filled_by(options.RECORD_ERROR_LIMIT)
+    all_frames: bool = filled_by(options.ERROR_FRAMES, by=lambda shown: shown == "all")
     releases_at_once: bool = False  # AT_LEAST_ONCE: sinks do not wait for their checkpoint to complete
     state_latency: StateLatencySettings | None = None  # how accesses to keyed state are timed; None: not at all
     restarts_regions: bool = filled_by(options.FAILOVER_STRATEGY, by=lambda strategy: strategy == "region")

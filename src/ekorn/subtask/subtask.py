@@ -55,7 +55,7 @@ class Subtask:
             part_bytes=settings.blob_bytes,
             max_record_bytes=settings.max_record_bytes,
         )
-        self.blame = Blame(environment.vertex, environment.index, firing_text)
+        self.blame = Blame(environment.vertex, environment.index, firing_text, all_frames=settings.all_frames)
         self.lifecycle = OperatorLifecycle(environment, self.driver_output, self.blame)
         blob_bytes = min(settings.blob_bytes, environment.most_blob_bytes or settings.blob_bytes)
         self.outbox = Outbox(

@@ -21,6 +21,8 @@ from ekorn.batch.tasks.blobs import OperatorReport, OperatorSubtask
 from ekorn.batch.tasks.exits import CountExit, ForwardExit, StageExit
 from ekorn.batch.tasks.task_context import TaskJobInfo, packed_files
 from ekorn.batch.tasks.task_errors import carried_error
+from ekorn.config import options
+from ekorn.config.configuration import Configuration
 from ekorn.config.job_id import JobID
 from ekorn.config.restart_strategy import RestartStrategyConfiguration
 from ekorn.driver.recovery.failures import job_error
@@ -148,6 +150,7 @@ def run_on(rdds: Rdds, engine: SuperstepEngine, plan: Plan, settings: RunSetting
         settings.configuration,
         settings.job_parameters,
         packed_files(settings.cached_files, None if rdds.local else rdds.broadcast),
+        all_frames=options.ERROR_FRAMES.read(Configuration.from_dict(settings.configuration)) == "all",
     )
     iterations = IterationRunner(engine, facts)
     with PlanOutputs(plan, job_id) as outputs:

@@ -35,6 +35,7 @@ from ekorn.program.environment.cached_file_registry import CachedFileRegistry
 from ekorn.program.environment.spark_session import checked_session
 from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
 from ekorn.program.running.execute_reminder import remind_of_execute
+from ekorn.program.running.shown_errors import show_errors
 from ekorn.storage.locations import split_last
 from ekorn.types.by_value import dumps
 from ekorn.types.composite_types import TupleTypeInfo
@@ -94,6 +95,7 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry, SuggestsMethod
         combined = starting_configuration()
         if configuration is not None:
             combined.add_all(with_current_keys(configuration))
+        show_errors(all_frames=options.ERROR_FRAMES.read(combined) == "all")
         environment = ExecutionEnvironment(combined)
         environment._spark_session = None if spark is None else checked_session(spark)
         return environment

@@ -63,7 +63,7 @@ class StageTask:
         try:
             yield from self._run(index, elements, chain)
         except Exception as error:
-            raise TaskFailed(user_error(error, chain[0], index)) from error
+            raise TaskFailed(user_error(error, chain[0], index, all_frames=self._facts.all_frames)) from error
         finally:
             gc.set_threshold(*thresholds)
 

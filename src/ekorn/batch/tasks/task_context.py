@@ -62,6 +62,7 @@ class TaskJobInfo:
     configuration: dict[str, str] = field(default_factory=dict)
     job_parameters: dict[str, str] = field(default_factory=dict)
     files: JobFiles = field(default_factory=JobFiles)
+    all_frames: bool = False  # whether tracebacks show frames of this package too
     superstep: Superstep | None = None  # the superstep of the iteration that the task belongs to
 
 

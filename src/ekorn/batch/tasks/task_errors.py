@@ -8,21 +8,18 @@ at the first failure, after the attempts that `spark.task.maxFailures` allows a 
 from __future__ import annotations
 
 import base64
-import os
 import pickle
 import re
 import traceback
 from types import TracebackType
 from typing import Any
 
-import cloudpickle
-
-import ekorn
 from ekorn.batch.plan.record_keys import FieldKeys, SelectorKeys
 from ekorn.batch.tasks.folds import Fold
 from ekorn.batch.tasks.fused_loop import FusedLoop
 from ekorn.batch.tasks.task_operator import TaskOperator
 from ekorn.errors import InvalidKeyError, UserFunctionError, may_be_retried, preview
+from ekorn.errors.frames import formatted, is_on_purpose
 from ekorn.errors.origin import program_line, reaches_outside
 from ekorn.storage.long_texts import cut_texts
 
@@ -31,7 +28,6 @@ __all__ = ["TaskFailed", "carried_error", "user_error"]
 _NOTHING: Any = object()
 _INPUTS = "ekorn.batch.inputs."
 _MARK = re.compile(r"ekorn-failure:([A-Za-z0-9+/=]+):")
-_OWN_FILES = tuple(os.path.join(*each.__path__, "") for each in (ekorn, cloudpickle))
 
 
 class TaskFailed(Exception):
@@ -47,11 +43,14 @@ def carried_error(message: str) -> UserFunctionError | None:
     return None if found is None else pickle.loads(base64.b64decode(found[1]))
 
 
-def user_error(error: BaseException, operator: TaskOperator, subtask: int) -> UserFunctionError:
+def user_error(
+    error: BaseException, operator: TaskOperator, subtask: int, *, all_frames: bool = False
+) -> UserFunctionError:
     """Return an error that names the operator that raised it.
 
     `operator` is the first one of the stage. It is named if no frame shows another one, or if its input failed.
     """
+    whole = error.__traceback__
     first_operator = operator
     record, key, frames, activity = _NOTHING, _NOTHING, error.__traceback__, None
     frame = error.__traceback__
@@ -84,7 +83,7 @@ def user_error(error: BaseException, operator: TaskOperator, subtask: int) -> Us
         error = InvalidKeyError(shown, preview(key), f"it has no hash ({error}); use a tuple or a str")
     elif key is not _NOTHING and shown is None:
         activity = f"the group of key {preview(key)} in"
-    trace, message = cut_texts(_text(error, frames), str(error))
+    trace, message = cut_texts(_text(error, frames, whole, all_frames=all_frames), str(error))
     return UserFunctionError(
         operator.name,
         None,
@@ -105,10 +104,11 @@ def _says_unhashable(error: BaseException, frames: TracebackType | None) -> bool
     return isinstance(error, TypeError) and frames is None and str(error).startswith("unhashable type")
 
 
-def _text(error: BaseException, frames: TracebackType | None) -> str:
-    """Return the traceback from the user's first frame on, without the frames of ekorn; empty without any other."""
-    shown = [each for each in traceback.extract_tb(frames) if not each.filename.startswith(_OWN_FILES)]
-    if not shown:
-        return ""
-    lines = ["Traceback (most recent call last):\n", *traceback.format_list(shown)]
-    return "".join([*lines, *traceback.format_exception_only(error)])
+def _text(error: BaseException, frames: TracebackType | None, whole: TracebackType | None, *, all_frames: bool) -> str:
+    """Return the traceback from the user's first frame on, or the whole one; empty if this package refused a record."""
+    found = traceback.TracebackException(type(error), error, whole if all_frames else frames)
+    if not all_frames:
+        if is_on_purpose(found, error):
+            return ""
+        found.__cause__ = found.__context__ = None
+    return formatted(found, error, all_frames=all_frames)

@@ -100,6 +100,13 @@ RECORD_ERROR_LIMIT = ConfigOption[int | None](
     "default, there is no limit.",
     check=at_least(0),
 )
+ERROR_FRAMES: ConfigOption[Literal["program", "all"]] = choice(
+    "ekorn.errors.frames",
+    "program",
+    ("program", "all"),
+    "Which frames the tracebacks of errors show: those of the program and of the packages that it uses, or also those "
+    "inside Ekorn, PySpark, Py4J and cloudpickle. Errors of Ekorn itself always show all frames.",
+)
 PROGRESS: ConfigOption[Literal["auto", "off"]] = choice(
     "ekorn.progress",
     "auto",

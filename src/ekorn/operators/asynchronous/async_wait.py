@@ -155,10 +155,10 @@ class AsyncWaitOperator(UserFunctionOperator):
     def _blame(self, request: AsyncRequest, error: BaseException) -> BaseException:
         values = [loaded(pending.kept) for pending in request.records]
         record = values[0] if self._spec.batch_size is None else values
-        frames = (
-            error.__traceback__.tb_next if error.__traceback__ is not None else None
-        )  # the first frame is not the user's
-        return user_error(error, self.operator, self.environment.index, preview(record), frames)
+        all_frames, frames = self.environment.graph.settings.all_frames, error.__traceback__
+        if frames is not None and not all_frames:
+            frames = frames.tb_next  # the first frame is not the user's
+        return user_error(error, self.operator, self.environment.index, preview(record), frames, all_frames=all_frames)
 
     def _wait_while(self, condition: Callable[[], bool]) -> None:
         assert self.requests is not None

@@ -37,6 +37,7 @@ from ekorn.program.environment.spark_session import checked_session
 from ekorn.program.running.execute_reminder import execute_failed, remind_of_execute
 from ekorn.program.running.foreground import end_with_program, start_in_foreground, wait_in_foreground
 from ekorn.program.running.job_client import JobClient
+from ekorn.program.running.shown_errors import show_errors
 from ekorn.program.streams.stream_display import html_of
 from ekorn.program.streams.stream_kinds import StreamKinds
 from ekorn.reporters.running import JobReporters
@@ -157,6 +158,7 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, D
         default = EnvironmentSettings._default_local_parallelism
         if default is not None and not combined.contains_key(options.PARALLELISM.key):
             combined.set_integer(options.PARALLELISM.key, default)
+        show_errors(all_frames=options.ERROR_FRAMES.read(combined) == "all")
         environment = StreamExecutionEnvironment(combined)
         environment._spark_session = None if spark is None else checked_session(spark)
         return environment
@@ -208,6 +210,7 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, D
     def _submit(self, job_name: str | None) -> JobHandle:
         try:
             graph = self.job_graph(job_name)
+            show_errors(all_frames=graph.settings.all_frames)
             check_queryable_names(graph)
             graph = replace(graph, settings=replace(graph.settings, cached_files=checked(graph.settings.cached_files)))
             settings = WEB.opened_for(self.job_settings(graph.name))
