@@ -184,7 +184,8 @@ def test_the_settings_of_a_job_that_sets_nothing(env):
 
 def test_restart_strategies_are_the_programs_then_the_configurations_then_the_default(env):
     env.enable_checkpointing(100)
-    assert settings_of(env).restart == RestartStrategies.fixed_delay_restart(2**31 - 1, 1000)
+    backs_off = RestartStrategies.exponential_delay_restart(1000, 60_000, 1.5, 3_600_000, 0.1)
+    assert settings_of(env).restart == backs_off
     env.configure(Configuration().set_string("restart-strategy", "failure-rate"))
     assert settings_of(env).restart == RestartStrategies.failure_rate_restart(1, 60_000, 1000)
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(3, 10))
