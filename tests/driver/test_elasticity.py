@@ -92,7 +92,7 @@ def test_job_follows_the_places_within_its_max_parallelism(tmp_path, maximum, mo
         until(lambda: rescales(handle) == [(2, most, None)])
         engine.task_slots = 1
         until(lambda: rescales(handle) == [(2, most, None), (most, 1, None)])
-        assert handle.view.statistics.rescales[0].cause == "reactive mode: the cluster has 4 places"
+        assert handle.view.statistics.rescales[0].cause == "reactive mode: the cluster has 4 task slots"
 
 
 class LosesTaskSlots(MapFunction):

@@ -228,14 +228,14 @@ def test_second_rescale_during_one_is_refused(tmp_path):
         second(handle)
 
     run = run_scripted(counted(environment(tmp_path)), Script(deeds={2: both}))
-    assert "being rescaled to 3 already" in second.error
+    assert "already being rescaled to 3" in second.error
     assert first.path
     assert 3 in parallelisms(run).values()
 
 
 @pytest.mark.parametrize("parallelism", [0, -1])
 def test_parallelism_below_one_is_refused(tmp_path, parallelism):
-    assert "from 1 on" in refused(environment(tmp_path), Rescale(parallelism))
+    assert "the parallelism must be at least 1" in refused(environment(tmp_path), Rescale(parallelism))
 
 
 def test_rescale_that_changes_nothing_is_refused(tmp_path):

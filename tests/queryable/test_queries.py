@@ -201,7 +201,7 @@ def test_a_queried_state_cannot_be_changed():
     for state in asked_after(10, every_kind(environment()), ask):
         for call, arguments in (("clear", ()), ("add", (1,)), ("update", (1,)), ("put", ("a", 1)), ("remove", ("a",))):
             if hasattr(state, call):
-                with pytest.raises(UnsupportedOperationError, match="only the job changes its state"):
+                with pytest.raises(UnsupportedOperationError, match="only the job can change its state"):
                     getattr(state, call)(*arguments)
 
 

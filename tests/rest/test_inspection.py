@@ -83,7 +83,7 @@ def test_samples_are_chosen_by_their_type_and_their_subtask(caller, run):
 @pytest.mark.parametrize(
     ("query", "status", "reason"),
     [
-        ("?type=SOME", 400, "there is no type 'SOME': there are FULL, ON_CPU, OFF_CPU"),
+        ("?type=SOME", 400, "unknown type 'SOME': choose from FULL, ON_CPU, OFF_CPU"),
         ("?subtaskindex=7", 404, "has no subtask 7"),
         ("?subtaskindex=one", 400, "not a number"),
     ],

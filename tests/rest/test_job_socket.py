@@ -298,7 +298,7 @@ def test_what_a_killed_driver_left_is_cleared_away(folder):
 def test_a_folder_that_others_may_enter_is_refused(folder):
     folder.mkdir()
     folder.chmod(0o755)
-    with pytest.raises(ConfigurationError, match="nobody else may enter"):
+    with pytest.raises(ConfigurationError, match="no other user can enter"):
         runtime_folder()
 
 

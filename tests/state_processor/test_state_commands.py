@@ -116,7 +116,7 @@ def test_export_writes_parquet_with_a_column_for_each_state(tmp_path, capsys, ba
     assert {(t["key"], t["timestamp_ms"] - FAR_MS) for t in timers if t["time_domain"] == "event"} == {
         (n % 5, n) for row in table for n in row["list"]
     }
-    assert "has files already" in run(capsys, "export", path, "every-kind", tmp_path / "rows")[2]
+    assert "already contains files" in run(capsys, "export", path, "every-kind", tmp_path / "rows")[2]
 
 
 def test_a_savepoint_that_is_not_signed_is_refused_where_a_key_is_configured(tmp_path, capsys, monkeypatch):

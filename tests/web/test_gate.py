@@ -310,7 +310,7 @@ def test_the_token_file_is_made_once_and_for_its_owner_only(tmp_path):
         token_in(path)
     os.chmod(path, 0o600)
     Path(path).write_text("short")
-    with pytest.raises(ConfigurationError, match="holds no token"):
+    with pytest.raises(ConfigurationError, match="does not contain a token"):
         token_in(path)
     assert os.listdir(tmp_path) == ["token"]
 

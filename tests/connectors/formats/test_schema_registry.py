@@ -151,5 +151,5 @@ def test_credentials_are_sent_and_never_shown(registry):
 
 
 def test_addresses_that_are_no_urls_are_refused():
-    with pytest.raises(ConfigurationError, match="begins with http"):
+    with pytest.raises(ConfigurationError, match="starts with http"):
         ConfluentRegistryAvroDeserializationSchema.for_generic(OLD, "localhost:8081")

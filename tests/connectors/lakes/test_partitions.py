@@ -99,7 +99,7 @@ def test_more_partitions_than_open_files_are_written(tmp_path):
 
 def test_empty_text_is_refused_since_delta_reads_it_as_none():
     partitions = DeltaPartitions(VISIT, ["country"])
-    with pytest.raises(ValueError, match="partition column 'country' is empty text"):
+    with pytest.raises(ValueError, match="partition column 'country' is an empty string"):
         partitions.split(("", 1, None, None))
 
 
