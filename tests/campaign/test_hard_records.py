@@ -58,7 +58,7 @@ class Poisoned(MapFunction):
         (refuse, r"cannot do anything with 700"),
         (recurse, r"RecursionError"),
         (leave, r"SystemExit: enough"),
-        (vanish, r"slot 0.*exited with 5"),
+        (vanish, r"slot 0.*exited with code 5"),
         (crash, r"slot 0.*killed by signal 11"),
     ],
 )

@@ -36,7 +36,7 @@ env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
 env.enable_checkpointing(20).get_checkpoint_config().set_checkpoint_storage_dir(sys.argv[1])
 numbers = DataGeneratorSource(lambda n: n, 10**9, RateLimiterStrategy.per_second(1000))
 stream = env.from_source(numbers, WatermarkStrategy.no_watermarks(), "numbers")
-stream.key_by(lambda n: 0).process(Count()).uid("count")
+stream.key_by(lambda n: 0).process(Count()).uid("count").print()
 with nullcontext() if "--spark" in sys.argv else on_local_engine():
     env.execute("endless")
 """

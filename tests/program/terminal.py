@@ -19,6 +19,7 @@ import os, sys, time
 from functools import partial
 from ekorn.common import *
 from ekorn.datastream import *
+from ekorn.datastream.functions import SinkFunction
 from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from ekorn.driver.submit import jobs_submitted_by, submit
 from ekorn.testing.local_engine import LocalEngine
@@ -27,6 +28,10 @@ on_terminal = jobs_submitted_by(partial(submit, engine_for=lambda settings: Loca
 if "--spark" not in sys.argv:
     on_terminal.__enter__()
 env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+
+class Nowhere(SinkFunction):
+    def invoke(self, value, context):
+        pass
 
 def numbers(count, per_second=1000):
     source = DataGeneratorSource(lambda number: number, count, RateLimiterStrategy.per_second(per_second))

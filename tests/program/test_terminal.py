@@ -20,14 +20,14 @@ END = re.compile(r"job 'numbers' finished after [0-9.]+ s: [0-9,]+ records read"
 
 
 def test_the_line_of_progress_is_written_over_and_gone_when_execute_returns():
-    written = written_to_terminal("numbers(2500).map(lambda n: n)\nenv.execute('numbers')\nprint('after it')")
+    written = written_to_terminal("numbers(2500).add_sink(Nowhere())\nenv.execute('numbers')\nprint('after it')")
     assert "\r\x1b[Krunning, " in written
     start, end, after = screen(written)
     assert START.fullmatch(start) and END.fullmatch(end) and after == "after it"
 
 
 def test_a_line_of_progress_is_shorter_than_a_narrow_terminal():
-    written = written_to_terminal("numbers(2500).map(lambda n: n)\nenv.execute('numbers')", columns=20)
+    written = written_to_terminal("numbers(2500).add_sink(Nowhere())\nenv.execute('numbers')", columns=20)
     lines = re.findall(r"\x1b\[K(running[^\r]*)", written)
     assert lines and all(len(line) == 19 for line in lines)
 
@@ -40,7 +40,7 @@ def last(number):  # comes when everything is printed
         time.sleep(0.01)
     return number
 
-numbers(1000).map(last)
+numbers(1000).map(last).add_sink(Nowhere())
 client = env.execute_async('numbers')
 for number in range(15):
     print("tick", end=" ")
@@ -81,7 +81,7 @@ def speak():
     open({str(spoken)!r}, "w").close()
 
 threading.Thread(target=speak).start()
-numbers(501).map(last)
+numbers(501).map(last).add_sink(Nowhere())
 env.execute('numbers')
 print("after it", "write" in sys.stdout.__dict__)
 """)
@@ -123,7 +123,7 @@ class Slow:
         sys.__stderr__.flush()
 
 sys.stderr = Slow()
-numbers(10).map(lambda n: n)
+numbers(10).add_sink(Nowhere())
 """
 UNTIL_ITS_END = """
 client = env.execute_async('numbers')
@@ -149,7 +149,7 @@ def test_the_last_line_comes_before_the_program_goes_on_and_before_it_ends(more)
 
 # ------------------------------------------------------------------------------------------------------- Ctrl-C
 
-ENDLESS = "numbers(10**9).map(lambda n: n)\nenv.execute('numbers')"
+ENDLESS = "numbers(10**9).add_sink(Nowhere())\nenv.execute('numbers')"
 ENDED = (
     "ekorn: Ctrl-C ended job 'numbers'; it has no checkpoint in a directory, so the next run starts from the beginning"
 )
@@ -173,7 +173,8 @@ def test_ctrl_c_at_python_s_prompt_is_answered_in_one_line_and_the_session_goes_
     )
     assert process.stdin is not None
     script, started = tmp_path / "declared.py", tmp_path / "started"
-    script.write_text(PRELUDE + f"numbers(10**9).map(lambda n: n < 500 or open({str(started)!r}, 'a').close())")
+    opens = f"numbers(10**9).map(lambda n: n < 500 or open({str(started)!r}, 'a').close())"
+    script.write_text(PRELUDE + opens + ".add_sink(Nowhere())")
     process.stdin.write(f"exec(open({str(script)!r}).read())\nenv.execute('numbers')\n")
     process.stdin.flush()
     while not started.exists():

@@ -206,6 +206,6 @@ def test_a_record_that_killed_its_process_is_processed_once_in_the_end(tmp_path:
     assert sorted(found) == sorted(expected_tally(1_500, 7))
     assert handle.progress().restarts == 3
     failures = [each.trace.splitlines()[0] for each in handle.view.statistics.failures.failures]
-    for words in ("exited with 5", "signal 11", "MemoryError"):
+    for words in ("exited with code 5", "signal 11", "MemoryError"):
         told = [failure for failure in failures if words in failure]
         assert told and "deadly" in told[0], failures

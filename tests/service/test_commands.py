@@ -44,7 +44,7 @@ def service(tmp_path, runtime_dir, programs, monkeypatch):
 
 
 def test_the_commands_of_the_page_do_what_it_says(service, capsys, tmp_path):
-    (block,) = [block for block in blocks_of(PAGE) if block.language == "console"]
+    block, *_ = [block for block in blocks_of(PAGE) if block.language == "console"]
     job = ""
     for line, _ in commands_of(block.text):
         words = shlex.split(line.replace("JOB", job).replace("/savepoints", str(tmp_path / "saved")))
