@@ -250,3 +250,25 @@ def test_reading_waits_for_the_lanes_and_ends_without_them(tmp_path):
     part.end(JobStatus.CANCELED, False)
     assert stream.notes is None
     until(lambda: set(threading.enumerate()) <= running)
+
+
+def test_a_batch_that_is_being_written_when_the_job_ends_is_finished_and_not_cancelled(tmp_path, monkeypatch):
+    """Spark logs a stack trace for each task that is cancelled."""
+    cancelled, writing, written = [], threading.Event(), threading.Event()
+    monkeypatch.setattr(Session, "cancelJobGroup", lambda self, name: cancelled.append(name))
+    usual = Frame.parquet
+
+    def parquet(self, url, compression):
+        writing.set()
+        until(lambda: program.part._run is None)  # the job has ended, and its source is being stopped
+        usual(self, url, compression)
+        written.set()
+
+    monkeypatch.setattr(Frame, "parquet", parquet)
+    program = Program(tmp_path, Numbers(100))
+    assert writing.wait(WAIT_S)
+    program.handle.cancel()
+    program.handle.results.wait_for_end(WAIT_S)
+    assert written.wait(WAIT_S)
+    until(lambda: not list(tmp_path.rglob("run-*")))
+    assert cancelled == []

@@ -37,6 +37,7 @@ _log = logging.getLogger(__name__)
 _NOTES, _BEGUN, _RUN = "source", "source.json", "run-"
 _MOST_UNREAD = 100  # batches that no checkpoint covers; then the source waits
 _WAIT_S = 0.1
+_LAST_BATCH_S = 5.0  # Spark logs a stack trace for each task of a batch that is cancelled
 _STOP_S = 30.0
 
 
@@ -190,7 +191,9 @@ class _Run:
             del self._ends[batch_id]
 
     def stop(self) -> None:
+        """Stop reading after the batch that is being written, and cancel a batch that takes long."""
         self._stopping.set()
+        self._thread.join(_LAST_BATCH_S)
         if self._thread.is_alive():
             self._context.cancelJobGroup(self._job_group)
             self._thread.join(_STOP_S)
