@@ -65,7 +65,7 @@ def completed(folder: Path) -> set[str]:
 def test_the_program_of_the_readme_prints_its_counts(ekorn: Ekorn) -> None:
     (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     (ekorn.folder / "program.py").write_text(program)
-    done = ekorn("run", "program.py")
+    done = ekorn("run", "-p", "2", "program.py")
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == ["1> ('acorn', 1)", "1> ('acorn', 2)", "2> ('walnut', 1)"]
     starts, ended = done.stderr.splitlines()

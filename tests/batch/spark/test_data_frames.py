@@ -54,5 +54,5 @@ def test_a_failing_function_and_a_record_that_does_not_fit_are_named(env, sessio
 def test_what_is_no_bounded_data_frame_is_refused(env, session):
     with pytest.raises(TypeError, match="DataFrame"):
         env.from_data_frame([1])
-    with pytest.raises(UnsupportedOperationError, match="Spark alone"):
+    with pytest.raises(UnsupportedOperationError, match="can be read only on Spark"):
         collect_locally(env.from_data_frame(session.range(1)))
