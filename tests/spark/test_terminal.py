@@ -10,7 +10,7 @@ from tests.program.terminal import screen, written_to_terminal
 PROGRAM = """
 import os
 env.enable_checkpointing(100).get_checkpoint_config().set_checkpoint_storage_dir({directory!r})
-numbers(10**9, 100_000).key_by(lambda n: n % 7).map(lambda n: os.getpid())
+numbers(10**9, 100_000).key_by(lambda n: n % 7).map(lambda n: os.getpid()).add_sink(Nowhere())
 env.execute("numbers")
 """
 
