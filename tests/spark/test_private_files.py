@@ -129,7 +129,10 @@ def test_another_user_reads_nothing_of_a_running_job(scratch: Path, tmp_path: Pa
         assert {umask_of(pid) for pid in descendants(driver.pid)} == {"0077"}
         output, _ = driver.communicate(timeout=180)
         assert driver.returncode == 0, output
-        assert [path.name for path in scratch.glob("ekorn-*")] == []
+        # Only the log stays, for `ekorn logs`; it was looked at above, with all that another user could not read.
+        assert [path.name for path in scratch.glob("ekorn-*")] == [f"ekorn-{os.geteuid()}"]
+        left = {path.name for path in (scratch / f"ekorn-{os.geteuid()}").rglob("*") if path.is_file()}
+        assert left == {"driver.log", "job.json"}
     finally:
         driver.kill()
         driver.wait()
