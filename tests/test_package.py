@@ -105,4 +105,4 @@ def test_the_first_program_of_the_readme_runs_from_the_wheel(environment: Path, 
     program.write_text(f"{found[1]}\nimport ekorn\nprint(ekorn.__file__)\n")
     lines = run(environment, "python", str(program), cwd=tmp_path).splitlines()
     assert lines[-1].startswith(str(environment))
-    assert sorted(line.split("> ")[1] for line in lines[:-1]) == ["('acorn', 1)", "('acorn', 2)", "('walnut', 1)"]
+    assert sorted(lines[:-1]) == ["('acorn', 1)", "('acorn', 2)", "('walnut', 1)"]

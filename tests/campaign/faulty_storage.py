@@ -6,6 +6,7 @@ At every call it reads the faults to inject from the JSON file that `EKORN_FAULT
     {"rate": 1.0, "error": "ENOSPC"}   the disk is full: no write works
     {"rate": 1.0, "error": "EROFS"}    it is read-only
     {"rate": 1.0, "path": "owner/"}    only calls for paths that contain this text fail
+    {"rate": 1.0, "writes_only": true}  only calls that write fail
     {"delay_ms": 800}                  every write takes that long
 
 The driver calls `register`, and lets its slots call it.
@@ -70,7 +71,7 @@ def _faulty(path: str, writes: bool, call: Callable[[], Any]) -> Any:
     if writes and wanted.get("delay_ms"):
         time.sleep(wanted["delay_ms"] / 1000)
     failing = _chance.random() < wanted.get("rate", 0.0) and (writes or error not in _WRITES_ONLY)
-    failing = failing and wanted.get("path", "") in path
+    failing = failing and wanted.get("path", "") in path and (writes or not wanted.get("writes_only"))
     number = getattr(errno, error)
     if failing and (error in _WRITES_ONLY or _chance.random() < 0.5):
         raise OSError(number, f"{os.strerror(number)} (injected)")
