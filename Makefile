@@ -7,7 +7,7 @@
 # make bench      records per second, and ratios against PyFlink and PySpark
 # make soak       every property with many more examples, and 1,750 schedules of faults, 150 of them on Spark
 # make soak-hour  an hour at 1,000 records/s: memory, threads, sockets, disk and latency must not grow; draws a plot
-# make mutation   changes the code of five rooms in small ways and counts what the fast tests notice; an hour
+# make mutation   changes the code of ten rooms in small ways and counts what their tests notice; hours
 # make matrix     tests and savepoints across Python 3.11 to 3.13 and Spark 4.1 to 4.3; an hour and downloads
 PYTHON ?= python3
 VENV   ?= .venv
@@ -32,7 +32,7 @@ test-fast unit coverage matrix: export TMPDIR ?= $(IN_MEMORY)
 # Every slot and every worker of Spark imports ekorn, and pytest rewrites its tests: each file is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo docs test test-fast unit on-spark postgres browser lint coverage bench soak soak-hour mutation matrix clean
+.PHONY: demo docs test test-fast unit on-spark postgres rabbitmq browser lint coverage bench soak soak-hour mutation matrix clean
 
 demo: $(DEMO)/.ready
 	@echo "demo: starting Spark and the job; the first start takes a few seconds"
@@ -41,12 +41,12 @@ demo: $(DEMO)/.ready
 test: lint unit on-spark
 
 # Tests of whole processes mostly wait: three run beside each other, apart from those that keep the cores busy.
-unit: $(STAMP) postgres browser
+unit: $(STAMP) postgres rabbitmq browser
 	$(call tested,-n 2,not soak and not spark and not long)
 	$(call tested,-n 3 --dist worksteal,long and not spark and not soak)
 
 # Tests with Spark need both cores and run one at a time. Some spill gigabytes: their temporary files stay on disk.
-on-spark: $(STAMP) postgres
+on-spark: $(STAMP) postgres rabbitmq
 	$(call tested,,spark and not soak)
 
 # The dashboard is tested in Debian's Chromium.
@@ -57,6 +57,11 @@ browser:
 postgres:
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || \
 	  { apt-get --option Acquire::Retries=5 update && apt-get --option Acquire::Retries=5 install --yes --no-install-recommends postgresql; }
+
+# The package starts no service where its installation may not; a server that it starts anyway is none of the tests.
+rabbitmq:
+	@ls /usr/lib/rabbitmq/bin/rabbitmq-server >/dev/null 2>&1 || \
+	  { apt-get --option Acquire::Retries=5 update && RUNLEVEL=1 apt-get --option Acquire::Retries=5 install --yes --no-install-recommends rabbitmq-server; }
 
 test-fast: $(STAMP) postgres
 	$(BIN)/python -m pytest $(FAST)

@@ -36,6 +36,7 @@ from ekorn.graph.addresses import SubtaskId
 from ekorn.keygroups import KeyGroupRange, key_group_range
 from ekorn.slot.host import SlotHost
 from ekorn.slot_protocol.deployment import Deployment
+from ekorn.state.canonical_format import PAYLOAD_BYTES
 from ekorn.state.heap.heap_backend import HeapStateBackend
 from ekorn.state.keyed_backend import KeyedStateBackend
 from ekorn.state.rocksdb.rocksdb_backend import RocksDBKeyedBackend
@@ -114,6 +115,8 @@ def measure_throughput(backend: str, keys: int, records: int) -> float:
 class Target:
     """Writes the files of one checkpoint."""
 
+    payload_bytes = PAYLOAD_BYTES
+
     def __init__(self, store: FileStore, checkpoint_id: int) -> None:
         self._store, self._checkpoint_id, self._number = store, checkpoint_id, 0
         self.bytes_written = 0
@@ -149,7 +152,7 @@ def checkpoint(
     captured = backend.snapshot(checkpoint_id)
     stood_still = time.perf_counter() - started
     captured.key_groups = groups
-    files = captured.write(target)  # type: ignore[arg-type]
+    files = captured.write(target)
     backend.snapshot_completed(checkpoint_id)
     figure = {
         "bytes": target.bytes_written,

@@ -26,11 +26,11 @@ from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.datastream.functions import AggregateFunction, KeyedProcessFunction, ProcessWindowFunction
 from ekorn.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from ekorn.graph.addresses import SubtaskId
-from ekorn.operators.time.timers import TimerTable
 from ekorn.operators.windows import layout_choice
 from ekorn.slot.host import SlotHost
 from ekorn.slot_protocol.deployment import Deployment
 from ekorn.state.canonical_format import encode_payloads
+from ekorn.state.heap.heap_timers import HeapTimers
 from ekorn.subtask.subtask import Subtask
 from ekorn.subtask.wire.frames import RECORDS
 
@@ -254,7 +254,7 @@ def resident_bytes() -> int:
 def timer_bytes(distinct_times: int, tracked: bool) -> float:
     """Return the bytes per timer of a million keys with one timer each, at that many different times."""
     keys = [f"user_{n}" for n in range(TIMERS)]
-    table = TimerTable("timers", tracked=tracked)
+    table = HeapTimers("timers", tracked=tracked)
     gc.collect()
     before = resident_bytes()
     for n, key in enumerate(keys):

@@ -14,6 +14,7 @@ from ekorn.common import Encoder, Row, SimpleStringSchema, Types
 from ekorn.connectors.data_frames.pandas_rows import rows_of_pandas
 from ekorn.dataset import ExecutionEnvironment
 from ekorn.datastream import EmbeddedRocksDBStateBackend, RocksDBStateBackend, StreamExecutionEnvironment
+from ekorn.datastream.columns import ColumnGeneratorSource, ParquetColumns
 from ekorn.datastream.connectors.delta import DeltaSink, DeltaSource
 from ekorn.datastream.connectors.file_system import FileSink, FileSource, StreamFormat
 from ekorn.datastream.connectors.iceberg import IcebergSink, IcebergSource
@@ -25,6 +26,7 @@ from ekorn.datastream.connectors.kafka import (
     KafkaSink,
     KafkaSource,
 )
+from ekorn.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSink, RMQSource
 from ekorn.datastream.formats.avro import AvroRowDeserializationSchema, AvroSchema
 from ekorn.datastream.formats.orc import OrcBulkWriters
 from ekorn.datastream.formats.parquet import (
@@ -67,6 +69,16 @@ def kafka_consumer():
         FlinkKafkaConsumer("t", STRINGS, {"bootstrap.servers": "h:1", "group.id": "g"})
 
 
+def rabbitmq_source():
+    config = RMQConnectionConfig.Builder().set_uri("amqp://localhost").build()
+    return RMQSource(config, "queue", True, SimpleStringSchema())
+
+
+def rabbitmq_sink():
+    config = RMQConnectionConfig.Builder().set_uri("amqp://localhost").build()
+    return RMQSink(config, "queue", SimpleStringSchema())
+
+
 def kafka_producer():
     with pytest.warns(DeprecationWarning):
         FlinkKafkaProducer("t", STRINGS, {"bootstrap.servers": "h:1"})
@@ -88,6 +100,11 @@ def checkpoints_on_s3():
     env.execute()
 
 
+def map_batches(library):
+    columns = Types.ROW_NAMED(["a"], [Types.INT()])
+    return environment().from_collection([Row(1)], columns).to_columns().map_batches(len, columns, library)
+
+
 def rows():
     return environment().from_collection([Row(1)], Types.ROW([Types.INT()]))
 
@@ -99,6 +116,11 @@ CALLS: dict[str, list[Callable[[], object]]] = {
         lambda: AvroRowDeserializationSchema(avro_schema_string='"int"'),
         lambda: ExecutionEnvironment.get_execution_environment().read_avro("/data", AvroSchema.parse_string('"int"')),
     ],
+    "columns": [
+        lambda: rows().to_columns(Types.ROW_NAMED(["a"], [Types.INT()])),
+        lambda: ColumnGeneratorSource(print, 1, COLUMNS),
+        lambda: ParquetColumns(COLUMNS),
+    ],
     "delta": [lambda: DeltaSink("/table", COLUMNS), lambda: DeltaSource("/table")],
     "fsspec": [
         lambda: FileSource.for_record_stream_format(TEXT, "sftp://host/dir"),
@@ -107,6 +129,7 @@ CALLS: dict[str, list[Callable[[], object]]] = {
     "iceberg": [lambda: IcebergSink("main", {}, "a.b", COLUMNS), lambda: IcebergSource("main", {}, "a.b")],
     "jdbc": [lambda: JdbcSink.sink("INSERT INTO t VALUES (?)", Types.ROW([Types.INT()]), postgresql()), jdbc_source],
     "kafka": [kafka_source, kafka_sink, kafka_consumer, kafka_producer],
+    "rabbitmq": [rabbitmq_source, rabbitmq_sink],
     "orc": [lambda: OrcBulkWriters.for_row_type(COLUMNS)],
     "pandas": [lambda: rows().to_pandas()],
     "parquet": [
@@ -116,6 +139,7 @@ CALLS: dict[str, list[Callable[[], object]]] = {
         lambda: AvroParquetWriters.for_generic_record(records()),
         lambda: ExecutionEnvironment.get_execution_environment().read_parquet("/data"),
     ],
+    "polars": [lambda: map_batches("polars")],
     "pyarrow": [
         lambda: FileSource.for_record_stream_format(TEXT, "s3://bucket/dir"),
         lambda: FileSink.for_row_format("gs://bucket/dir", Encoder.simple_string_encoder()),

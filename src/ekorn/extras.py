@@ -27,6 +27,7 @@ class Extra(NamedTuple):
 
 EXTRAS = {
     "avro": Extra("fastavro", "fastavro"),
+    "columns": Extra("pyarrow", "pyarrow"),
     "delta": Extra("deltalake", "deltalake"),
     "fsspec": Extra("fsspec", "fsspec"),
     "iceberg": Extra("pyiceberg", "pyiceberg"),
@@ -35,7 +36,9 @@ EXTRAS = {
     "orc": Extra("pyarrow", "pyarrow"),
     "pandas": Extra("pandas", "pandas", in_slots=False),
     "parquet": Extra("pyarrow", "pyarrow"),
+    "polars": Extra("polars", "polars"),
     "pyarrow": Extra("pyarrow", "pyarrow"),
+    "rabbitmq": Extra("pika", "pika"),
     "rocksdb": Extra("rocksdict", "rocksdict"),
     "s3": Extra("boto3", "boto3"),
     "spark": Extra("pyspark", "pyspark", in_slots=False),

@@ -34,10 +34,6 @@ _INSTEAD = {
     "testing": "tests of functions and pipelines use ekorn.testing",
     "shell": "use an ordinary Python shell, after `from ekorn.datastream import *`",
     "datastream.connectors": _OWN_SOURCES_AND_SINKS,
-    "datastream.connectors.rabbitmq": (
-        "use KafkaSource and KafkaSink, or extend SourceFunction and SinkFunction of {root}.datastream.functions "
-        "around a RabbitMQ client such as pika, and acknowledge messages in notify_checkpoint_complete"
-    ),
     "datastream.connectors.elasticsearch": (
         "extend SinkFunction of {root}.datastream.functions around the client elasticsearch: give every document "
         "an id, so that a repeated write is harmless, and flush in snapshot_state; or use JdbcSink"

@@ -10,6 +10,7 @@ from ekorn.checkpoint.checkpoint_directory import AbandonedCheckpoint, Checkpoin
 from ekorn.checkpoint.file_names import SnapshotNames, created_for
 from ekorn.checkpoint.janitor import Janitor
 from ekorn.checkpoint.metadata_file import decode_metadata, encode_metadata
+from ekorn.checkpoint.owner_files import Start, read_start
 from ekorn.checkpoint.restore_point import resolve
 from ekorn.errors import CheckpointError, ConfigurationError, CorruptFileError, Fenced, RestoreError
 from ekorn.state.state_files import read_state
@@ -50,6 +51,18 @@ def test_a_checkpoint_without_metadata_does_not_exist(store):
     assert directory.highest_id() == 7
     with pytest.raises(CorruptFileError, match="no such file"):
         directory.load(7)
+
+
+def test_a_driver_records_a_first_number_above_all_that_were_ever_used(store):
+    first = opened(store)
+    first.start_from(None)
+    assert read_start(first.files, 1) == Start(1, None, None, 1)
+    first.complete(metadata(JOB_GRAPH, first.files, 7))
+    metadata(JOB_GRAPH, first.files, 9)  # it did not complete
+    first.release()
+    second = opened(store, name="two")
+    second.start_from(7)
+    assert read_start(second.files, 2) == Start(2, 7, 1, 10)
 
 
 def test_without_a_subdirectory_the_checkpoint_directory_is_the_jobs(store):

@@ -19,7 +19,7 @@ from ekorn.checkpoint.file_names import tombstone_path
 from ekorn.checkpoint.history import History
 from ekorn.checkpoint.metadata_file import encode_metadata
 from ekorn.checkpoint.owner_files import Claim, encode_owner_file, read_claim
-from ekorn.checkpoint.ownership import claim
+from ekorn.checkpoint.ownership import claim, living_owner
 from ekorn.errors import CheckpointError, CorruptFileError, DirectoryInUse, Fenced, JobHasFinished, JobWasCancelled
 from ekorn.storage.local import LocalFiles
 from ekorn.storage.memory import MemoryFiles
@@ -74,6 +74,19 @@ def test_an_owner_on_another_host_that_falls_silent_is_replaced(store):
         owner.check()
 
 
+@pytest.mark.parametrize("lease_ms", [5_000, 600_000])
+def test_an_owner_lives_as_long_as_the_lease_that_it_claimed_with(store, lease_ms):
+    owner = claim(store, driver("one", host="there"), 0, lease_ms=lease_ms)
+    owner.renew(lease_ms)
+    assert living_owner(store, 2 * lease_ms - 1) == driver("one", host="there")
+    assert living_owner(store, 2 * lease_ms) is None
+
+
+def test_an_owner_of_an_earlier_version_lives_as_long_as_the_default_lease(store):
+    store.publish("owner/claim-000001", Claim(1, driver("one", host="there"), 0).encode())
+    assert living_owner(store, 29_999) is not None and living_owner(store, 30_000) is None
+
+
 def test_an_owner_that_released_the_directory_is_replaced_at_once(store):
     claim(store, driver("one", host="there"), 0).release()
     assert claim(store, driver("two"), 1).term == 2
@@ -124,6 +137,17 @@ def test_a_clock_that_goes_back_does_not_stop_the_signs_of_life(store):
     owner = claim(store, driver(host="there"), 1_000_000)
     owner.renew(5)
     assert json.loads(store.read("owner/alive-000001"))["now_ms"] == 5
+
+
+def test_a_driver_whose_clock_was_set_back_is_refused_and_one_whose_clock_was_set_forward_does_no_harm(store):
+    hour_ms = 3_600_000
+    owner = claim(store, driver("one", host="there"), hour_ms)
+    with pytest.raises(DirectoryInUse):
+        claim(store, driver("two"), 0)
+    owner.check()
+    claim(store, driver("three"), 2 * hour_ms).check()
+    with pytest.raises(Fenced):
+        owner.check()
 
 
 def test_a_damaged_claim_still_takes_its_number(store):

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from ekorn.checkpoint.checkpoint_directory import Listing
 from ekorn.checkpoint.metadata import assemble
-from ekorn.checkpoint.retention import Deletions, Retention, RetentionPolicy
+from ekorn.checkpoint.retention import CheckpointRetentionPolicy, Deletions, Retention
 from tests.checkpoint.checkpoint_values import all_files, graph, metadata, opened, snapshots, vertex
 from tests.examples_by_profile import examples
 
 JOB_GRAPH = graph(vertex(0, "source", source=True), vertex(1, "count", parallelism=2))
-NEVER, ON_FAILURE, ON_CANCELLATION = RetentionPolicy
+NEVER, ON_FAILURE, ON_CANCELLATION = CheckpointRetentionPolicy
 
 
 @pytest.mark.parametrize(

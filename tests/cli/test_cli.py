@@ -13,6 +13,7 @@ from ekorn.testing.local_run import on_local_engine
 
 PROGRAM = """
 import sys
+import time
 from ekorn.common import Configuration
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.datastream.functions import KeyedProcessFunction
@@ -33,12 +34,15 @@ words = sys.argv[1:]
 env.from_collection(words).key_by(lambda word: word).process(Count()).uid("count").name("count").print()
 print("parallelism", env.get_parallelism(), "interval", env.get_checkpoint_config().get_checkpoint_interval())
 client = env.execute_async("words")
+ended = client.get_job_execution_result()
 if env.get_default_savepoint_directory() is not None:
+    while not client.get_progress().records_read and not ended.done():
+        time.sleep(0.01)
     try:
         print("savepoint", client.stop_with_savepoint(False).result(60))
     except Exception as error:
         print("no savepoint", error)
-client.get_job_execution_result().result(60)
+ended.result(60)
 """
 
 
@@ -94,11 +98,16 @@ def test_an_old_key_on_the_command_line_beats_the_configuration_file(script, cap
 
 def test_what_the_program_sets_beats_the_command_line(script, capsys):
     changed = PROGRAM.replace("words = ", "env.set_parallelism(1)\nwords = ")
-    with pytest.warns(ProgramWarning, match="-p 4 of the command line has no effect") as said:
+    with pytest.warns(ProgramWarning) as warned:
         assert run("run", "-p", 4, script(changed), "a") == 0
+    (said,) = [each for each in warned if each.category is ProgramWarning]
+    assert str(said.message) == (
+        "-p 4 of the command line has no effect, because the program sets the parallelism to 1 here: "
+        "remove the call of set_parallelism"
+    )
     assert "parallelism 1" in capsys.readouterr().out
     line = changed.splitlines().index("env.set_parallelism(1)") + 1
-    assert (os.path.basename(said[0].filename), said[0].lineno) == ("program.py", line)
+    assert (os.path.basename(said.filename), said.lineno) == ("program.py", line)
 
 
 def test_settings_are_gone_with_the_program(script, capsys):

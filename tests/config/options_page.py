@@ -13,8 +13,9 @@ from ekorn.config.value_text import value_text
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "options.md"
 HEAD = """# Options
 
-Every key that Ekorn reads, with its default. `python -m tests.config.options_page` writes this page from the
-declarations in `src/ekorn/config/options/`. [Configuration](guides/programs.md#configuration) says where keys are set
+<!-- Written from src/ekorn/config/options by: python -m tests.config.options_page -->
+
+Every key that Ekorn reads, with its default. [Configuration](guides/programs.md#configuration) says where keys are set
 and which setting overrides which. Durations are written `500 ms`, `10 s`, `5 min`; sizes `64 kb`, `8 mb`, `1 gb`. Every
 `spark.` key goes to Spark. [State backends](state_backends.md) has RocksDB's keys (`state.backend.rocksdb.`).
 """
@@ -40,6 +41,7 @@ EXPLAINED_ON = {
     "[checkpoint storage](checkpoint_storage.md), [state backends](state_backends.md)",
     "recovery": "[Restart strategies](checkpoints_and_savepoints.md#restart-strategies), "
     "[iterations of DataSet programs](dataset.md#iterations)",
+    "memory": "[Memory of a slot](operations.md#memory-of-a-slot)",
     "deployment": "[Deployment](guides/deployment.md), [security](guides/security.md)",
     "elasticity": "[Reactive mode](operations.md#reactive-mode), [autoscaler](operations.md#autoscaler)",
     "queryable_state": "[Queryable state](queryable_state.md)",

@@ -135,10 +135,23 @@ def test_an_interval_of_zero_is_off():
     assert configured(interval="0").to_settings().interval_ms is None
 
 
-def test_the_interval_is_at_least_the_pause_and_the_pause_means_one_at_a_time(config):
-    config.set_checkpoint_interval(10).set_min_pause_between_checkpoints(500).set_max_concurrent_checkpoints(3)
+def test_the_interval_is_at_least_the_pause(config):
+    config.set_checkpoint_interval(10).set_min_pause_between_checkpoints(500).set_max_concurrent_checkpoints(1)
     settings = config.to_settings()
     assert (settings.interval_ms, settings.max_concurrent) == (500, 1)
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        lambda config: config.set_min_pause_between_checkpoints(500).set_max_concurrent_checkpoints(3),
+        lambda config: config.set_max_concurrent_checkpoints(3).set_min_pause_between_checkpoints(500),
+        lambda config: configured(min_pause="500 ms", max_concurrent_checkpoints=3).to_settings(),
+    ],
+)
+def test_a_pause_and_several_concurrent_checkpoints_are_refused(config, calls):
+    with pytest.raises(ConfigurationError, match=r"max-concurrent-checkpoints is 3 and .*min-pause is 500 ms"):
+        calls(config)
 
 
 def test_concurrent_checkpoints_without_a_pause(config):

@@ -25,7 +25,10 @@ GIVEN: dict[str, set[str]] = {
     "CheckpointSettings": {"max_state_bytes", "ignored_in_flight_checkpoint_id"},
     "ClusterSettings": {"directory"},
     "ElasticitySettings": {"reactive", "autoscaler"},
-    "ExecutionSettings": {"batch", "cached_files", "checkpointing", "unaligned", "releases_at_once", "state_latency"},
+    "ExecutionSettings": {
+        *("batch", "cached_files", "checkpointing", "unaligned", "releases_at_once", "state_latency", "memory"),
+        *("watermark_interval_set", "in_slots"),
+    },
     "GraphSettings": {"name", "unaligned_checkpoints"},
     "JobSettings": {
         *("job_name", "job_id", "restart", "rocksdb", "parallelism_set", "reporters", "configuration"),
@@ -33,6 +36,7 @@ GIVEN: dict[str, set[str]] = {
     },
     "ReporterSettings": {"name", "kind", "interval_ms", "given"},
     "RocksDBSettings": {"native_metrics", "counters"},
+    "SlotMemory": {"parts", "managed_bytes", "cpu_cores", "raised_by"},
     "ServiceSettings": {"folder", "web", "slots", "cluster", "configuration"},
     "WebSettings": {"address"},
 }
@@ -69,15 +73,24 @@ READ_BY: dict[str, set[Option]] = {
     },
     "config/restart_strategy.py": {options.RESTART_STRATEGY},
     "config/settings/elasticity_settings.py": {options.AUTOSCALER, options.SCHEDULER_MODE},
+    "config/settings/job_names.py": {options.JOB_NAME},
     "config/settings/job_settings.py": {options.JOB_ID},
+    "config/settings/memory_settings.py": {
+        *(options.MEMORY_FLINK_SIZE, options.MEMORY_TASK_HEAP, options.MEMORY_TASK_OFF_HEAP),
+        *(options.MEMORY_MANAGED_SIZE, options.MEMORY_MANAGED_FRACTION),
+        *(options.MEMORY_FRAMEWORK_HEAP, options.MEMORY_FRAMEWORK_OFF_HEAP),
+        *(options.MEMORY_NETWORK_FRACTION, options.MEMORY_NETWORK_MIN, options.MEMORY_NETWORK_MAX),
+        *(options.MEMORY_METASPACE, options.MEMORY_OVERHEAD_FRACTION),
+        *(options.MEMORY_OVERHEAD_MIN, options.MEMORY_OVERHEAD_MAX),
+    },
     "config/settings/metric_settings.py": {options.METRICS_REPORTERS, options.STATE_LATENCY_ENABLED},
     "config/settings/rocksdb_settings.py": {rocksdb.PREDEFINED_OPTIONS},
     "config/settings/service_settings.py": {
-        *(service.HA_STORAGE_DIR, service.HA_TYPE, service.SERVICE_DIR, service.SERVICE_PORT, service.SERVICE_SLOTS)
+        *(service.HA_STORAGE_DIR, service.HA_TYPE, service.SERVICE_DIR, service.SERVICE_PORT)
     },
     "config/settings/web_settings.py": {options.WEB_ENCRYPTION},
     "program/environment/stream_execution_environment.py": {
-        *(options.CACHED_FILES, options.JOB_NAME, options.SPARK_JARS),
+        *(options.CACHED_FILES, options.SPARK_JARS),
         *(options.SPARK_DRIVER_CLASSPATH, options.SPARK_EXECUTOR_CLASSPATH),
     },
 }

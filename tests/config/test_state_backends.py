@@ -6,6 +6,7 @@ import pytest
 
 from ekorn.common import Configuration
 from ekorn.config.options.rocksdb import MEBIBYTE, PREFIX
+from ekorn.config.settings.memory_settings import MemoryParts, SlotMemory, job_memory
 from ekorn.config.settings.rocksdb_settings import RocksDBSettings
 from ekorn.datastream import (
     EmbeddedRocksDBStateBackend,
@@ -124,6 +125,18 @@ def test_the_getters_give_what_was_set():
     assert backend.get_db_storage_paths() is None
 
 
+def test_backends_take_the_positional_arguments_of_java(tmp_path):
+    path = str(tmp_path)
+    memory = MemoryStateBackend(MemoryStateBackend.DEFAULT_MAX_STATE_SIZE * 2, False)
+    assert (memory.get_max_state_size(), memory.is_using_asynchronous_snapshots()) == (10 * MEBIBYTE, False)
+    assert not MemoryStateBackend(False).is_using_asynchronous_snapshots()
+    assert MemoryStateBackend(path, path, 7).get_max_state_size() == 7
+    assert not FsStateBackend(path, False).is_using_asynchronous_snapshots()
+    files = FsStateBackend(path, 100, False)
+    assert (files.get_min_file_size_threshold(), files.is_using_asynchronous_snapshots()) == (100, False)
+    assert RocksDBStateBackend(files, True).get_checkpoint_backend() is files
+
+
 @pytest.mark.parametrize(
     ("call", "why"),
     [
@@ -132,12 +145,12 @@ def test_the_getters_give_what_was_set():
         (lambda b: b.set_options("NoDots"), "import path"),
         (lambda b: b.set_number_of_transfer_threads(0), "at least 1"),
         (lambda b: EmbeddedRocksDBStateBackend("/a/path"), "True or False"),  # type: ignore[arg-type]
-        # As Java's constructors take them: the message says what to write instead.
-        (lambda b: MemoryStateBackend(1024, False), "did you mean max_state_size=1024"),  # type: ignore[arg-type]
-        (lambda b: MemoryStateBackend(None, False), "did you mean using_asynchronous_snapshots=False"),  # type: ignore[arg-type]
+        (lambda b: MemoryStateBackend(1024, max_state_size=1024), "checkpoint_path is a path, got 1024"),
+        (lambda b: MemoryStateBackend(1024, 1024), "savepoint_path is a path, got 1024"),  # type: ignore[arg-type]
+        (MemoryStateBackend, "checkpoint_path is a path, got Embedded"),
         (lambda b: MemoryStateBackend(max_state_size="5 mb"), "a number of bytes, got '5 mb'"),  # type: ignore[arg-type]
         (lambda b: MemoryStateBackend(using_asynchronous_snapshots="no"), "True or False, got 'no'"),  # type: ignore[arg-type]
-        (lambda b: FsStateBackend("/a/path", False), "did you mean using_asynchronous_snapshots=False"),  # type: ignore[arg-type]
+        (lambda b: FsStateBackend("/a/path", "/b", "/c"), "file_state_size_threshold is a number of bytes, got '/c'"),  # type: ignore[arg-type]
         (lambda b: FsStateBackend("/a/path", using_asynchronous_snapshots="no"), "True or False, got 'no'"),  # type: ignore[arg-type]
     ],
 )
@@ -215,8 +228,10 @@ def test_the_backend_is_described_by_the_configuration(env):
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"timer_service__factory": "ROCKSDB"}, "timers are always kept on the heap"),
-        ({"memory__managed": "true"}, "memory.fixed-per-slot"),
+        ({"timer_service__factory": "DISK"}, "expected one of ROCKSDB, HEAP"),
+        ({"memory__managed": "true"}, "no managed memory: set taskmanager.memory.managed.size"),
+        ({"memory__high_prio_pool_ratio": "0.3"}, "no pool of high priority"),
+        ({"memory__write_buffer_ratio": "1.5"}, "between 0.01 and 0.99"),
         ({"compaction__style": "FIFO"}, "FIFO"),
         ({"bloom_filter__block_based_mode": "true"}, "no longer"),
         ({"memory__partitioned_index_filters": "false"}, "always partitioned"),
@@ -235,8 +250,30 @@ def test_what_cannot_be_honoured_is_refused_with_the_reason(env, given, why):
 
 
 def test_what_is_so_anyway_may_be_said(env):
-    said = configured(timer_service__factory="heap", memory__managed="false", memory__partitioned_index_filters="true")
+    said = configured(timer_service__factory="rocksdb", memory__partitioned_index_filters="true")
     assert rocksdb_of(env, said) == RocksDBSettings()
+
+
+def in_slot(env, *, slots=1, **given):
+    """Return the settings of RocksDB in a slot of a TaskManager with 1 GiB."""
+    total = {"taskmanager.memory.process.size": "1g", "taskmanager.numberOfTaskSlots": str(slots)}
+    configuration = Configuration.from_dict(configured(**given).to_dict() | total)
+    return rocksdb_of(env, configuration).for_slot(job_memory(configuration, {}).other)
+
+
+def test_rocksdb_gets_the_managed_memory_of_its_slot(env):
+    assert in_slot(env, memory__managed="true").memory_per_slot_bytes == 241591914
+    assert in_slot(env).memory_per_slot_bytes == 241591914, "as in Flink, this is the default"
+    assert in_slot(env, slots=2).memory_per_slot_bytes == 241591914 // 2
+    assert in_slot(env, memory__managed="false").memory_per_slot_bytes is None
+    assert in_slot(env, slots=2, memory__fixed_per_tm="64 mb").memory_per_slot_bytes == 32 * MEBIBYTE
+    assert in_slot(env, memory__fixed_per_slot="64 mb").memory_per_slot_bytes == 64 * MEBIBYTE
+
+
+def test_entries_in_use_take_at_most_a_quarter_of_the_other_memory_of_a_bounded_slot(env):
+    assert in_slot(env).cache_bytes == ((1 << 30) - 241591914) // 4
+    few = configured().set_string("ekorn.state.rocksdb.cache-size", "1 mb")
+    assert rocksdb_of(env, few).for_slot(SlotMemory(MemoryParts(task_heap=1 << 30))).cache_bytes == MEBIBYTE
 
 
 def test_options_of_rocksdb_do_not_matter_to_hash_maps(env):

@@ -117,9 +117,9 @@ WITHOUT_EFFECT = [
     "python.fn-execution.bundle.size",
     "python.logging.default.level",
     "rest.port",
-    "taskmanager.memory.managed.size",
-    "taskmanager.memory.process.size",
-    "taskmanager.numberOfTaskSlots",
+    "taskmanager.host",
+    "taskmanager.memory.managed.consumer-weights",
+    "taskmanager.memory.segment-size",
 ]
 
 

@@ -12,10 +12,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import get_args
 
+import pyarrow.compute as pc
 from hypothesis import strategies as st
 
-from ekorn.common import Configuration, RestartStrategies, Time, Types, WatermarkStrategy
+from ekorn.common import Configuration, RestartStrategies, Row, Time, Types, WatermarkStrategy
 from ekorn.datastream import AsyncDataStream, ExternalizedCheckpointRetention, StreamExecutionEnvironment
+from ekorn.datastream import columns as aggregates
+from ekorn.datastream.columns import Count as CountRows
+from ekorn.datastream.columns import First, Sum
 from ekorn.datastream.functions import (
     AggregateFunction,
     AsyncBatchFunction,
@@ -32,6 +36,7 @@ from ekorn.datastream.state import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
+from ekorn.datastream.window import SlidingEventTimeWindows
 from ekorn.testing.scripted import Crash, Point, Script, ScriptedSource, run_scripted, split_evenly
 from tests.conformance.external_system import TransactionalSink
 
@@ -165,7 +170,33 @@ PROGRAMS = {
 }
 
 
-UNORDERED = {"a stream united with itself", "requests unordered"}
+PAIRS = Types.ROW_NAMED(["key", "number"], [Types.STRING(), Types.LONG()])
+AGGREGATES = {"total": Sum("number"), "pairs": CountRows(), "mean": aggregates.Mean("number"), "first": First("key")}
+
+
+def pairs(stream):
+    return stream.map(lambda v: Row(key=repr(v[0]), number=v[1]), PAIRS)
+
+
+def windows(stream):
+    """Return sliding windows that stay for late rows; there are none, and no window fires twice."""
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_column("number")
+    keyed_stream = stream.assign_timestamps_and_watermarks(strategy).key_by("key")
+    assigner = SlidingEventTimeWindows.of(Time.milliseconds(8), Time.milliseconds(4))
+    return keyed_stream.window(assigner).allowed_lateness(6).aggregate(**AGGREGATES)
+
+
+PROGRAMS |= {
+    "windows on rows": lambda s: windows(pairs(s)),
+    "windows on columns": lambda s: windows(pairs(s).to_columns(max_rows=3)),
+    "aggregates on rows": lambda s: pairs(s).key_by("key").aggregate(**AGGREGATES),
+    "aggregates on columns": lambda s: pairs(s).to_columns(max_rows=3).key_by("key").aggregate(**AGGREGATES),
+    "columns over every partitioner": lambda s: (
+        pairs(s).to_columns(max_rows=4).rebalance().filter(pc.field("number") > 3).shuffle().project("number")
+    ),
+}
+
+UNORDERED = {"a stream united with itself", "requests unordered", "windows on rows", "windows on columns"}
 
 
 # ---------------------------------------------------------------------------------------------------- the machinery

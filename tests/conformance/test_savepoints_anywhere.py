@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ekorn.common import Configuration
 from ekorn.common.job_status import JobStatus
+from ekorn.errors import JobExecutionError
 from ekorn.testing.scripted import Script, run_scripted
 from tests.conformance.disturbed_jobs import (
     checkpoints,
@@ -74,6 +76,7 @@ SOME = [
     "requests in order",
     "two keyed operators",
     "a stream united with itself",
+    "aggregates on columns",
 ]
 
 
@@ -89,3 +92,59 @@ def test_a_job_lives_on_from_savepoint_to_savepoint(name, lives):
             if path is None:
                 break  # the stop came too late or failed, so the job has read everything
         assert counted(system.records) == counted(undisturbed(name))
+
+
+@pytest.mark.parametrize("name", ["aggregates", "windows"])
+@given(lives=lives)
+@settings(max_examples=examples(8))
+def test_a_savepoint_taken_on_rows_goes_on_on_columns_and_the_other_way_round(name, lives):
+    system = ExternalSystem()
+    with folder() as directory:
+        path = None
+        for number, life in enumerate(lives, start=1):
+            form = f"{name} on columns" if number % 2 else f"{name} on rows"
+            ends_after, then, native = life["ending"]
+            then = "stop" if name == "windows" else then  # a drain fires windows whose rows have not all arrived
+            ending = {"ending": (ends_after, then, native)}
+            path = live(form, life | ending, system, directory, path, last=number == len(lives))
+            if path is None:
+                break
+        assert counted(system.records) == counted(undisturbed(f"{name} on rows"))
+
+
+def moved(forms, backends):
+    """Stop a job of windows with a savepoint, go on in another form and backend; return all records."""
+    system, path = ExternalSystem(), None
+    with folder() as directory:
+        for form, backend in zip(forms, backends, strict=True):
+            env = environment(directory, 2, restarts=0)
+            env.configure(Configuration().set_string("state.backend.type", backend))
+            env.set_max_parallelism(8)
+            draw(env, f"windows on {form}", [5], system)
+            stopped = []
+
+            def stop(handle, stopped=stopped, directory=directory):
+                stopped.append(handle.request_savepoint(f"{directory}/savepoints", then="stop", native=False))
+
+            script = Script([True], deeds={} if path else {4: stop})
+            run_scripted(env, script, **({"restore_path": path} if path else {}))
+            path = stopped[0].result(0) if stopped else None
+    return counted(system.records)
+
+
+@pytest.mark.parametrize(
+    ("forms", "backends"),
+    [
+        (("columns", "rows"), ("rocksdb", "rocksdb")),
+        (("columns", "rows"), ("hashmap", "rocksdb")),
+        (("rows", "columns"), ("rocksdb", "hashmap")),
+        (("rows", "columns"), ("hashmap", "rocksdb")),
+    ],
+)
+def test_windows_move_between_forms_and_backends(forms, backends):
+    assert moved(forms, backends) == counted(undisturbed("windows on rows"))
+
+
+def test_windows_of_rows_that_are_in_rocksdb_do_not_become_columns_there():
+    with pytest.raises(JobExecutionError, match="the restored state belongs to tumbling, sliding or session windows"):
+        moved(("rows", "columns"), ("rocksdb", "rocksdb"))

@@ -67,7 +67,9 @@ def test_records_on_their_way_are_part_of_the_checkpoint(turns):
     assert run.engine.overtaken_blobs > 0
 
 
-@pytest.mark.parametrize("name", ["count", "list state", "a stream united with itself"])
+@pytest.mark.parametrize(
+    "name", ["count", "list state", "a stream united with itself", "aggregates on columns", "windows on columns"]
+)
 @given(
     lives=st.lists(st.tuples(st.none() | turns, st.integers(1, 4), st.integers(1, 6)), min_size=2, max_size=4),
     runs=runs,

@@ -26,7 +26,7 @@ from ekorn.datastream.connectors.file_system import (
 from ekorn.datastream.formats.avro import AvroBulkWriters, AvroReaderFormat, AvroSchema
 from ekorn.datastream.formats.csv import CsvBulkWriters, CsvReaderFormat, CsvSchema
 from ekorn.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
-from ekorn.errors import ConfigurationError, PendingFileLost, RecordFormatError
+from ekorn.errors import ConfigurationError, PendingFileLost, RecordFormatError, may_be_retried
 from ekorn.storage.file_store import open_files
 from ekorn.table import DataTypes
 from ekorn.testing.kits import RefusesBadRecords, SinkCase, SinkJob
@@ -404,6 +404,21 @@ def test_parts_may_be_kept_as_they_are(tmp_path):
         job.write(0, str(number))
         job.checkpoint()
     assert sorted(path.read_text() for path in visible_files(tmp_path)) == ["0\n", "1\n"]
+
+
+@pytest.mark.parametrize("is_by_url", [False, True])
+def test_a_part_that_is_lost_while_it_waits_to_be_merged_ends_the_job(tmp_path, is_by_url):
+    base = f"memory://sinks/{uuid.uuid4().hex}" if is_by_url else tmp_path
+    sink = compacting(base, EVERY_SECOND)
+    job = SinkJob(sink, 1)
+    job.write(0, "a")
+    job.checkpoint()
+    (held,) = job.subtasks[0].writer.snapshot_state()
+    sink.parts().remove_hidden(held)
+    job.write(0, "b")
+    with pytest.raises(PendingFileLost, match=r"inprogress.* is gone, and 2 bytes .* Put the file back") as raised:
+        job.checkpoint()
+    assert not may_be_retried(raised.value) and "create an empty file" not in str(raised.value)
 
 
 def test_parts_that_wait_become_visible_when_compaction_is_switched_off(tmp_path):

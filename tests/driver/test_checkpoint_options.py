@@ -161,7 +161,7 @@ def test_a_running_job_shows_that_its_driver_is_alive(tmp_path):
 
 
 def test_a_pause_leaves_room_for_one_at_a_time(tmp_path):
-    env = environment(tmp_path, max_concurrent_checkpoints=3, min_pause="1 ms")
+    env = environment(tmp_path, min_pause="1 ms")
     run = run_scripted(many(env), Script(late_snapshots={1: 6}))
     assert carried(run)[1] >= carried(run)[0] + 6
 
@@ -377,6 +377,15 @@ def test_the_driver_s_memory_bounds_a_state_although_it_has_a_directory(tmp_path
         run_scripted(counting(numbers(env)))
 
 
+@pytest.mark.parametrize("key", ["pekko.framesize", "akka.framesize"])
+def test_the_driver_s_memory_bounds_what_a_subtask_acknowledges(key):
+    env = environment()
+    env.configure(Configuration().set_string(key, "1b"))
+    env.enable_checkpointing(10)
+    with pytest.raises(JobExecutionError, match=r"more than the frame size \(at most 1\).*raise pekko.framesize"):
+        run_scripted(counting(numbers(env)))
+
+
 def test_the_driver_s_memory_bounds_a_state_as_a_whole_also_where_files_would_cut_it():
     """A state of 40 MB would be three files, each of them within the bound."""
     env = environment()
@@ -470,7 +479,7 @@ def test_ignoring_in_flight_data_is_accepted_and_explained(tmp_path, caplog):
     env = environment(tmp_path / "two")
     env.get_checkpoint_config().set_checkpoint_id_of_ignored_in_flight_data(resolve(ask.path)[1].checkpoint_id)
     with caplog.at_level(logging.INFO):
-        assert run_scripted(counting(numbers(env)), restore_path=ask.path).records == EXPECTED[12:]
+        assert run_scripted(counting(numbers(env)), restore_path=ask.path).records == EXPECTED[9:]
     assert "holds no records in flight" in caplog.text
 
 

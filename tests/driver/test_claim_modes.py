@@ -27,7 +27,7 @@ def program(directory, retain=True, **keys):
 
 @pytest.fixture
 def savepoint(tmp_path):
-    """Return a savepoint of a job that was stopped after twelve records."""
+    """Return a savepoint of a job that was stopped after nine records."""
     ask = Ask(tmp_path / "savepoints", then="stop")
     run_scripted(program(tmp_path / "before"), Script(deeds={3: ask}))
     return Path(ask.path)
@@ -50,7 +50,7 @@ def test_without_a_claim_a_savepoint_is_never_touched_and_serves_many_jobs(tmp_p
     before = files_of(savepoint)
     for number in range(2):
         run = run_scripted(program(tmp_path / f"job {number}"), restore_path=str(savepoint), claim_mode=mode)
-        assert run.records == EXPECTED[12:]
+        assert run.records == EXPECTED[9:]
     assert files_of(savepoint) == before
 
 
@@ -83,7 +83,7 @@ def test_a_claimed_savepoint_goes_when_the_job_has_enough_checkpoints_of_its_own
     script = Script(deeds={n: lambda handle: there.append(savepoint.exists()) for n in range(1, 5)})
     job = program(tmp_path / "new", num_retained=retained)
     run = run_scripted(job, script, restore_path=str(savepoint), claim_mode="CLAIM")
-    assert run.records == EXPECTED[12:]
+    assert run.records == EXPECTED[9:]
     # The second epoch carries the first checkpoint, which is complete when the third epoch begins.
     assert there[: 1 + retained] == [True] * (1 + retained) and not savepoint.exists()
 
@@ -109,7 +109,7 @@ def test_what_was_claimed_is_gone_back_to_while_there_is_nothing_newer(tmp_path,
     script = Script(checkpoints=[False], crashes=[Crash("after-epoch", 2)])
     job = program(tmp_path / "new", restarts=1)
     run = run_scripted(job, script, restore_path=str(savepoint), claim_mode="CLAIM")
-    assert run.records == EXPECTED[12:] and run.engine.restored_ids[0] == run.engine.restored_ids[1]
+    assert run.records == EXPECTED[9:] and run.engine.restored_ids[0] == run.engine.restored_ids[1]
 
 
 def test_when_all_newer_ones_are_damaged_what_was_claimed_is_gone_back_to(tmp_path, savepoint, caplog):
@@ -120,7 +120,7 @@ def test_when_all_newer_ones_are_damaged_what_was_claimed_is_gone_back_to(tmp_pa
     job = program(tmp_path / "new", restarts=1, num_retained=5)
     script = Script(checkpoints=[False, True] + [False] * 99, deeds={3: damage}, crashes=[Crash("after-epoch", 4)])
     run = run_scripted(job, script, restore_path=str(savepoint), claim_mode="CLAIM")
-    assert sorted(set(run.records)) == sorted(EXPECTED[12:])
+    assert sorted(set(run.records)) == sorted(EXPECTED[9:])
     assert run.engine.restored_ids[0] == run.engine.restored_ids[1]
     assert "starts from savepoint" in caplog.text and "again" in caplog.text
 

@@ -13,8 +13,9 @@ import pytest
 from ekorn.clock import SystemClock
 from ekorn.common import Configuration, RestartStrategies, Time, Types, WatermarkStrategy
 from ekorn.common.watermark_strategy import TimestampAssigner
-from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
 from ekorn.datastream.connectors.datagen import DataGeneratorSource
+from ekorn.datastream.state import StateTtlConfig, ValueStateDescriptor
 from ekorn.datastream.window import TumblingEventTimeWindows
 from ekorn.driver.submit import jobs_submitted_by, submit
 from ekorn.testing.local_engine import LocalEngine
@@ -113,3 +114,68 @@ def test_no_processing_time_timer_fires_twice(jumps, tmp_path) -> None:
     assert len([1 for kind, _ in found if kind == "asked"]) == RECORDS
     assert all(count == 1 for count in reminded.values())
     assert len(reminded) > 50
+
+
+class Expiring(KeyedProcessFunction):
+    """Counts the records of each key in state that lives for a minute after it was written."""
+
+    def open(self, runtime_context):
+        descriptor = ValueStateDescriptor("count", Types.LONG())
+        descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.minutes(1)).build())
+        self.count = runtime_context.get_state(descriptor)
+
+    def process_element(self, value, ctx):
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        yield ctx.get_current_key(), count
+
+
+@pytest.mark.parametrize(("jumps", "begins"), [([-HOUR_MS], 1), ([HOUR_MS], 2), ([-HOUR_MS, HOUR_MS], 2)], ids=str)
+def test_state_with_a_time_to_live_expires_by_the_time_of_day_and_not_when_the_clock_is_set_back(
+    jumps, begins, tmp_path
+) -> None:
+    """As in Flink: state is as old as the clock says. Whoever sets the clock forward makes it older."""
+    held = Held(tmp_path, 500, per_second=600)
+    stream = numbers(environment(), held).key_by(lambda n: n % 5).process(Expiring())
+    found, _, _ = run_with_jumps(stream, Settable(), jumps, held)
+    assert len(found) == RECORDS
+    assert Counter(key for key, count in found if count == 1) == dict.fromkeys(range(5), begins)
+
+
+class FailsAndSetsTheClock(MapFunction):
+    """Raises once, and sets the clock at that moment."""
+
+    def __init__(self, mark, jump_ms) -> None:
+        self.mark, self.jump_ms = mark, jump_ms
+
+    def map(self, value):
+        if value == 100 and not self.mark.exists():
+            self.mark.touch()
+            CLOCK[0].offset_ms += self.jump_ms
+            raise ValueError("once")
+        return value
+
+
+CLOCK = [Settable()]  # of the job that runs
+
+
+@pytest.mark.parametrize("jump_ms", [-HOUR_MS, HOUR_MS])
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        RestartStrategies.fixed_delay_restart(1, 100),
+        RestartStrategies.failure_rate_restart(1, 60_000, 100),
+        RestartStrategies.exponential_delay_restart(100, 1_000, 2.0, 60_000, 0.0),
+    ],
+)
+def test_a_restart_that_waits_does_not_wait_for_a_clock_that_is_set(strategy, jump_ms, tmp_path) -> None:
+    CLOCK[0] = clock = Settable()
+    env = environment()
+    env.set_restart_strategy(strategy)
+    source = DataGeneratorSource(lambda n: n, 200)
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", Types.LONG())
+    on_clock = partial(submit, engine_for=lambda settings: lambda graph: LocalEngine(graph, clock), clock=clock)
+    with jobs_submitted_by(on_clock), noted_handles() as handles:
+        records = numbers.map(FailsAndSetsTheClock(tmp_path / "mark", jump_ms)).execute_and_collect()
+    until(lambda: handles[0].status().is_terminal_state())
+    assert sorted(records) == list(range(200)) and handles[0].progress().restarts == 1

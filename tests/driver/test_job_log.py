@@ -103,6 +103,15 @@ def test_the_oldest_logs_of_ended_jobs_are_dropped() -> None:
     running.end("FINISHED", None)
 
 
+def test_the_oldest_logs_are_dropped_together() -> None:
+    for number in range(11):
+        open_job_log(f"a{number}", "a", number, most_logs=10).end("FINISHED", None)
+    open_job_log("b0", "b", 11, most_logs=10).end("FINISHED", None)
+    assert len(kept_logs()) == 12
+    open_job_log("b1", "b", 12, most_logs=10).end("FINISHED", None)
+    assert [each.job_id for each in kept_logs()] == ["b1", "b0", "a10", "a9", "a8", "a7", "a6", "a5", "a4", "a3"]
+
+
 def test_a_job_without_a_place_for_its_log_runs(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

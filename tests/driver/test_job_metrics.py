@@ -210,8 +210,8 @@ def test_totals_add_up_what_a_subtask_has_reported(metrics):
         "deferred_blobs": 4,
     }
     for watermark in (7, 9):
-        metrics.add([work(**done, bytes_out=5, watermark=watermark)])
-    assert metrics.totals(SUM) == Totals(6, 4, 3.0, 5.0, 7.0, 8, 10, 9)
+        metrics.add([work(**done, bytes_in=6, bytes_out=5, watermark=watermark)])
+    assert metrics.totals(SUM) == Totals(6, 4, 3.0, 5.0, 7.0, 8, 10, 9, bytes_in=12)
     assert metrics.totals(SOURCE) == Totals()
     metrics.restart([SUM])
     assert metrics.totals(SUM) == Totals()
@@ -252,9 +252,9 @@ def test_the_time_since_the_last_report_is_not_idle_time(metrics, clock, apart_s
     for _ in range(3):
         clock.advance(1_000 * apart_s)
         metrics.add([work(busy_ms=100.0 * apart_s, blocked_ms=900.0 * apart_s)])
-        assert metrics.rates(SUM)[3:] == pytest.approx((100.0, 900.0, 0.0))
+        assert metrics.rates(SUM)[3:6] == pytest.approx((100.0, 900.0, 0.0))
     clock.advance(900 * apart_s)
-    assert metrics.rates(SUM)[3:] == pytest.approx((100.0, 900.0, 0.0))
+    assert metrics.rates(SUM)[3:6] == pytest.approx((100.0, 900.0, 0.0))
 
 
 def test_the_rates_of_a_job_that_has_just_begun_do_not_explode(metrics):
@@ -265,9 +265,9 @@ def test_the_rates_of_a_job_that_has_just_begun_do_not_explode(metrics):
 def test_the_times_of_a_second_add_up_to_a_second(metrics, clock):
     clock.advance(1_000)
     metrics.add([work(busy_ms=900.0, blocked_ms=400.0)])
-    assert metrics.rates(SUM)[3:] == (900.0, 100.0, 0.0)
+    assert metrics.rates(SUM)[3:6] == (900.0, 100.0, 0.0)
     metrics.add([work(busy_ms=900.0)])
-    assert metrics.rates(SUM)[3:] == (1_000.0, 0.0, 0.0)
+    assert metrics.rates(SUM)[3:6] == (1_000.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("after", [{"records_in": 30, "busy_ms": 200.0}, {"records_in": 200, "busy_ms": 30.0}])
@@ -289,6 +289,7 @@ def test_the_metrics_of_a_subtask_have_flinks_names(metrics, clock):
     done = {
         "records_in": 4,
         "records_out": 2,
+        "bytes_in": 12,
         "bytes_out": 8,
         "busy_ms": 250.0,
         "blocked_ms": 125.0,
@@ -307,9 +308,11 @@ def test_the_metrics_of_a_subtask_have_flinks_names(metrics, clock):
         "numBytesAcrossHosts": 16,
         "currentInputWatermark": 9,
         "currentOutputWatermark": 7,
+        "numBytesIn": 12,
         "numBytesOut": 8,
         "numRecordsInPerSecond": 4.0,
         "numRecordsOutPerSecond": 2.0,
+        "numBytesInPerSecond": 12.0,
         "numBytesOutPerSecond": 8.0,
         "busyTimeMsPerSecond": 250.0,
         "backPressuredTimeMsPerSecond": 125.0,

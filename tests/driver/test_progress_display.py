@@ -53,7 +53,7 @@ def shown(stream, *, prints: bool = False, in_foreground: bool = True) -> str:
 
 
 FIRST = "job 'orders' (0ab1) starts on embedded Spark local[2], parallelism 2\n"
-LAST = "job 'orders' finished after 3.0 s: 2,000 records read, 1 checkpoints\n"
+LAST = "job 'orders' finished after 3.0 s: 2,000 records read, 1 checkpoint\n"
 
 
 def test_on_a_terminal_one_line_is_written_over():
@@ -175,7 +175,7 @@ def test_the_rate_is_that_of_the_last_six_looks():
 
 
 def test_the_time_between_two_lines_and_the_beginning_are_those_that_were_given():
-    assert followed([1], interval_s=7.0, began=-60.0)[-1] == "job 'orders' finished after 62.0 s: 1 records read"
+    assert followed([1], interval_s=7.0, began=-60.0)[-1] == "job 'orders' finished after 62.0 s: 1 record read"
 
 
 def test_a_suspended_job_ends_without_a_line_on_a_terminal():

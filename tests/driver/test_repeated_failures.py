@@ -1,10 +1,11 @@
 """A job that fails with one error again and again says so in its log."""
 
 import logging
+import re
 
 import pytest
 
-from ekorn.common import RestartStrategies
+from ekorn.common import Configuration, RestartStrategies
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.driver.recovery.repeated_failures import RepeatedFailures
 from ekorn.errors import EpochStalledError, JobExecutionError, SlotLostError, UserFunctionError
@@ -85,3 +86,18 @@ def test_the_log_of_a_restarting_job_says_that_restarts_do_not_help(caplog):
     assert "in a row" not in restarts[0] and restarts[1].endswith("the same failure ended 2 attempts in a row")
     line = f"raising() at {__file__}:{raising.__code__.co_firstlineno + 1}"
     assert f"the program is at fault, not the machine, so restarts do not help. The line is {line}." in restarts[2]
+
+
+def test_a_job_with_checkpoints_waits_longer_before_each_restart_without_being_told_to(caplog):
+    def raising(value):
+        raise ValueError(value)
+
+    delays = {"initial-backoff": "4 ms", "backoff-multiplier": "2", "jitter-factor": "0", "max-backoff": "10 ms"}
+    limits = {"attempts-before-reset-backoff": "4", "reset-backoff-threshold": "1 h"}
+    keys = {f"restart-strategy.exponential-delay.{name}": value for name, value in (delays | limits).items()}
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(keys)).set_parallelism(1)
+    env.enable_checkpointing(1000)  # no strategy is named
+    with caplog.at_level(logging.WARNING, "ekorn"), pytest.raises(JobExecutionError) as raised:
+        collect_locally(env.from_collection([1]).map(raising))
+    assert raised.value.restarts == 4
+    assert re.findall(r"restarts in (\d+) ms", caplog.text) == ["4", "8", "10", "10"]

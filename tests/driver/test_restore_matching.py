@@ -11,12 +11,12 @@ from ekorn.functions.state.checkpointed import CheckpointedFunction
 from ekorn.testing.scripted import Script, run_scripted, start_scripted
 from tests.driver.savepoint_programs import EXPECTED, Ask, Count, counting, environment, numbers
 
-REST = EXPECTED[12:]
+REST = EXPECTED[9:]
 
 
 @pytest.fixture
 def savepoint(tmp_path):
-    """Return a savepoint of a counting job that was stopped after twelve records."""
+    """Return a savepoint of a counting job that was stopped after nine records."""
     ask = Ask(tmp_path / "savepoints", then="stop")
     run_scripted(counting(numbers(environment())), Script(deeds={3: ask}))
     return ask.path
@@ -146,7 +146,7 @@ def test_a_state_that_is_not_asked_for_any_more_stays_in_later_savepoints(tmp_pa
     states = {s.name for o in resolve(second.path)[1].operators if o.uid == "two" for s in o.states}
     assert {"count", "other"} <= states
     last = run_scripted(program(True), restore_path=second.path)
-    assert last.records[0] == (13, 70)
+    assert last.records[0] == (7, 40)
 
 
 # ------------------------------------------------------------------------------------------------- max parallelism

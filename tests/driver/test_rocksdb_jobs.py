@@ -105,6 +105,33 @@ def test_a_job_gives_the_same_whatever_happens_to_it(scratch, checkpoints, crash
     assert all(len(last) <= 7 for _, _, last, _ in run.records)
 
 
+class Remind(KeyedProcessFunction):
+    """Registers two timers with every number; the first to fire deletes the second of every third number."""
+
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(value + 1_500)
+        ctx.timer_service().register_event_time_timer(value + 3_000)
+
+    def on_timer(self, timestamp, ctx):
+        number = ctx.get_current_key()
+        if number % 3 == 0:
+            ctx.timer_service().delete_event_time_timer(number + 3_000)
+        yield number, timestamp
+
+
+@pytest.mark.parametrize("incremental", [True, False])
+def test_timers_that_are_on_disk_only_fire_once_each_whatever_happens(scratch, checkpoints, incremental):
+    env = environment(scratch, checkpoints, cramped=True, incremental=incremental)
+    watermarks = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda number, _: number)
+    numbers = env.from_source(ScriptedSource([list(range(4_000))], runs=[200]), watermarks, "numbers")
+    crashes = (Crash("in-epoch", 8), Crash("before-notify", 9), Crash("after-notify", 14))
+    stream = numbers.key_by(lambda number: number).process(Remind())
+    run = run_scripted(stream, Script(crashes=crashes, kill=False))
+    assert run.handle.progress().restarts == len(crashes)
+    first, second = [(n, n + 1_500) for n in range(4_000)], [(n, n + 3_000) for n in range(4_000) if n % 3 != 0]
+    assert sorted(run.records) == sorted(first + second)
+
+
 def metadata_in(job):
     newest = max(job.glob("chk-*/_metadata"), key=lambda path: int(path.parent.name[4:]))
     return decode_metadata(newest.read_bytes(), str(newest))
@@ -137,4 +164,4 @@ def test_a_retained_checkpoint_names_its_files_and_no_others_are_left(scratch, c
     assert shared - in_flight == {path for path in metadata.paths() if path.startswith("shared/")}
     keyed = [s.keyed for o in metadata.operators for s in o.subtasks if s is not None and s.keyed is not None]
     assert {part.format for part in keyed} == {"rocksdb"}
-    assert all("CURRENT" in part.names and "heap" in part.names for part in keyed)
+    assert all("CURRENT" in part.names and "heap" not in part.names for part in keyed)  # timers are in RocksDB

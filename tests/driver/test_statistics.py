@@ -95,6 +95,20 @@ def test_a_savepoint_and_a_failure_are_told_from_a_checkpoint(clock: ManualClock
     assert [record.checkpoint_id for record in statistics.records()] == [2, 1]
 
 
+def test_a_checkpoint_in_flight_fails_with_the_end_of_its_job(clock: ManualClock) -> None:
+    statistics = JobStatistics(*drawn(), clock)
+    statistics.checkpoints.begin(1, BOTH)
+    statistics.checkpoints.complete(1, "/checkpoints/chk-1")
+    statistics.checkpoints.begin(2, BOTH)
+    clock.advance(5)
+    statistics.end(JobStatus.CANCELED)
+    assert (statistics.checkpoints.in_progress, statistics.checkpoints.failed) == (0, 1)
+    failed = statistics.checkpoints.find(2)
+    assert failed is not None
+    assert (failed.outcome, failed.ended_ms) == ("FAILED", 1_005)
+    assert failed.why == "the job ended before the checkpoint was complete"
+
+
 def test_what_happens_to_a_checkpoint_that_is_over_changes_nothing(clock: ManualClock) -> None:
     statistics = CheckpointStatistics(clock)
     statistics.begin(1, BOTH)

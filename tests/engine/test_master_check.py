@@ -1,9 +1,12 @@
 """A Spark master that cannot be used is named before Spark starts."""
 
 import socket
+import threading
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
+from ekorn.engine.spark.driver_side import master_check
 from ekorn.engine.spark.driver_side.master_check import check_master
 from ekorn.engine.spark.driver_side.session import spark_context
 from ekorn.errors import DeploymentError
@@ -17,16 +20,90 @@ def closed_port():
 
 
 @pytest.mark.parametrize("form", ["spark://127.0.0.1:{0}", "k8s://https://127.0.0.1:{0}", "k8s://127.0.0.1:{0}"])
-def test_a_master_that_refuses_connections_is_named_before_java_starts(closed_port, form):
+def test_a_master_that_refuses_connections_is_named_before_java_starts(closed_port, form, monkeypatch):
+    monkeypatch.setattr(master_check, "_PATIENCE_S", 0.1)
     master = form.format(closed_port)
     with pytest.raises(DeploymentError, match=r"cannot be reached .*Connection refused") as raised:
         spark_context({"spark.master": master})
     assert repr(master) in str(raised.value)
 
 
-def test_one_master_of_several_suffices(closed_port):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        check_master(f"spark://127.0.0.1:{closed_port},127.0.0.1:{server.getsockname()[1]}")
+class Clockwork:
+    """Stands for `time`, in which nothing passes: a pause does something else."""
+
+    def __init__(self, on_pause):
+        self._on_pause = on_pause
+
+    def monotonic(self):
+        return 0.0
+
+    def sleep(self, seconds):
+        self._on_pause()
+
+
+def test_a_master_that_was_started_just_now_is_waited_for(closed_port, monkeypatch):
+    starting = socket.socket()
+    starting.bind(("127.0.0.1", 0))
+    with ExitStack() as serving:
+        monkeypatch.setattr(master_check, "time", Clockwork(lambda: serving.enter_context(answering(b"", starting))))
+        check_master(f"spark://127.0.0.1:{closed_port},127.0.0.1:{starting.getsockname()[1]}")
+
+
+def test_a_host_that_nobody_knows_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(master_check, "time", Clockwork(lambda: pytest.fail("waits for a name")))
+    with pytest.raises(DeploymentError, match="cannot be reached"):
+        check_master("spark://no-such-host.invalid:7077")
+
+
+@pytest.mark.parametrize("form", ["spark://127.0.0.1:{0}", "k8s://https://127.0.0.1:{0}"])
+def test_a_port_that_accepts_and_never_answers_is_named_before_java_starts(form, monkeypatch):
+    monkeypatch.setattr(master_check, "_PATIENCE_S", 0.2)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        pytest.raises(DeploymentError, match="it accepts connections and does not answer"),
+    ):
+        spark_context({"spark.master": form.format(silent.getsockname()[1])})
+
+
+def test_the_check_of_a_master_takes_less_than_ten_seconds():
+    assert master_check._PATIENCE_S < 10
+
+
+@contextmanager
+def answering(answer, bound=None):
+    """Serve one connection, at a new port or that of a bound socket: answer its first bytes, and close it."""
+
+    def serve():
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(1024)
+            connection.sendall(answer)
+
+    with bound or socket.create_server(("127.0.0.1", 0)) as server:
+        server.listen()
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield server.getsockname()[1]
+        thread.join()
+
+
+def test_the_web_page_of_a_master_is_not_the_master():
+    with (
+        answering(b"HTTP/1.1 400 Bad Request\r\n\r\n") as port,
+        pytest.raises(DeploymentError, match=r"a web server answers there; .* usually 7077"),
+    ):
+        check_master(f"spark://127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize("answer", [b"", b"\x15\x03\x03", b"\0" * 21])
+def test_one_master_of_several_suffices(closed_port, answer):
+    with answering(answer) as port:
+        check_master(f"spark://127.0.0.1:{closed_port},127.0.0.1:{port}")
+
+
+def test_a_server_of_kubernetes_may_answer_anything():
+    with answering(b"HTTP/1.0 400 Bad Request\r\n\r\n") as port:
+        check_master(f"k8s://127.0.0.1:{port}")
 
 
 def test_yarn_needs_its_configuration():

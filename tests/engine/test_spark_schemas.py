@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 from pyspark.sql import types as st
 
+from ekorn.columns.row_columns import RowColumns
 from ekorn.common import Instant, Types
-from ekorn.connectors.data_frames.parquet_rows import RowColumns
 from ekorn.engine.spark.data_frames.spark_schemas import row_type_from_spark, spark_schema
 from ekorn.errors import ConfigurationError
 from ekorn.table import DataTypes, Row

@@ -9,6 +9,7 @@ from ekorn.config.settings.checkpoint_settings import CheckpointSettings
 from ekorn.config.settings.job_settings import JobSettings
 from ekorn.connectors.data_frames.row_batches import RowBatches
 from ekorn.engine.beside_job import StartingJob
+from ekorn.engine.spark.data_frames import streaming_input
 from ekorn.engine.spark.data_frames.ended_feed import asked_to_go_on
 from ekorn.engine.spark.data_frames.streaming_input import StreamingDataFrameInput
 from ekorn.errors import ConfigurationError, StreamingQueryFailed
@@ -32,6 +33,7 @@ class Query:
         self.ended = threading.Event()
         self.failure: Exception | None = None
         self.starts = 0
+        self.runId = "run"
 
     def queryName(self, name):
         return self.option("name", name)
@@ -64,8 +66,9 @@ class Query:
 
 
 class Batch:
-    def __init__(self, records):
+    def __init__(self, records, failure=None):
         self._records = records
+        self._failure = failure
         self.write = self
 
     def mode(self, mode):
@@ -73,7 +76,15 @@ class Batch:
         return self
 
     def parquet(self, url, compression):
+        if self._failure is not None:
+            raise self._failure
         write_part(url.removeprefix("file://"), 0, self._records)
+
+
+@pytest.fixture(autouse=True)
+def without_tasks(monkeypatch):
+    """The stand-in for Spark has no tasks whose end could be waited for."""
+    monkeypatch.setattr(streaming_input, "cancel_quietly", lambda context, group, cancel: cancel())
 
 
 def started(tmp_path, query, *, available_now=False, parallelism=1):
@@ -191,15 +202,27 @@ def test_a_query_that_is_far_ahead_waits_and_is_stopped_while_it_waits(tmp_path)
     def write():
         try:
             query.batch(100, [])
-        except InterruptedError as error:
-            refused.append(error)
+        except Exception as error:
+            refused.append(str(error))
 
     writing = threading.Thread(target=write)
     writing.start()
     part.end(JobStatus.CANCELED, False)
     writing.join(30)
-    assert refused
+    assert [each.rpartition(" ")[2] for each in refused] == ["java.lang.InterruptedException"]  # Spark looks for it
     assert max(folder(tmp_path).ready()) == 99
+
+
+def test_the_error_of_a_batch_reaches_spark_in_one_line(tmp_path):
+    """In a text with Java's frames, Spark searches until the stack of the query's thread overflows."""
+    query = Query()
+    part, _ = started(tmp_path, query)
+    text = (
+        "An error occurred while calling o1.parquet.\n: java.io.IOException: disk full\n" + "\tat a.b.C.d(C:1)\n" * 99
+    )
+    with pytest.raises(RuntimeError, match=r"^.*java\.io\.IOException: disk full$"):
+        query.function(Batch([], RuntimeError(text)), 0)
+    part.end(JobStatus.FAILED, False)
 
 
 @pytest.mark.parametrize(("settings", "batch"), [(JobSettings("job"), False), (CHECKPOINTED, True)])

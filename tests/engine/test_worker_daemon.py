@@ -12,7 +12,13 @@ from pathlib import Path
 import pytest
 
 from ekorn.engine.spark import python_daemon
-from ekorn.engine.spark.driver_side.worker_daemon import FOR_LEVELS, FOR_TRANSPORT, java_finds_daemon, set_daemon
+from ekorn.engine.spark.driver_side.worker_daemon import (
+    FOR_LEVELS,
+    FOR_TRANSPORT,
+    imports_in_advance,
+    java_finds_daemon,
+    set_daemon,
+)
 from ekorn.engine.spark.python_daemon.ekorn_pyspark.daemon import MODULES
 
 FOLDER = str(Path(python_daemon.__file__).parent)
@@ -109,3 +115,14 @@ def command(process: subprocess.Popen[bytes]) -> str:
 
 def threads(process: subprocess.Popen[bytes]) -> int:
     return len(os.listdir(f"/proc/{process.pid}/task"))
+
+
+def test_the_processes_of_one_kind_of_task_are_told_apart_by_their_environment() -> None:
+    environment = os.environ | {MODULES: ",".join(FOR_TRANSPORT)}
+    command = [sys.executable, "-c", "print(flush=True); input()"]
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdout.readline()  # it runs the program, and no longer what forked it
+        assert imports_in_advance(process.pid, FOR_TRANSPORT)
+        assert not imports_in_advance(process.pid, FOR_LEVELS)
+        process.stdin.close()

@@ -2,11 +2,14 @@
 
 import pytest
 
+from ekorn.clock import ManualClock
 from ekorn.common import SimpleStringSchema
-from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream import AscendingTimestampExtractor, StreamExecutionEnvironment
 from ekorn.datastream.connectors.base import DeliveryGuarantee
 from ekorn.datastream.connectors.kafka import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
 from ekorn.errors import ConfigurationError, ProgramWarning
+from ekorn.functions.source_contract import Batch
+from ekorn.operators.time.watermarks import SplitWatermarks
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 SERVERS = {"bootstrap.servers": "127.0.0.1:1"}
@@ -79,3 +82,24 @@ def test_programs_add_them_as_source_and_sink():
     stream = env.add_source(consumer().set_start_from_earliest(), "kafka")
     stream.add_sink(FlinkKafkaProducer("out", SimpleStringSchema(), SERVERS)).name("to kafka")
     assert "kafka" in env.get_execution_plan()
+
+
+class BySecondField(AscendingTimestampExtractor):
+    def extract_ascending_timestamp(self, element):
+        return element[1]
+
+
+def test_an_assigner_of_a_consumer_remembers_the_timestamps_of_each_partition_apart():
+    told = consumer().set_start_from_earliest().assign_timestamps_and_watermarks(BySecondField())
+    watermarks = SplitWatermarks(told.watermark_strategy, ManualClock(0), batch=False, periodic=True)
+    for split, at_ms in (("in-0", 100), ("in-1", 10)):
+        watermarks.add(split)
+        (stamped,) = watermarks.stamp(split, Batch([("record", at_ms)]))
+        assert isinstance(stamped, Batch) and stamped.timestamps == [at_ms]
+    assert [event.watermark_ms for event in watermarks.emit_periodic()] == [9]
+    assert watermarks.by_split() == {"in-0": 99, "in-1": 9}
+
+
+def test_what_is_no_strategy_is_refused_by_a_consumer():
+    with pytest.raises(TypeError, match="needs a WatermarkStrategy, or an assigner"):
+        consumer().assign_timestamps_and_watermarks(lambda record: 0)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ekorn.errors import DeploymentError
-from ekorn.links.link import Link, MessageDigests, accept, connect, listen
+from ekorn.links.link import Link, MessageDigests, MessageTooLarge, accept, connect, listen
 from ekorn.links.listener import Listener
 from tests.live_jobs import PickleBomb, until
 
@@ -471,3 +471,66 @@ def test_a_link_knows_whether_it_crosses_hosts() -> None:
     for sock in (*near, *far, *local):
         sock.close()
     assert not Link(far[0]).crosses_hosts, "the one that has ended"
+
+
+@pytest.mark.parametrize("way", ["receive", "receive_arrived", "take_arrived"])
+def test_a_message_may_be_as_large_as_is_accepted_and_no_larger(way: str) -> None:
+    ours, theirs = socket.socketpair()
+    link, peer = Link(ours), Link(theirs)
+    link.accept_at_most(5)
+
+    def next_message() -> bytes:
+        if way == "receive":
+            return link.receive()
+        (message,) = link.receive_arrived() if way == "receive_arrived" else link.take_arrived()
+        return message
+
+    peer.send(b"12345")
+    assert next_message() == b"12345"
+    peer.send(b"123456")
+    with pytest.raises(MessageTooLarge, match="a message of 6 bytes was announced; at most 5 are accepted"):
+        next_message()
+    link.close()
+    peer.close()
+
+
+def test_messages_that_arrive_in_pieces_are_returned_when_they_are_whole() -> None:
+    ours, theirs = socket.socketpair()
+    link = Link(ours)
+    whole = b"".join(len(each).to_bytes(8, "little") + each for each in (b"", b"one", b"three"))
+    assert link.take_arrived() == []
+    found = []
+    for byte in whole:
+        theirs.sendall(bytes([byte]))
+        found += link.take_arrived()
+    assert found == [b"", b"one", b"three"]
+    theirs.sendall(whole + whole[:5])
+    assert link.take_arrived() == [b"", b"one", b"three"]
+    theirs.sendall(whole[5:])
+    assert link.receive_arrived() == [b"", b"one", b"three"]
+    theirs.close()
+    for wait in (link.take_arrived, link.receive_arrived):
+        with pytest.raises(EOFError, match="the other side closed the connection"):
+            wait()
+    link.close()
+
+
+def test_small_messages_are_sent_as_far_as_the_connection_takes_them() -> None:
+    ours, theirs = socket.socketpair()
+    link, peer = Link(ours), Link(theirs)
+    assert link.never_waits
+    assert link.send_now(b"a", b"b") is None
+    assert link.send_each_now([b"c", b""]) is None
+    assert [peer.receive() for _ in range(3)] == [b"ab", b"c", b""]
+    large = b"x" * (8 << 20)
+    rest = link.send_now(large)
+    assert rest is not None and 0 < len(rest) < len(large) + 8
+    sending = threading.Thread(target=link.send_rest, args=(rest,))
+    sending.start()
+    assert peer.receive() == large
+    sending.join(60)
+    peer.close()
+    assert link.send_now(b"late") == (4).to_bytes(8, "little") + b"late", "`send_rest` finds out"
+    with pytest.raises(OSError, match="Broken pipe"):
+        link.send_rest(b"late")
+    link.close()

@@ -114,3 +114,35 @@ def test_a_closed_listener_frees_its_port_and_ends_its_thread(links: list[Link])
     until(lambda: not any(thread.is_alive() for thread in threads))
     with pytest.raises(ConnectionRefusedError):
         stranger(listener)
+
+
+class Scarce(threading.Thread):
+    """A thread that the system may have no room for."""
+
+    left = 0  # the number of threads that can still be started
+
+    def start(self) -> None:
+        type(self).left -= 1
+        if self.left < 0:
+            raise RuntimeError("can't start new thread")
+        super().start()
+
+
+def test_a_connection_without_a_thread_is_closed_and_the_next_one_is_served(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard = threading.Event()
+    sock = socket.create_server(("127.0.0.1", 0))
+    acceptor = Acceptor(sock, lambda accepted: heard.set(), "test")
+    address = sock.getsockname()
+    monkeypatch.setattr("ekorn.links.listener.threading.Thread", Scarce)
+    Scarce.left = 1  # for the listener itself
+    acceptor.start()
+    with socket.create_connection(address, timeout=60) as refused:
+        assert refused.recv(1) == b""
+    until(lambda: "a connection could not be accepted, the listener goes on: can't start new thread" in caplog.text)
+    assert not heard.is_set() and not acceptor.newcomers._waiting
+    Scarce.left = 1_000
+    with socket.create_connection(address, timeout=60):
+        assert heard.wait(60)
+    acceptor.close()

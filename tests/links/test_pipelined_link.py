@@ -6,12 +6,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
 from ekorn.links.link import Link, connect
 from ekorn.links.listener import Listener
 from ekorn.links.pipelined_link import PipelinedLink
+from tests.live_jobs import until
 
 SECRET = b"a secret of this test"
 
@@ -125,3 +127,78 @@ def test_an_answer_that_no_message_waits_for_breaks_the_connection():
         while not link.is_broken:
             assert time.monotonic() < deadline, "the next answer would be taken for that of another message"
             time.sleep(0.005)
+
+
+class Silent:
+    """A link whose peer takes everything and never answers."""
+
+    def __init__(self) -> None:
+        self.ended = threading.Event()
+        self.sent: list[bytes] = []
+
+    def send(self, message: bytes) -> None:
+        self.sent.append(message)
+
+    def wait(self, seconds: float) -> bool:
+        return self.ended.wait(0.01)
+
+    def receive_arrived(self) -> list[bytes]:
+        raise EOFError("the other side closed the connection")
+
+    def shut_down(self) -> None:
+        self.ended.set()
+
+    def close(self) -> None:
+        self.ended.set()
+
+
+def test_an_answer_has_all_of_its_time(monkeypatch):
+    now_s, looks = [1_000.0], []
+    silent = Silent()
+    clock = SimpleNamespace(monotonic=lambda: looks.append(1) or now_s[0])
+    monkeypatch.setattr("ekorn.links.pipelined_link.time", clock)
+
+    def look_more():
+        seen = len(looks)
+        until(lambda: len(looks) > seen + 2)
+
+    link = PipelinedLink(silent, "test-answers")  # type: ignore[arg-type]
+    first, second = link.ask(b"first", 5.0), link.ask(b"second", 1.0)
+    now_s[0] += 5.0
+    look_more()
+    assert not first.done() and not link.is_broken, "an answer that is due now, and one behind it"
+    now_s[0] += 0.001
+    for each in (first, second):
+        with pytest.raises(TimeoutError, match="it did not answer in time"):
+            each.result(60)
+    assert link.is_broken and silent.sent == [b"first", b"second"]
+
+
+def test_a_message_is_on_its_way_and_cannot_be_cancelled():
+    link = PipelinedLink(Silent(), "test-answers")  # type: ignore[arg-type]
+    asked = link.ask(b"first", 60.0)
+    assert asked.running() and not asked.cancel()
+    link.close()
+    with pytest.raises(EOFError, match="closed the connection"):
+        asked.result(60)
+
+
+class Failing(Silent):
+    """A link that sends nothing from the second message on."""
+
+    def send(self, message: bytes) -> None:
+        super().send(message)
+        if len(self.sent) > 1:
+            raise BrokenPipeError("no more")
+
+
+def test_a_message_that_cannot_be_sent_fails_and_those_before_it_too():
+    link = PipelinedLink(Failing(), "test-answers")  # type: ignore[arg-type]
+    first, second = link.ask(b"first", 60.0), link.ask(b"second", 60.0)
+    for each in (first, second):
+        with pytest.raises(OSError, match="no more"):
+            each.result(60)
+    assert link.is_broken
+    with pytest.raises(OSError, match="no more"):
+        link.ask(b"third", 60.0).result(60)
+    assert not link._unanswered

@@ -14,13 +14,14 @@ from tests.manual.blocks import DOCS
 PAGE = DOCS / "reference" / "errors.md"
 HEAD = """# Errors
 
-Every exception that Ekorn raises, from `ekorn.errors`. `python -m tests.manual.errors_page` writes this page from the
-classes. Below a name is the form of its message, with names in braces where a message has values. A job that fails with
-an error marked **not retried** is not restarted, whatever its restart strategy.
-[Troubleshooting](../guides/troubleshooting.md) lists messages with their usual causes.
+<!-- Written from the classes by: python -m tests.manual.errors_page -->
+
+Every exception that Ekorn raises, from `ekorn.errors`. Below a name is the form of its message, with names in braces
+where a message has values. A job that fails with an error marked **not retried** is not restarted,
+whatever its restart strategy. [Troubleshooting](../guides/troubleshooting.md) lists messages with their usual causes.
 """
-SUBJECTS = ["program", "records", "job", "state", "checkpoints", "data_frames", "databases", "kafka", "services"]
-SUBJECTS += ["queryable", "batch"]
+SUBJECTS = ["program", "records", "job", "state", "checkpoints", "data_frames", "databases", "kafka"]
+SUBJECTS += ["rabbitmq", "services", "queryable", "batch"]
 
 
 def page() -> str:

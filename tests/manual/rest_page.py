@@ -18,8 +18,10 @@ from tests.manual.blocks import DOCS
 PAGE = DOCS / "reference" / "rest.md"
 HEAD = """# REST
 
-Every path of the two servers, from their OpenAPI descriptions (`/openapi.json`); `python -m tests.manual.rest_page`
-writes this page. Paths and responses are Flink's where Flink has the path. Every request needs the token, as
+<!-- Written from the OpenAPI descriptions by: python -m tests.manual.rest_page -->
+
+Every path of the two servers. Each server also describes its paths at `/openapi.json`. Paths and responses are
+Flink's where Flink has the path. Every request needs the token, as
 `Authorization: Bearer ...` ([the REST API](../operations.md#the-rest-api)). A refused request returns
 `{"errors": ["..."]}`. Long-running operations return a `request-id`; query the path with that id for their status.
 """

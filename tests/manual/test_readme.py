@@ -53,15 +53,15 @@ def test_the_commands_list_save_stop_and_resume_a_job(tmp_path, variables):
     (tmp_path / "program.py").write_text(PROGRAM)
     (block,) = blocks_run_by(__file__, ROOT / "README.md")
 
-    def listed() -> str:
-        done = subprocess.run(["ekorn", "list"], env=variables, capture_output=True, text=True, check=False)
+    def told_by(*command: str) -> str:
+        done = subprocess.run(["ekorn", *command], env=variables, capture_output=True, text=True, check=False)
         return done.stdout
 
     def start(command: str) -> subprocess.Popen[bytes]:
         """Start a job, and wait until it has completed a checkpoint of its own."""
         before = set(tmp_path.glob("checkpoints/*/chk-*/_metadata"))
         job = subprocess.Popen(f"exec {command}", shell=True, cwd=tmp_path, env=variables)
-        until(lambda: "live orders" in listed() and set(tmp_path.glob("checkpoints/*/chk-*/_metadata")) - before)
+        until(lambda: "live orders" in told_by("list") and set(tmp_path.glob("checkpoints/*/chk-*/_metadata")) - before)
         return job
 
     job = start("ekorn run program.py")
@@ -72,6 +72,8 @@ def test_the_commands_list_save_stop_and_resume_a_job(tmp_path, variables):
                     job.send_signal(signal.SIGINT)  # Ctrl-C
                 job.wait(60)
                 job = start(command)
+                if "-p 4" in command:
+                    assert "parallelism 4, from savepoint" in told_by("logs", "live orders")
                 continue
             done = subprocess.run(
                 command, shell=True, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False

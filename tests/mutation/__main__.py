@@ -24,19 +24,11 @@ from pathlib import Path
 from tests.mutation.mutant import Mutant
 from tests.mutation.mutants import every_mutant, sample
 from tests.mutation.reach import Reach, ReachingTest, measure
-from tests.mutation.rooms import ROOMS, modules, words
+from tests.mutation.rooms import ROOMS, modules, tests_of, words
 from tests.mutation.trial import ROOT, Outcome, Workspace, import_what_no_mutant_changes
 
 WORK = ROOT / "build" / "mutation"
 SURVIVORS = WORK / "survivors.json"
-TESTS = [  # folders, or files
-    *("checkpoint", "state", "slot", "links", "driver", "golden"),
-    *("connectors/test_file_sink*.py", "connectors/test_file_contracts.py", "connectors/test_bulk_sinks.py"),
-    "program/test_reprs.py",  # what a driver shows of its jobs
-    *("conformance/test_continuous.py", "subtask/test_continuous.py"),  # what slots do for others
-    *("engine/test_resident_tables.py", "engine/test_registering_pool.py"),
-    "test_docstrings.py",
-]
 
 
 def main() -> int:
@@ -46,11 +38,12 @@ def main() -> int:
     seed = arguments.seed if arguments.seed is not None else random.randrange(1_000_000)
     workspace = Workspace(WORK)
     workspace.refresh()
-    reach = measure(workspace.root, TESTS, WORK / "reach", again=arguments.measure)
+    rooms = arguments.room or list(ROOMS)
+    reach = measure(workspace.root, tests_of(rooms), WORK / "reach", again=arguments.measure)
     import_what_no_mutant_changes()
     results: dict[str, Counter[Outcome]] = {}
     survivors: list[Mutant] = []
-    for room in arguments.room or ROOMS:
+    for room in rooms:
         source = workspace.source("")  # of the copy: the repository may change meanwhile
         paths = modules(room, source)
         if arguments.again:
@@ -111,7 +104,7 @@ def _judge(mutant: Mutant, room: str, workspace: Workspace, reach: Reach, second
 def _tests(mutant: Mutant, room: str, workspace: Workspace, reach: Reach, seconds: float) -> list[list[ReachingTest]]:
     """Return the tests of a mutant's own room, those whose names speak of it first; then others, the quickest first."""
     reaching = reach.tests_of(mutant, workspace.source(mutant.path).read_text())
-    own = f"tests/{ROOMS[room][1]}/"
+    own = f"tests/{ROOMS[room].tests}/"
     about = words(Path(mutant.path).stem) | words(mutant.function)
     related = sorted(reaching, key=lambda test: -len(about & words(test.node_id.removeprefix(own))))
     near = _within([test for test in related if test.node_id.startswith(own)], seconds)

@@ -1,4 +1,7 @@
-"""A plugin of pytest, for the run that measures: how long tests take, and coverage in the processes that they start."""
+"""A plugin of pytest, for the run that measures.
+
+It notes how long tests take and which of them fail, and has coverage measure the processes that they start.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ _S3_START_S = 5.0  # the first test that needs the S3 server pays for its start;
 
 _folder = Path(os.environ["EKORN_MUTATION_MEASURED"])
 _seconds: defaultdict[str, float] = defaultdict(float)
+_failed: set[str] = set()
 
 # Coverage starts with every Python process that finds this variable. It is set here, and not for pytest itself, which
 # measures by contexts of its own. The settings name the current test, which pytest keeps in a variable as well.
@@ -28,8 +32,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.hookimpl
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     _seconds[report.nodeid] += report.duration
+    if report.failed:
+        _failed.add(report.nodeid)
 
 
 @pytest.hookimpl
 def pytest_sessionfinish() -> None:
     (_folder / "seconds.json").write_text(json.dumps(_seconds))
+    (_folder / "failed.json").write_text(json.dumps(sorted(_failed)))

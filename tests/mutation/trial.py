@@ -25,7 +25,7 @@ from tests.mutation.mutant import Mutant
 from tests.mutation.reach import CHOSEN, ReachingTest
 
 ROOT = Path(__file__).parents[2]
-_COPIED = ("src", "tests", "pyproject.toml")
+_COPIED = ("src", "tests", "examples", "docs", "README.md", "pyproject.toml")  # tests read pages, too
 _IMPORTED_ONCE = ("pytest", "hypothesis", "hypothesis.stateful", "pytest_timeout", "pytest_cov", "xdist", "cloudpickle")
 _IMPORTED_IF_THERE = ("pyarrow.fs", "rocksdict", "fsspec", "fastavro", "yaml")
 _TEST_S = 30  # a test that takes longer with a mutant than this, or than ten times what it took, has timed out

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ekorn.datastream import KeyedProcessFunction, OutputTag, ProcessFunction, TimeDomain
 from ekorn.errors import UserFunctionError
-from ekorn.operators.time.timers import TimerTable
+from ekorn.state.heap.heap_timers import HeapTimers
 from ekorn.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 from tests.examples_by_profile import examples
 from tests.operators.windows.local_run import Run, collected, collected_with_crashes, environment, graph_of, timed
@@ -68,7 +68,7 @@ def test_a_timer_that_no_clock_reaches_is_refused(call):
 
 
 def test_timers_out_of_range_in_old_savepoints_are_dropped():
-    table = TimerTable("t", tracked=True)
+    table = HeapTimers("t", tracked=True)
     table.load({("a", 5): None, ("b", MAX_TIMESTAMP + 1): None})
     assert table.take_all() == [("a", 5)]
 
@@ -276,7 +276,7 @@ def fired_by(table, time):
 @settings(max_examples=examples(400), deadline=None)
 @given(steps)
 def test_a_table_of_timers_is_a_set_of_pairs_fired_in_order(steps):
-    table = TimerTable("t", tracked=True)
+    table = HeapTimers("t", tracked=True)
     model: set[tuple[int, str]] = set()
     saved: set[tuple[str, int]] = set()
     for step, key, time in steps:
@@ -300,7 +300,7 @@ def test_a_table_of_timers_is_a_set_of_pairs_fired_in_order(steps):
 
 
 def test_deleted_timers_leave_nothing_behind():
-    table = TimerTable("t", tracked=False)
+    table = HeapTimers("t", tracked=False)
     for time in range(100_000):
         table.add("k", time)
         table.remove("k", time - 1)
@@ -309,7 +309,7 @@ def test_deleted_timers_leave_nothing_behind():
 
 
 def test_a_timer_may_delete_another_one_of_its_own_time():
-    table = TimerTable("t", tracked=True, windowed=True)
+    table = HeapTimers("t", tracked=True, windowed=True)
     table.add(("k", (0, 5)), 4)
     table.add(("k", (1, 5)), 4)
     fired = []

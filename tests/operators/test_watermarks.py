@@ -2,6 +2,7 @@
 
 import pytest
 
+from ekorn.clock import ManualClock
 from ekorn.common import Configuration, Duration, WatermarkStrategy
 from ekorn.common.watermark_strategy import WatermarkGenerator
 from ekorn.datastream import (
@@ -63,6 +64,87 @@ def test_an_interval_of_zero_means_no_periodic_watermarks():
     env.get_config().set_auto_watermark_interval(0)
     stream = env.from_collection([1, 2]).assign_timestamps_and_watermarks(by_value).process(Now())
     assert [w for _, _, w in collected(stream, max_records=1)] == ["MIN", "MIN"]
+
+
+class Ticking(Source):
+    """Emits 1, 2, 3, ..., in runs of one record. Each run takes 100 ms of the test's clock."""
+
+    boundedness = Boundedness.BOUNDED
+    clock = ManualClock()  # of the running test
+
+    def __init__(self, count):
+        self.count = count
+
+    def discover_splits(self, parallelism):
+        return [Split("0", 0)]
+
+    def create_reader(self, split, position):
+        return _TickingReader(self.count)
+
+
+class _TickingReader(SplitReader):
+    def __init__(self, count):
+        self.left = list(range(1, count + 1))
+
+    @property
+    def finished(self):
+        return not self.left
+
+    def read(self, max_records):
+        return Batch([tick(self.left.pop(0))])
+
+    def position(self):
+        return 0
+
+
+def tick(value):
+    Ticking.clock.advance(100)
+    return value
+
+
+def marks_of(stream, *, epoch_records):
+    Ticking.clock = ManualClock()
+    run = Run(graph_of(stream.process(Now())), Ticking.clock)
+    run.deploy()
+    while not run.finished:
+        run.step(epoch_records)
+    run.close()
+    return [watermark for _, _, watermark in run.records]
+
+
+@pytest.mark.parametrize("where", ["source", "chain"])
+@pytest.mark.parametrize(
+    ("interval_ms", "epoch_records", "expected"),
+    [
+        (None, 100, ["MIN"] * 8),
+        (None, 2, ["MIN", "MIN", 1, 1, 3, 3, 5, 5]),
+        (190, 100, ["MIN", 0, 0, 2, 2, 4, 4, 6]),  # a long epoch emits several times
+        (390, 100, ["MIN", "MIN", "MIN", 2, 2, 2, 2, 6]),
+        (390, 2, ["MIN", "MIN", "MIN", 2, 2, 2, 2, 6]),  # of short epochs not each one emits
+        (0, 2, ["MIN"] * 8),
+    ],
+)
+def test_an_interval_that_the_program_sets_counts_within_epochs_and_across_them(
+    where, interval_ms, epoch_records, expected
+):
+    env = environment()
+    if interval_ms is not None:
+        env.get_config().set_auto_watermark_interval(interval_ms)
+    in_source = where == "source"
+    stream = env.from_source(Ticking(8), by_value if in_source else WatermarkStrategy.no_watermarks(), "ticks")
+    stream = stream if in_source else stream.assign_timestamps_and_watermarks(by_value)
+    assert marks_of(stream, epoch_records=epoch_records) == expected
+
+
+@pytest.mark.parametrize(("interval_ms", "expected"), [(None, ["MIN"] * 4), (190, ["MIN", 0, 0, 2])])
+def test_an_interval_that_the_program_sets_counts_between_the_runs_that_arrive(interval_ms, expected):
+    env = environment()
+    env.configure(Configuration().set_string("ekorn.exchange.blob-size", "1 kb"))
+    if interval_ms is not None:
+        env.get_config().set_auto_watermark_interval(interval_ms)
+    large = env.from_source(Ticking(4), WatermarkStrategy.no_watermarks(), "ticks").map(lambda n: (n, bytes(2000)))
+    stream = large.rebalance().map(lambda pair: tick(pair[0]))  # each record has a blob of its own
+    assert marks_of(stream.assign_timestamps_and_watermarks(by_value), epoch_records=100) == expected
 
 
 def test_an_assigner_replaces_watermarks_from_before_but_the_last():

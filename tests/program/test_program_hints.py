@@ -316,6 +316,9 @@ def found_in(function):
         (of_a_part, "of_a_part", "GROUPS"),
         (in_a_branch, "in_a_branch", "DICT"),
         (lambda value: LIST.append(value), "<lambda>", "LIST"),  # noqa: PLW0108
+        (lambda value: COUNTS.update(a=1, **value), "<lambda>", "COUNTS"),  # Python 3.12 puts NULL before the variable
+        (lambda value: [SET.add(each) for each in value], "<lambda>", "SET"),
+        (lambda value: GROUPS.setdefault(value, []).append(value), "<lambda>", "GROUPS"),
         (functools.partial(lambda more, value: SET.update([value, more]), 1), "<lambda>", "SET"),
         (Method(), "Method.counted", "DICT"),
         (Opened(), "Opened.open", "LIST"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +13,10 @@ import pytest
 from tests.live_jobs import until
 from tests.program.terminal import PRELUDE, SOURCE
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("runtime_dir")]
 
 PROGRAM = """
+env.configure(Configuration.from_dict({{"ekorn.web": "auto"}}))
 env.enable_checkpointing(50).get_checkpoint_config().set_checkpoint_storage_dir({folder!r})
 
 def slow(number):
@@ -48,7 +50,8 @@ def test_lines_about_a_job_and_its_records_are_in_the_file_when_they_happen(tmp_
         process.kill()
         process.wait()
     start, *records, end = log.read_text().splitlines()
-    assert " starts on this process" in start and end.startswith("job 'numbers' finished after ")
+    assert " starts on this process" in start and re.search(r", web http://127\.0\.0\.1:\d+", start)
+    assert end.startswith("job 'numbers' finished after ")
     assert records == [str(number) for number in range(20)]
     assert not [character for character in log.read_text() if character < " " and character != "\n"], "no bars"
 

@@ -156,7 +156,9 @@ class SecondField(TimestampAssigner):
         return value[1]
 
 
-@pytest.mark.parametrize("lateness", [2000, Time.seconds(2), Duration.of_seconds(2), Time.of(2, TimeUnit.SECONDS)])
+@pytest.mark.parametrize(
+    "lateness", [2000, Time.seconds(2), Duration.of_seconds(2), Time.of(2, TimeUnit.SECONDS), Time.of(2, "SECONDS")]
+)
 def test_lateness_is_a_length_of_time(env, lateness):
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(SecondField())
     events = env.from_collection([("a", 1), ("a", 999)]).assign_timestamps_and_watermarks(strategy)
@@ -169,7 +171,7 @@ def test_a_negative_lateness_and_a_unit_that_is_none_are_refused(env):
     with pytest.raises(ValueError, match="takes a duration of at least 0"):
         windows.allowed_lateness(Time.seconds(-1))
     with pytest.raises(TypeError, match="takes a number and a TimeUnit"):
-        Time.of(1, "seconds")  # type: ignore[arg-type]
+        Time.of(1, "seconds")
 
 
 # ----------------------------------------------------------------------------------------------------- list keys

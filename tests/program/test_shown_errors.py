@@ -155,3 +155,59 @@ def test_a_notebook_shows_all_frames_on_demand() -> None:
         shown = "\n".join(raised.value._render_traceback_())
         assert ("/ekorn/driver/job_results.py" in shown) is all_frames
         assert "ZeroDivisionError" in shown
+
+
+CELLS = """
+import sys
+from IPython.core.interactiveshell import InteractiveShell
+
+shell = InteractiveShell.instance(colors="NoColor")
+shell.run_cell("from ekorn.common import Configuration")
+shell.run_cell("from ekorn.datastream import StreamExecutionEnvironment")
+shell.run_cell('configuration = Configuration.from_dict({"ekorn.errors.frames": "FRAMES"})')
+shell.run_cell("env = StreamExecutionEnvironment.get_execution_environment(configuration)")
+print("=" * 9)
+shell.run_cell("env.from_collection([1]).map(lambda value: value).set_parallelism(0)")
+print("=" * 9)
+shell.run_cell("env.from_collection(1 // number for number in [1, 0])")
+print("=" * 9)
+trace, files = sys.last_traceback, []
+while trace is not None:
+    files.append(trace.tb_frame.f_code.co_filename)
+    trace = trace.tb_next
+print(*files)
+"""
+
+
+def shown_by_cells(frames: str) -> list[str]:
+    """Return what IPython shows for each of two failing cells, and the files in which a debugger finds frames."""
+    cells = CELLS.replace("FRAMES", frames)
+    done = subprocess.run([sys.executable, "-c", cells], capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.split("=" * 9)[1:]
+
+
+def test_a_cell_of_a_notebook_shows_its_own_lines() -> None:
+    refused, wrong, debugged = shown_by_cells("program")
+    assert "ValueError" in refused and "set_parallelism(0)" in refused and "src/ekorn/" not in refused
+    assert "ZeroDivisionError" in wrong and "src/ekorn/" not in wrong
+    assert "inside ekorn" in refused and "left out; ekorn.errors.frames: all shows" in wrong
+    assert "src/ekorn/" in debugged
+
+
+def test_a_cell_of_a_notebook_shows_all_frames_on_demand() -> None:
+    for shown in shown_by_cells("all")[:2]:
+        assert "src/ekorn/" in shown and "left out" not in shown
+
+
+def test_a_handler_of_errors_that_a_notebook_has_set_stays() -> None:
+    cells = """
+from IPython.core.interactiveshell import InteractiveShell
+from ekorn.datastream import StreamExecutionEnvironment
+
+shell = InteractiveShell.instance(colors="NoColor")
+shell.set_custom_exc((ValueError,), lambda *error, **_: print("MINE"))
+shell.user_ns["env"] = StreamExecutionEnvironment.get_execution_environment()
+shell.run_cell("env.set_parallelism(0)")
+"""
+    done = subprocess.run([sys.executable, "-c", cells], capture_output=True, text=True, timeout=60, check=True)
+    assert "MINE" in done.stdout and "set_parallelism" not in done.stdout

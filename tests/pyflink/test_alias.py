@@ -84,7 +84,6 @@ def test_the_version_is_that_of_the_api():
         ("from pyflink.datastream.connectors.pulsar import PulsarSource", "extend SourceFunction"),
         ("from pyflink.common.typeinfo import Absent", "nothing like it in pyflink.common.typeinfo"),
         ("from pyflink.testing import test_case_utils", "ekorn.testing"),
-        ("from pyflink.datastream.connectors.rabbitmq import RMQSource", "rabbitmq; use KafkaSource.*pika"),
         (
             "from pyflink.datastream.connectors.elasticsearch import Elasticsearch7SinkBuilder",
             "give every document an id",

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from ekorn.common import Row, RowKind, Types
 from ekorn.config.settings.deployment_settings import QueryableSettings
+from ekorn.driver.queries.answer_room import ROOM, AnswerRoom
 from ekorn.driver.queries.plain_values import DEEPEST, MOST_ITEMS, encode_list
 from ekorn.driver.queries.query_routing import PendingValues, StateQueries
 from ekorn.driver.queries.query_server import QueryServer
@@ -36,6 +37,7 @@ from ekorn.driver.queries.query_wire import (
 )
 from ekorn.errors import QueryError, QueryRefused, StateNotServed, UnknownKey
 from ekorn.links.link import connect
+from tests.live_jobs import until
 
 
 @dataclass(frozen=True)
@@ -253,6 +255,35 @@ def test_a_driver_refuses_a_frame_above_the_bound_before_it_is_read_and_goes_on_
         server.close()
 
 
+def test_a_driver_with_too_many_clients_tells_the_next_one_and_serves_it_once_another_is_gone():
+    server = QueryServer(QueryableSettings(True, "127.0.0.1", (0,), None, 1000), "a token for a test")
+    query = encode_query("job", "s", ["tea"])
+
+    def asked():
+        link = connect((server.host, server.port), server.token.encode())
+        link.settimeout(30)
+        link.send(query)
+        return link, decode_answer(link.receive())
+
+    try:
+        server.add("job", cast(StateQueries, Echo()))
+        links = [asked()[0] for _ in range(64)]
+        for _ in range(3):
+            one_more, answer = asked()
+            with pytest.raises(StateNotServed, match="the driver has 64 clients already; shut clients down"):
+                answer.raise_error()
+            with pytest.raises(EOFError):
+                one_more.receive()
+        links.pop().close()
+        until(lambda: asked()[1].values == [b"'tea'"])
+        for link in links:
+            link.send(query)
+            assert decode_answer(link.receive()).values == [b"'tea'"]
+            link.close()
+    finally:
+        server.close()
+
+
 def test_values_of_several_slots_that_are_too_large_together_are_refused_and_let_go_of():
     parts = [Future(), Future(), Future()]
     pending = PendingValues("value", 3, [([place], part) for place, part in enumerate(parts)], most_bytes=100)
@@ -262,6 +293,71 @@ def test_values_of_several_slots_that_are_too_large_together_are_refused_and_let
     threading.Timer(0.05, parts[2].set_result, ([None],)).start()
     with pytest.raises(QueryRefused, match="the values of 3 of the keys take 120 bytes"):
         pending.result()
+
+
+def pending(room, *parts):
+    places = [([place], part) for place, part in enumerate(parts)]
+    return PendingValues("value", len(parts), places, name="s", room=room)
+
+
+def test_values_that_find_no_room_among_those_that_wait_are_let_go_of():
+    room, first, second, third = AnswerRoom(100), Future(), Future(), Future()
+    waits, refused = pending(room, first), pending(room, second, third)
+    first.set_result([b"a" * 60])
+    second.set_result([b"b" * 60])
+    third.set_result([b"c"])
+    assert second.result() == third.result() == []
+    with pytest.raises(StateNotServed, match="state 's' cannot be served now: answers of 100 bytes wait in the driver"):
+        refused.result()
+    assert room.taken_bytes == 60
+    assert waits.result().values == [b"a" * 60] and room.taken_bytes == 0
+    again = Future()
+    served = pending(room, again)
+    again.set_result([b"b" * 60])
+    assert served.result().values == [b"b" * 60]
+
+
+def test_values_that_arrive_after_their_query_has_failed_take_no_room():
+    room, fails, late = AnswerRoom(100), Future(), Future()
+    query = pending(room, fails, late)
+    fails.set_exception(StateNotServed("s", "gone"))
+    with pytest.raises(StateNotServed, match="gone"):
+        query.result()
+    late.set_result([b"a" * 60])
+    assert room.taken_bytes == 0
+
+
+class Large(Echo):
+    """Each value has 32 MiB."""
+
+    def begin(self, name, keys, consistency):
+        found = Future()
+        found.set_result([bytes(32 << 20) for _ in keys])
+        return PendingValues("value", len(keys), [(list(range(len(keys))), found)], name=name)
+
+
+def test_clients_that_do_not_take_their_answers_hold_a_bounded_amount_and_let_go_of_it_with_their_end():
+    server = QueryServer(QueryableSettings(True, "127.0.0.1", (0,), None, 1000), "a token for a test")
+    try:
+        server.add("job", cast(StateQueries, Large()))
+        links = [connect((server.host, server.port), server.token.encode()) for _ in range(3)]
+        for link in links:
+            for number in range(15):
+                link.send(encode_query("job", "s", [number]))
+        until(lambda: ROOM.taken_bytes > ROOM.most_bytes - (64 << 20))
+        other = connect((server.host, server.port), server.token.encode())
+        other.settimeout(30)
+        other.send(encode_query("job", "s", ["tea"]))
+        with pytest.raises(StateNotServed, match="wait in the driver until clients take them"):
+            decode_answer(other.receive()).raise_error()
+        for link in links:
+            link.close()
+        until(lambda: ROOM.taken_bytes == 0)
+        other.send(encode_query("job", "s", ["tea"]))
+        assert decode_answer(other.receive()).values == [bytes(32 << 20)]
+        other.close()
+    finally:
+        server.close()
 
 
 @given(st.binary(max_size=200))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import pickle
@@ -60,3 +61,41 @@ def hostile_table(mark: Path) -> bytes:
     """Return keyed state without magic or version: a pickle that leaves a mark, behind its length."""
     table = pickle.dumps((Trap(mark), "value", [1], [1], []))
     return len(table).to_bytes(4, "little") + table
+
+
+def proof(data: bytes) -> Document:
+    return {"size": len(data), "crc32": f"{zlib.crc32(data):08x}"}
+
+
+def inline(data: bytes) -> Document:
+    return proof(data) | {"inline": base64.b64encode(data).decode()}
+
+
+def replaced(document: Document, file: Document) -> None:
+    keyed(document)["files"][0] = file
+
+
+def named(document: Document, name: str) -> None:
+    """Return RocksDB's own name of a file, under which it is written in the slot's folder."""
+    part = keyed(document)
+    part |= {"format": "rocksdb", "names": [name] * len(part["files"])}
+
+
+BOMB = zlib.compress(bytes(50_000_000))
+ATTACKS: dict[str, Callable[[Document], object]] = {
+    "path above": lambda d: first_file(d).update(path="../outside"),
+    "absolute path": lambda d: first_file(d).update(path="/etc/passwd"),
+    "path with a drive": lambda d: first_file(d).update(path="C:/windows/system32"),
+    "path of nothing": lambda d: first_file(d).update(path=""),
+    "name above": lambda d: named(d, "../../outside.sst"),
+    "absolute name": lambda d: named(d, "/tmp/outside.sst"),
+    "name of settings": lambda d: named(d, "OPTIONS-000001"),
+    "unknown format": lambda d: keyed(d).update(format="pickle", names=[]),
+    "bomb of its promised size": lambda d: replaced(d, inline(BOMB) | {"raw_size": 50_000_000_000}),
+    "bomb of another size": lambda d: replaced(d, inline(BOMB) | {"raw_size": 1_000}),
+    "metadata of metadata": lambda d: d.update(operators=d["operators"] * 2),
+    "too many key groups": lambda d: keyed(d).update(key_groups=[0, 10**9]),
+    "a billion subtasks": lambda d: d["operators"][0].update(parallelism=10**9, max_parallelism=10**9),
+    "size below zero": lambda d: first_file(d).update(size=-1),
+    "schema that is none": lambda d: d["operators"][0].update(states=[{"name": "x", "kind": "value", "type": 7}]),
+}

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from ekorn.common import WatermarkStrategy
+from ekorn.common.job_id import JobID
 from ekorn.datastream import DataStream
 from ekorn.errors import EkornError, JobCancelledError
-from ekorn.testing.scripted import Script, ScriptedSource, run_scripted
+from ekorn.testing.scripted import Crash, DriverDied, Script, ScriptedSource, run_scripted, start_scripted
 from tests.live_jobs import environment, expected_tally, tallied
 from tests.reliability.forged_savepoints import Document, first_file, hostile_keys, replace_state, rewrite
 
@@ -30,8 +31,9 @@ def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def job(backend: str, key: Path | None, directory: Path | None = None) -> DataStream:
+def job(backend: str, key: Path | None, directory: Path | None = None, num_retained: int = 1) -> DataStream:
     keys: dict[str, Any] = {"state__backend__type": backend, "execution__checkpointing__data_inline_threshold": 0}
+    keys["execution__checkpointing__num_retained"] = num_retained
     if key is not None:
         keys["ekorn__checkpoint__signing_key_file"] = key
     env = environment(directory, **keys)
@@ -112,6 +114,30 @@ def test_changed_metadata_is_refused(copy: tuple[str, Path], key: Path, tamperin
     rewrite(folder / "savepoint", TAMPERINGS[tampering])
     said = refusal(backend, key, folder / "savepoint")
     assert "_metadata" in said and "signing-key-file" in said
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_an_old_signed_checkpoint_that_is_put_back_under_another_number_is_not_taken_for_the_newest(
+    backend: str, key: Path, tmp_path: Path
+) -> None:
+    """Whoever writes to the directory can put it back as what it is. The signature covers the number."""
+    job_id = JobID.generate()
+    with pytest.raises(DriverDied):
+        dying = Script(crashes=[Crash("in-notify", 4)], driver_dies=True)
+        start_scripted(job(backend, key, tmp_path, num_retained=10), dying, job_id=job_id)
+    found = sorted((tmp_path / str(job_id)).glob("chk-*"), key=number_of)
+    oldest, newest = found[0], found[-1]
+    assert number_of(oldest) < number_of(newest)
+    forged = oldest.with_name(f"chk-{number_of(newest) + 5}")
+    shutil.copytree(oldest, forged)
+    assert "checkpoint" in refusal(backend, key, forged)
+    run = run_scripted(job(backend, key, tmp_path, num_retained=10), job_id=job_id)
+    assert run.engine.restored_ids == [number_of(newest)]
+    assert run.records == expected_tally(RECORDS, KEYS)[-len(run.records) :]
+
+
+def number_of(checkpoint: Path) -> int:
+    return int(checkpoint.name.removeprefix("chk-"))
 
 
 def test_every_state_file_is_checked_against_its_digest(signed: tuple[str, Path], key: Path, tmp_path: Path) -> None:

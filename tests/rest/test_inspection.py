@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ekorn.config.settings.memory_settings import SlotMemory
 from ekorn.driver.job_requests import JobRequests
 from ekorn.driver.job_results import JobResults
 from ekorn.errors import SlotLostError
@@ -172,8 +173,10 @@ def test_slots_that_are_processes_show_their_logs_and_their_stacks(caller, web, 
 
 def test_a_process_of_this_machine_is_not_taken_for_a_slot_of_another_one():
     progress = SimpleNamespace(slot_pids=(os.getppid(),))  # the number of a slot elsewhere, and of a process here
-    view: Any = SimpleNamespace(job_id="job", progress=lambda: progress)
-    statistics: Any = SimpleNamespace(graph=SimpleNamespace(slot_count=1))
+    view: Any = SimpleNamespace(job_id="job", progress=lambda: progress, slot_vitals=lambda slot: None)
+    settings = SimpleNamespace(in_slots=True)
+    graph = SimpleNamespace(slot_count=1, settings=settings, memory_of=lambda slot: SlotMemory())
+    statistics: Any = SimpleNamespace(graph=graph)
     requests, results = JobRequests(), JobResults(view)
     job = KnownJob(view, requests, results, statistics)
     jobs: Any = SimpleNamespace(running=lambda: [job])
@@ -197,6 +200,24 @@ def test_a_slot_that_does_not_answer_is_shown_without_what_only_its_process_know
     unknown = {silent["slot"][name] for name in ("host", "residentMemory", "rocksDbCache", "threads", "cpuTime")}
     assert unknown == {None} and len(silent["slot"]["subtasks"]) == 2
     assert silent["path"].endswith("on a machine that does not answer")
+
+
+def test_a_slot_shows_what_it_may_use_and_the_sizes_of_its_states(caller, run):
+    run(taskmanager__memory__process__size="1 gb", taskmanager__numberOfTaskSlots="2")
+    for each in caller.get("/taskmanagers")["taskmanagers"]:
+        own = each["slot"]
+        assert own["memoryLimit"] == pytest.approx(512 << 20, abs=8)
+        assert own["managedMemory"] == each["memoryConfiguration"]["managedMemory"] == 241591914 // 2
+        assert each["memoryConfiguration"]["totalProcessMemory"] == own["memoryLimit"]
+        assert each["totalResource"]["taskHeapMemory"] == each["memoryConfiguration"]["taskHeap"] > 0
+        assert each["hardware"]["managedMemory"] == own["managedMemory"]
+        shown = {metric["id"] for metric in caller.get(f"/taskmanagers/{each['id']}/metrics")}
+        assert {"Status.JVM.Memory.Heap.Max", "Status.Flink.Memory.Managed.Total"} <= shown
+        wanted = "Status.JVM.Memory.Heap.Max,Status.Flink.Memory.Managed.Total"
+        values = caller.get(f"/taskmanagers/{each['id']}/metrics?get={wanted}")
+        assert [int(metric["value"]) for metric in values] == [own["memoryLimit"], own["managedMemory"]]
+    states = [state for each in caller.get("/taskmanagers")["taskmanagers"] for state in each["slot"]["states"]]
+    assert all(state["bytes"] > 0 and state["entries"] > 0 for state in states)
 
 
 def test_a_slot_with_state_in_rocksdb_shows_the_memory_of_its_cache(caller, run):

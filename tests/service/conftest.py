@@ -68,7 +68,7 @@ def programs(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def settings(tmp_path: Path, runtime_dir: Path) -> ServiceSettings:
-    return ServiceSettings(folder=str(tmp_path / "service"), web=WebSettings(port=0), slots=2, memory_bytes=1000)
+    return ServiceSettings(folder=str(tmp_path / "service"), web=WebSettings(port=0), slots=2, memory_bytes=1000 << 20)
 
 
 @pytest.fixture

@@ -76,7 +76,8 @@ def test_the_client_of_the_page_submits_a_job(service, capsys):
 
 def test_a_service_with_the_settings_of_the_page_leads(service, capsys, tmp_path):
     """The page's storage, name and certificate are those of other machines; the test has its own."""
-    (block,) = [block for block in blocks_of(PAGE) if block.language == "yaml"]
+    settings_of = [block for block in blocks_of(PAGE) if block.language == "yaml"]
+    (block,) = [block for block in settings_of if "high-availability.storageDir" in block.text]
     write_certificates(tmp_path)
     (tmp_path / "server.pem").chmod(0o600)
     (tmp_path / "shared").mkdir(mode=0o700)
@@ -160,12 +161,14 @@ def test_without_a_service_a_submission_says_what_to_do(service, capsys):
     assert "ekorn service start" in capsys.readouterr().err
 
 
-def test_the_plan_of_a_program_is_printed_and_nothing_runs(service, capsys, programs):
+def test_the_plan_of_a_program_is_printed_and_nothing_runs(service, capfd, programs):
     text = (programs / "endless.py").read_text().replace("with on_local_engine():", "if True:")
-    (programs / "drawn.py").write_text(text)
+    prints = 'import os; print("mine"); os.write(1, b"mine too"); os.system("echo mine also")'
+    (programs / "drawn.py").write_text(f"{prints}\n{text}")
     assert main(["info", "-p", "3", "-D", "pipeline.max-parallelism=12", "drawn.py"]) == 0
-    printed = capsys.readouterr().out
-    nodes = json.loads(printed[printed.index("{") :])["nodes"]
+    printed = capfd.readouterr()
+    nodes = json.loads(printed.out)["nodes"]
+    assert [each for each in ("mine\n", "mine too", "mine also") if each not in printed.err] == []
     assert len(nodes) >= 2
     assert {node["parallelism"] for node in nodes} == {3}
 

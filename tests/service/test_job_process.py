@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,19 @@ def test_a_process_of_another_start_is_not_the_one_that_is_asked_for(tmp_path: P
     assert is_alive(*started)
     end_process(*started, at_once=True)
     assert parent_of(started.pid) == 0
+
+
+def test_a_process_that_is_older_than_the_submission_is_no_driver_of_it(tmp_path: Path) -> None:
+    """Such as the driver of an earlier run that takes its time to end."""
+    earlier, store, job_id = driver(tmp_path), JobStore(str(tmp_path)), f"{1:032x}"
+    until(lambda: found_driver(store, job_id) == earlier)
+    until(lambda: time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK") > earlier.pid_started + 1)
+    later = driver(tmp_path)
+    until(lambda: len(drivers_below(tmp_path / "jobs")) == 2)
+    assert found_driver(store, job_id) == later
+    end_process(*later, at_once=True)
+    assert found_driver(store, job_id) is None and is_alive(*earlier)
+    end_process(*earlier, at_once=True)
 
 
 def test_a_process_of_another_user_with_the_command_line_of_a_driver_is_no_driver(tmp_path: Path) -> None:

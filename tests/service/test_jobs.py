@@ -19,6 +19,8 @@ from tests.live_jobs import until
 from tests.rest.shapes import ANSWERS, READING, TEXT, misfits
 from tests.service.conftest import TWO_JOBS, client_of, kill_drivers
 
+MB = 1 << 20
+
 
 def is_running(job):
     return job.get_job_status().result() is JobStatus.RUNNING
@@ -73,7 +75,7 @@ def test_a_job_that_does_not_fit_waits_with_a_reason_and_starts_when_there_is_ro
     first = client.submit(programs / "endless.py", parallelism=2)
     until(lambda: is_running(first))
     second = client.submit(programs / "endless.py", parallelism=1)
-    until(lambda: client.jobs()[1]["why"] == "it waits: it needs 1 slots, but only 0 of 2 are free")
+    until(lambda: client.jobs()[1]["why"] == "it waits: it needs 1 slot, but only 0 of 2 are free")
     assert second.get_job_status().result() is JobStatus.CREATED
     with pytest.raises(RefusedRequest, match="has not started: it waits"):
         client.web.get(f"/jobs/{second.get_job_id()}/plan")
@@ -93,9 +95,13 @@ def test_a_job_that_waits_is_cancelled_without_a_driver(client, programs):
     ("wanted", "reason"),
     [
         ({"parallelism": 3}, "it needs 3 slots, but the service has only 2"),
-        ({"parallelism": 2, "slot_memory_bytes": 501}, "it claims 1002 bytes of memory, but the service has only 1000"),
+        (
+            {"parallelism": 2, "slot_memory_bytes": 501 * MB},
+            f"it claims {1002 * MB} bytes of memory, but the service has only {1000 * MB}",
+        ),
         ({"parallelism": 0}, "the parallelism is 0"),
         ({"slot_memory_bytes": -1}, "the memory of a slot is -1 bytes"),
+        ({"slot_memory_bytes": 5000}, "the memory of a slot is 5000 bytes; it must be 0 .* or at least 100663296"),
     ],
 )
 def test_a_job_that_can_never_fit_is_refused(client, programs, wanted, reason):
@@ -328,7 +334,7 @@ def test_a_driver_that_hangs_holds_up_no_other_and_is_named(client, programs, ca
     os.kill(pid, signal.SIGSTOP)
     try:
         shown = client.jobs()
-        assert [(job["silent"], job["state"]) for job in shown] == [(True, "CREATED"), (False, "RUNNING")]
+        assert [(job["silent"], job["state"]) for job in shown] == [(True, "INITIALIZING"), (False, "RUNNING")]
         assert list_jobs(client) == 0
         printed = capsys.readouterr().out
         assert f"{hung.get_job_id()}: its driver does not answer" in printed
@@ -361,10 +367,13 @@ def test_programs_are_kept_with_their_jobs_and_a_few_more(settings, programs):
 
 
 def test_a_job_whose_memory_is_not_free_waits_with_a_reason(client, programs):
-    first = client.submit(programs / "endless.py", slot_memory_bytes=600)
+    first = client.submit(programs / "endless.py", slot_memory_bytes=600 * MB)
     until(lambda: is_running(first))
-    second = client.submit(programs / "endless.py", slot_memory_bytes=600)
-    until(lambda: client.jobs()[1]["why"] == "it waits: it claims 600 bytes of memory, but only 400 of 1000 are free")
+    second = client.submit(programs / "endless.py", slot_memory_bytes=600 * MB)
+    waiting = f"it waits: it claims {600 * MB} bytes of memory, but only {400 * MB} of {1000 * MB} are free"
+    until(lambda: client.jobs()[1]["why"] == waiting)
+    (slot,) = client.web.get("/taskmanagers")["taskmanagers"]
+    assert slot["slot"]["memoryLimit"] == 600 * MB, "what it claims is what it may use"
     first.cancel().result(60)
     until(lambda: is_running(second))
 

@@ -111,7 +111,7 @@ def test_what_the_service_refuses_is_said_on_the_page(page, running, programs, t
     page.get_by_role("button", name="Start from savepoint").click()
     page.get_by_label("Path of a savepoint").fill(str(tmp_path / "nothing"))
     page.get_by_role("button", name="Start", exact=True).click()
-    page.get_by_text("has not started: it waits").wait_for()
+    page.get_by_text("has not started: it needs 2 slots, but only 0 of 2 are free").wait_for()
     assert len(running.service.jobs()) == 2
     page.keyboard.press("j")
     page.get_by_role("row").get_by_text("it waits: it needs 2 slots, but only 0 of 2 are free").wait_for()

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import gc
+import platform
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from ekorn import garbage
 from ekorn.common import Configuration, RuntimeExecutionMode
 from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from ekorn.slot.garbage import GarbageWatch
+from ekorn.garbage import GarbageWatch
+from ekorn.slot import garbage as slot_garbage
+from ekorn.slot.garbage import ProcessGarbage
 from ekorn.testing.process_engine import on_process_engine
 
 MB = 1 << 20
@@ -71,7 +77,7 @@ def test_growth_is_counted_from_the_least_memory_since_the_last_collection():
 
 GROWING = """
 import gc, threading, time, weakref
-from ekorn.slot.garbage import collect_by_growth
+from ekorn.garbage import collect_by_growth
 
 class Cycle:
     def __init__(self):
@@ -95,9 +101,34 @@ def test_garbage_that_makes_the_process_grow_is_collected_though_pythons_collect
     assert (done.stdout, done.stderr) == ("collected\n", "")
 
 
+SCATTERED = """
+import gc
+from ekorn.garbage import _resident_bytes, collect
+
+gc.disable()
+kept = []
+for _ in range(5_000):  # 200 megabytes of garbage, with objects between that stay
+    cycle = {"data": bytearray(40_000)}
+    cycle["itself"] = cycle
+    kept.append(bytearray(600))
+del cycle
+before = _resident_bytes()
+collect(2)
+print((before - _resident_bytes()) // 100_000_000, len(kept))
+"""
+
+
+@pytest.mark.heavy
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library decides by itself what to give back")
+def test_a_collection_gives_memory_back_also_between_objects_that_stay() -> None:
+    """Else growth begins above what was freed, and a process takes more memory with every collection."""
+    done = subprocess.run([sys.executable, "-c", SCATTERED], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("1 5000\n", "")
+
+
 STEADY = """
 import gc, threading, time
-from ekorn.slot.garbage import collect_by_growth
+from ekorn.garbage import collect_by_growth
 
 collections = 0
 
@@ -146,3 +177,87 @@ def test_a_process_collects_after_each_epoch_now_and_then_everything_and_freezes
     command = [sys.executable, "-c", BETWEEN_REQUESTS]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.splitlines() == ["[512, 1024] {1, 2} 1025", "[2] True", "0"], done.stderr
+
+
+class Collector:
+    """Stands for Python's collector."""
+
+    def __init__(self) -> None:
+        self.calls: list[object] = []
+
+    def collect(self, generation: int = 2) -> None:
+        self.calls.append(generation)
+
+    def __getattr__(self, name: str) -> Callable[[], None]:
+        return lambda: self.calls.append(name)
+
+
+@pytest.fixture
+def collector(monkeypatch: pytest.MonkeyPatch) -> Collector:
+    made = Collector()
+    monkeypatch.setattr(garbage, "gc", made)
+    monkeypatch.setattr(slot_garbage, "gc", made)
+    return made
+
+
+def test_a_process_of_one_slot_walks_restored_state_once(collector: Collector) -> None:
+    of_slot = ProcessGarbage()
+    of_slot.deploying()
+    assert collector.calls == ["unfreeze"]
+    of_slot.deployed()
+    assert collector.calls == ["unfreeze", 2, "freeze"]
+
+
+def test_every_five_hundred_and_twelfth_epoch_collects_everything(collector: Collector) -> None:
+    of_slot = ProcessGarbage()
+    for _ in range(1_024):
+        of_slot.epoch_ended()
+    assert len(collector.calls) == 1_024 and set(collector.calls) == {1, 2}
+    assert [number for number, call in enumerate(collector.calls, 1) if call == 2] == [512, 1_024]
+
+
+def watches(before: set[threading.Thread]) -> list[threading.Thread]:
+    return [each for each in set(threading.enumerate()) - before if each.name == "garbage-watch"]
+
+
+def test_a_slot_collects_each_time_its_memory_has_grown_until_it_ends(
+    collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended, before = threading.Event(), set(threading.enumerate())
+    # At the start; grown, and after the collection; the same; grown by less, and after the collection; the same.
+    looks = iter([100, 300, 300, 300, 400, 390, 390])
+
+    def next_look() -> int:
+        found = next(looks, None)
+        if found is None:
+            ended.set()
+        return (found or 390) * MB
+
+    monkeypatch.setattr(garbage, "_resident_bytes", next_look)
+    monkeypatch.setattr(garbage, "_INTERVAL_S", 0.001)
+    garbage.collect_by_growth(ended)
+    for watch in watches(before):
+        watch.join(60)
+    assert ended.is_set() and watches(before) == []
+    assert collector.calls == ["disable", 2, 1]
+
+
+def test_where_memory_is_not_told_pythons_collector_stays_on(
+    collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(garbage, "_resident_bytes", lambda: None)
+    before = set(threading.enumerate())
+    garbage.collect_by_growth(threading.Event())
+    assert collector.calls == [] and watches(before) == []
+
+
+def test_the_memory_of_a_process_is_what_the_system_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = garbage._resident_bytes()
+    told = int(Path("/proc/self/status").read_text().partition("VmRSS:")[2].split()[0]) * 1024
+    assert found is not None and abs(found - told) < 16 * MB
+    monkeypatch.setattr(garbage, "open", missing, raising=False)
+    assert garbage._resident_bytes() is None
+
+
+def missing(*_: object) -> object:
+    raise FileNotFoundError("no /proc here")

@@ -443,3 +443,51 @@ def test_blobs_that_wait_for_a_mark_go_to_disk_beyond_the_bound(tmp_path: Path) 
     runner.leave(in_order=False)
     host.shutdown()
     theirs.close()
+
+
+class Runner:
+    """Notes what a subtask is told."""
+
+    def __init__(self) -> None:
+        self.messages, self.told = 3, list[object]()
+
+    def checkpoint_aborted(self, checkpoint_id: int) -> None:
+        self.told.append(("aborted", checkpoint_id))
+
+    def pause_reading(self) -> None:
+        self.told.append("pauses")
+
+    def give_order(self, order: MarkOrder) -> None:
+        self.told.append(order)
+
+    def leave(self, *, in_order: bool) -> None:
+        self.told.append(("leaves", in_order))
+
+
+def mailbox_of(tmp_path: Path) -> tuple[Mailbox, dict[SubtaskId, Runner]]:
+    config = SlotConfig(0, str(tmp_path / "s"), SECRET, str(tmp_path / "f"), [])
+    server = SlotServer(config)
+    runners = {SOURCE: Runner(), SUM: Runner()}
+    server._mailbox._runners = dict(runners)  # type: ignore[arg-type]
+    return server._mailbox, runners
+
+
+def test_every_subtask_is_told_of_orders_pauses_and_aborted_checkpoints(tmp_path: Path) -> None:
+    mailbox, runners = mailbox_of(tmp_path)
+    mailbox.order(MarkOrder(4))
+    mailbox.pause_sources()
+    mailbox.checkpoint_aborted(7)
+    assert [runner.told for runner in runners.values()] == [[MarkOrder(4), "pauses", ("aborted", 7)]] * 2
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_subtasks_that_end_leave_and_their_messages_still_count(tmp_path: Path, in_order: bool) -> None:
+    mailbox, runners = mailbox_of(tmp_path)
+    assert mailbox.activity().messages == 6
+    runners[SUM].messages = 5
+    mailbox.end({SUM}, in_order=in_order)
+    assert runners[SUM].told == [("leaves", in_order)] and runners[SOURCE].told == []
+    assert list(mailbox._runners) == [SOURCE] and mailbox.activity().messages == 8
+    mailbox.end(in_order=in_order)
+    assert runners[SOURCE].told == [("leaves", in_order)] and mailbox._runners == {}
+    assert mailbox.activity().messages == 8

@@ -48,3 +48,22 @@ def test_any_amount_of_output_is_kept_up_to_the_bound():
     for number in range(20_000):
         print(number, file=output)
     assert output.read().text == "".join(f"{number}\n" for number in range(20_000))[-10_000:]
+
+
+def test_a_line_that_cannot_be_formatted_is_reported_and_left_out(logger, monkeypatch):
+    log, reported = RecentLog(), []
+    monkeypatch.setattr(log, "handleError", reported.append)
+    logger.addHandler(log)
+    logger.error("%d", "no number")
+    assert [record.msg for record in reported] == ["%d"]
+    assert log.read() == ("", 0)
+    logger.error("%d", 7)
+    assert log.read().text == "7\n"
+
+
+def test_texts_that_are_written_together_are_all_kept():
+    stream = io.StringIO()
+    output = RecentOutput(stream)
+    output.writelines(["one\n", "two\n"])
+    assert stream.getvalue() == output.read().text == "one\ntwo\n"
+    assert RecentOutput(None).write("three") == 5

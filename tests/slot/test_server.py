@@ -26,17 +26,35 @@ from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import CachedFile
 from ekorn.links.link import Link, connect
 from ekorn.operators.epoch import Ack, EpochOrder
+from ekorn.operators.mark import MarkAck, MarkOrder
 from ekorn.slot.garbage import SlotGarbage
-from ekorn.slot.slot_server import SlotServer
+from ekorn.slot.slot_server import SlotServer, _encoded_event
 from ekorn.slot_protocol.deployment_codec import (
     call_in_slots,
     decode_deployment,
     do_not_call_in_slots,
     encode_deployment,
 )
-from ekorn.slot_protocol.messages import Aborted, CloseSubtasks, Completed, Deploy, Discard, Exit, KeepFile, Subscribe
+from ekorn.slot_protocol.diagnostics import SamplingPlan
+from ekorn.slot_protocol.messages import (
+    Aborted,
+    CloseSubtasks,
+    Completed,
+    Deploy,
+    Discard,
+    DumpThreads,
+    Exit,
+    KeepFile,
+    OrderEpoch,
+    PauseSources,
+    ReadLog,
+    ReadVitals,
+    Request,
+    SampleStacks,
+    Subscribe,
+)
 from ekorn.slot_protocol.slot_config import SlotConfig
-from ekorn.slot_protocol.slot_events import SlotActivity, SnapshotWritten
+from ekorn.slot_protocol.slot_events import EpochAcknowledged, SlotActivity, SnapshotWritten
 from ekorn.slot_protocol.task_messages import ACK, FAILED, RunEpoch
 from ekorn.types.by_value import dumps
 from tests.slot.small_job import SOURCE, SUM, deployment, graph, summing
@@ -412,3 +430,65 @@ def test_a_job_that_cannot_be_pickled_is_refused_with_the_reason() -> None:
     lock = threading.Lock()
     with pytest.raises(DeploymentError, match=r"cannot be sent to its slots: TypeError: .*lock"):
         encode_deployment(deployment(graph(summing), local_copies=lock))
+
+
+def answered(link: Link, request: Request) -> Any:
+    link.send(dumps(request))
+    return pickle.loads(link.receive())
+
+
+def test_a_slot_tells_its_threads_its_log_and_what_it_uses(server: SlotServer, control: Link) -> None:
+    assert "MainThread" in str(answered(control, DumpThreads()))
+    logs = answered(control, ReadLog())
+    assert (logs.log.text, logs.output.text) == ("", "")
+    assert answered(control, ReadVitals()).pid == os.getpid()
+    (sample,) = answered(control, SampleStacks(SamplingPlan(samples=1, delay_ms=0, depth=10)))
+    assert (sample.subtask, sample.times) == (None, 1)
+    assert ask(control, Exit()) is None
+
+
+class Mailbox:
+    """Notes what the mailbox of a slot is asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[object] = []
+
+    def order(self, order: object) -> None:
+        self.asked.append(order)
+
+    def pause_sources(self) -> None:
+        self.asked.append("paused")
+
+    def checkpoint_aborted(self, checkpoint_id: int) -> None:
+        self.asked.append(("aborted", checkpoint_id))
+
+    def stop(self) -> None:
+        pass
+
+
+def test_orders_and_pauses_of_another_attempt_are_passed_over(server: SlotServer, control: Link) -> None:
+    assert deploy(control) is None
+    mailbox = Mailbox()
+    server._mailbox = mailbox  # type: ignore[assignment]
+    for attempt in (1, 0, -1):
+        assert ask(control, OrderEpoch(attempt, MarkOrder(7))) is None
+        assert ask(control, PauseSources(attempt)) is None
+    assert mailbox.asked == [MarkOrder(7), "paused"]
+
+
+def test_an_aborted_checkpoint_ends_what_is_recorded_for_it(server: SlotServer, control: Link) -> None:
+    assert deploy(control) is None
+    mailbox = Mailbox()
+    server._runner = mailbox  # type: ignore[assignment]
+    assert ask(control, Aborted(3)) is None
+    assert mailbox.asked == [("aborted", 3)]
+
+
+def test_only_an_acknowledgement_that_cannot_be_pickled_becomes_a_failure() -> None:
+    odd: Any = threading.Lock()  # of the user
+    ack = MarkAck(vertex=2, subtask=1, epoch=0, lines=odd)
+    failed = pickle.loads(_encoded_event(EpochAcknowledged(4, ack)))
+    assert (failed.attempt, failed.subtask) == (4, SubtaskId(2, 1))
+    assert "an accumulator or metric of" in str(pickle.loads(failed.pickled_error))
+    with pytest.raises(TypeError, match="cannot pickle"):
+        _encoded_event(odd)

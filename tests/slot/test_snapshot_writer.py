@@ -229,6 +229,18 @@ def test_without_a_directory_state_travels_in_the_event_up_to_a_limit() -> None:
     slot.writer.stop()
 
 
+def test_without_a_directory_an_acknowledgement_has_a_limit_of_its_own() -> None:
+    slot = Slot()
+    slot.begin(max_state_bytes=10, acknowledged_bytes=15)
+    assert [file.inline for file in slot.files_of(Captured(7, b"x" * 10, b"y" * 5))] == [b"x" * 10, b"y" * 5]
+    slot.writer.add(Captured(8, b"x" * 10, b"y" * 6))
+    refused = slot.next()
+    assert refused.checkpoint_id == 8
+    assert "has at least 16 bytes of state, which is more than the frame size (at most 15)" in refused.why
+    assert "or raise pekko.framesize" in refused.why
+    slot.writer.stop()
+
+
 def test_without_a_directory_for_checkpoints_the_state_of_a_savepoint_is_in_its_metadata(tmp_path: Path) -> None:
     slot = Slot()
     slot.begin(max_state_bytes=10)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
+from typing import Any
 
 from ekorn.slot.user_code_lock import UserCodeLock
 
@@ -163,3 +165,30 @@ def test_a_reader_knows_whether_the_holder_of_the_turn_pauses() -> None:
             assert lock.pauses_since(0) == 1
             assert lock.pauses_since(1) is None, "no pause since"
         assert lock.pauses_since(0) is None
+
+
+def test_a_reader_whose_time_ends_while_it_is_answered_waits_for_the_answer() -> None:
+    lock, began, go, called = UserCodeLock(), threading.Event(), threading.Event(), list[str]()
+
+    class Handed(deque[Any]):
+        """The waiting readers: the holder takes each at once, and the answer goes on when the reader gives up."""
+
+        def append(self, visit: Any) -> None:
+            super().append(visit)
+            threading.Thread(target=lock.give_way, daemon=True).start()
+            assert began.wait(60)
+
+        def remove(self, visit: Any) -> None:
+            go.set()
+            super().remove(visit)
+
+    def answer() -> None:
+        began.set()
+        assert go.wait(60)
+        called.append("answered")
+
+    lock._visits = Handed()
+    lock.acquire()
+    assert lock.at_pause(answer, 0.0)
+    assert called == ["answered"]
+    lock.release()

@@ -56,10 +56,11 @@ def stop_daemon_and_kill_workers() -> list[int]:
     return daemons
 
 
-def run_with(fault: Callable[[], list[int]], folder: Path) -> list[str]:
+def run_with(fault: Callable[[], list[int]], folder: Path, execution: str = "epochs") -> list[str]:
     """Run a job that a fault hits after its first checkpoint; check its output; return its failures."""
     held = Held(folder, RECORDS // 8)
-    env = tally.build(RECORDS, held, folder)
+    parallelism = 2 if execution == "epochs" else 1  # a continuous job has a task for each side of an exchange
+    env = tally.build(RECORDS, held, folder, execution=execution, parallelism=parallelism)
     env.configure(watched())
     with noted_handles() as handles:
         client = env.execute_async("hit by a hang")
@@ -100,6 +101,12 @@ def test_a_job_whose_python_workers_are_stopped_restarts_and_is_exact(tmp_path: 
 def test_a_job_whose_worker_daemon_is_stopped_restarts_and_is_exact(tmp_path: Path) -> None:
     failures = run_with(stop_daemon_and_kill_workers, tmp_path)
     assert any("stalled" in failure for failure in failures), failures
+
+
+def test_a_continuous_job_whose_worker_daemon_is_stopped_restarts_and_is_exact(tmp_path: Path) -> None:
+    failures = run_with(stop_daemon_and_kill_workers, tmp_path, "continuous")
+    assert any("stalled" in failure for failure in failures), failures
+    assert len(failures) == 2, "the workers are killed, and the attempt after that stalls: " + repr(failures)
 
 
 def test_a_function_that_takes_longer_than_the_timeout_is_no_hang() -> None:

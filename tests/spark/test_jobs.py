@@ -23,6 +23,7 @@ from ekorn.datastream.state import ValueStateDescriptor
 from ekorn.errors import JobCancelledError, JobExecutionError
 from ekorn.keygroups import key_group, key_group_range
 from ekorn.testing.local_run import on_local_engine
+from tests.live_jobs import until
 from tests.spark.nan_keys import CountOfKey, nan_key
 from tests.spark.processes import listening_addresses, run_driver, slot_processes
 
@@ -160,6 +161,7 @@ def test_what_pyflink_passes_over_is_told(tmp_path: Path, caplog: pytest.LogCapt
         source = env.from_source(endless, WatermarkStrategy.no_watermarks(), "endless").uid("numbers")
         source.key_by(lambda n: n % 10).process(Count()).uid("count").print()
         client = env.execute_async("before")
+        until(lambda: client.get_progress().records_read > 0)  # a job that has read nothing has no state
         savepoint = client.stop_with_savepoint(False, str(tmp_path)).result()
 
     env = environment(1).set_restore_path(savepoint, allow_non_restored_state=True)

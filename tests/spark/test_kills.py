@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark import every_kind, tally
+from tests.spark import every_kind, reminders, tally
 from tests.spark.processes import kill_one, python_workers, run_driver, slot_processes, slots_end
 
 JOBS = {"tally": tally, "every_kind": every_kind}
-RECORDS = {"tally": 12_000, "every_kind": 4_000}
+RECORDS = {"tally": 12_000, "every_kind": 4_000, "reminders": 12_000}
 SECONDS = 4.0  # that the source takes without a fault
 
 DRIVER = """
@@ -138,6 +138,19 @@ def run_schedule(job: str, seed: int, folder: Path, *, execution: str = "epochs"
 def test_kills_at_random_moments_change_nothing(job: str, seed: int, tmp_path: Path) -> None:
     run_schedule(job, seed, tmp_path)
     assert slot_processes() == []
+
+
+@pytest.mark.parametrize("execution", ["epochs", pytest.param("continuous", marks=pytest.mark.soak)])
+def test_timers_in_rocksdb_fire_once_each_although_a_slot_is_killed(execution: str, tmp_path: Path) -> None:
+    driver = Driver(tmp_path, "reminders", backend="rocksdb", execution=execution)
+    try:
+        assert driver.until(lambda d: d.read >= RECORDS["reminders"] // 2 and d.checkpoints > 0 and d.slots)
+        kill_one(driver.slots, random.Random(1))
+        driver.finish()
+        assert any("restarts=1" in line for line in driver.log), "the slot was killed while the job ran"
+        assert reminders.verify(RECORDS["reminders"], tmp_path) == []
+    finally:
+        driver.process.kill()
 
 
 def test_kills_at_random_moments_change_nothing_in_a_continuous_job(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Tables of lakes on Spark: slots that are killed while a checkpoint is committed."""
+"""Delta and Iceberg tables on Spark: slots that are killed while a checkpoint is committed."""
 
 from __future__ import annotations
 

@@ -26,7 +26,9 @@ SMALL = RocksDBSettings(
     transfer_threads=1,
     cache_bytes=1 << 24,
 )
-CRAMPED = RocksDBSettings(**{**SMALL.__dict__, "cache_bytes": 1})  # one entry in use per state, all others on disk
+# One entry in use per state and a few timers, all others on disk.
+CRAMPED = RocksDBSettings(**{**SMALL.__dict__, "cache_bytes": 1, "timer_cache_count": 1})
+TIMERS_ON_HEAP = RocksDBSettings(**{**SMALL.__dict__, "timer_factory": "HEAP"})
 
 
 def heap(groups=EVERYTHING, clock=None, *, incremental=True):
@@ -51,10 +53,15 @@ def cramped(groups=EVERYTHING, clock=None, *, incremental=True):
     return rocksdb(groups, clock, incremental=incremental, settings=CRAMPED)
 
 
+def timers_on_heap(groups=EVERYTHING, clock=None):
+    return rocksdb(groups, clock, settings=TIMERS_ON_HEAP)
+
+
 BACKENDS = {
     "heap": heap,
     "heap, whole snapshots": lambda groups=EVERYTHING, clock=None: heap(groups, clock, incremental=False),
     "rocksdb": rocksdb,
     "rocksdb, whole snapshots": lambda groups=EVERYTHING, clock=None: rocksdb(groups, clock, incremental=False),
     "rocksdb, cramped": cramped,
+    "rocksdb, timers on the heap": timers_on_heap,
 }

@@ -20,7 +20,7 @@ from ekorn.functions.state.state_descriptors import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from ekorn.keygroups import key_group, key_group_range, state_key, subtask_of
+from ekorn.keygroups import key_group, key_group_range, state_key, subtask_of, user_key
 from ekorn.state.canonical_format import PAYLOAD_BYTES
 from ekorn.state.snapshots import OperatorRestore
 from ekorn.state.state_files import write_state
@@ -71,6 +71,16 @@ DESCRIPTORS = {
     "aggregating": AggregatingStateDescriptor("aggregating", Collect(), None),
     "folding": FoldingStateDescriptor("folding", {"seen": []}, lambda acc, v: {"seen": [*acc["seen"], repr(v)]}),
 }
+TIMERS = "timers"
+"""The timers in the model: {(key, window or None, time)}."""
+
+timer_keys = st.one_of(st.sampled_from(KEYS), st.integers(0, 20), st.text("xyz", max_size=2))
+windows = st.sampled_from([None, None, (0, 10), ("left", -3)])
+times = st.integers(0, 12)
+
+
+def empty_model():
+    return {name: {} for name in DESCRIPTORS} | {TIMERS: set()}
 
 
 class Target:
@@ -110,6 +120,8 @@ class Subtask:
             "aggregating": self.backend.state(DESCRIPTORS["aggregating"]),
             "folding": self.backend.state(DESCRIPTORS["folding"]),
         }
+        self.of_keys = self.backend.timers("_timers/event", windowed=False)
+        self.of_windows = self.backend.timers("_window/timers/event", windowed=True)
 
     def capture(self, checkpoint_id):
         captured = self.backend.snapshot(checkpoint_id)
@@ -123,7 +135,7 @@ class Subtask:
         return captured
 
 
-OPERATIONS = []
+OPERATIONS: list[str] = []
 
 
 def operation(**strategies):
@@ -149,7 +161,7 @@ class KeyedBackendMachine(RuleBasedStateMachine):
         self.pending = []  # [checkpoint id, captured parts, model at the capture, files or None, created paths]
         self.completed: Any = None  # (checkpoint id, parts, model)
         self.infos = ()
-        self.model = {name: {} for name in DESCRIPTORS}
+        self.model = empty_model()
 
     @initialize(data=st.data(), parallelism=st.integers(1, 4))
     def start(self, data, parallelism):
@@ -261,6 +273,75 @@ class KeyedBackendMachine(RuleBasedStateMachine):
         self.at(key, state).add(value)
         spoil(value)
 
+    # ---------------------------------------------------------------------------------------------------- timers
+
+    def timers_of(self, key, window):
+        """Return the timers that a timer of a key belongs to, and its entry."""
+        subtask = self.subtasks[subtask_of(key_group(key, GROUPS), GROUPS, self.parallelism)]
+        if window is None:
+            return subtask.of_keys, state_key(key)
+        return subtask.of_windows, (state_key(key), window)
+
+    def add_timer(self, key, window, time):
+        timers, entry = self.timers_of(key, window)
+        timers.add(entry, time)
+        self.model[TIMERS].add((repr(key), window, time))
+
+    def remove_timer(self, key, window, time):
+        timers, entry = self.timers_of(key, window)
+        timers.remove(entry, time)
+        self.model[TIMERS].discard((repr(key), window, time))
+
+    @operation(some=st.lists(st.tuples(timer_keys, windows, times), max_size=8))
+    def add_timers(self, some):
+        for timer in some:
+            self.add_timer(*timer)
+
+    @operation(some=st.lists(st.tuples(timer_keys, windows, times), max_size=8))
+    def remove_timers(self, some):
+        for timer in some:
+            self.remove_timer(*timer)
+
+    @operation(count=st.integers(20, 60), window=windows, first=times, step=st.sampled_from([0, 1, 5]))
+    def add_many_timers(self, count, window, first, step):
+        for number in range(count):
+            self.add_timer(number, window, (first + number * step) % 13)
+
+    @operation(count=st.integers(20, 60), window=windows, first=times, step=st.sampled_from([0, 1, 5]))
+    def remove_many_timers(self, count, window, first, step):
+        for number in range(count):
+            self.remove_timer(number, window, (first + number * step) % 13)
+
+    @operation(limit=times)
+    def fire_timers(self, limit):
+        """Fire timers up to a time. Some register another one, some delete another one."""
+        found = []
+        for subtask in self.subtasks:
+            for timers, windowed in ((subtask.of_keys, False), (subtask.of_windows, True)):
+                fired = []
+
+                def call(entry, time, timers=timers, fired=fired, windowed=windowed):
+                    key, window = entry if windowed else (entry, None)
+                    fired.append((repr(user_key(key)), window, time))
+                    if time % 4 == 0:
+                        timers.add(entry, time + 3)
+                    if time % 3 == 0:
+                        timers.remove(entry, time + 1)
+
+                timers.fire(limit, call, relief=itertools.repeat(True))
+                assert [time for *_, time in fired] == sorted(time for *_, time in fired)
+                found += fired
+        expected = []
+        while due := sorted((t for t in self.model[TIMERS] if t[2] <= limit), key=lambda t: t[2])[:1]:
+            ((key, window, time),) = due
+            expected += due
+            self.model[TIMERS].discard(due[0])
+            if time % 4 == 0:
+                self.model[TIMERS].add((key, window, time + 3))
+            if time % 3 == 0:
+                self.model[TIMERS].discard((key, window, time + 1))
+        assert sorted(map(repr, found)) == sorted(map(repr, expected))
+
     # ------------------------------------------------------------------------------------- snapshots and restores
 
     @rule()
@@ -332,7 +413,7 @@ class KeyedBackendMachine(RuleBasedStateMachine):
         self.pending.clear()
         self.close()
         if self.completed is None:
-            self.model = {name: {} for name in DESCRIPTORS}
+            self.model = empty_model()
             self.begin(data, parallelism)
             return
         checkpoint_id, parts, model = self.completed
@@ -355,6 +436,7 @@ class KeyedBackendMachine(RuleBasedStateMachine):
         self.begin(data, parallelism, OperatorRestore("operator", parts, (), infos, checkpoint_id, GROUPS), store)
         self.every_state_of_every_key_is_as_in_the_model()
         self.exactly_the_keys_with_an_entry_are_listed()
+        assert self.all_timers() == model[TIMERS]
         self.close()
         self.subtasks, self.parallelism, self.model = running
 
@@ -365,7 +447,8 @@ class KeyedBackendMachine(RuleBasedStateMachine):
         if not hasattr(self, "subtasks"):
             return
         for key in KEYS:
-            for state, model in self.model.items():
+            for state in DESCRIPTORS:
+                model = self.model[state]
                 found, expected = self.read(key, state), self.shown(state, model.get(repr(key)))
                 if state == "map":  # the order of a map's entries is not specified
                     found, expected = sorted(found.items()), sorted(expected.items())
@@ -373,9 +456,30 @@ class KeyedBackendMachine(RuleBasedStateMachine):
 
     @invariant()
     def exactly_the_keys_with_an_entry_are_listed(self):
-        for state, model in self.model.items() if hasattr(self, "subtasks") else ():
+        for state in DESCRIPTORS if hasattr(self, "subtasks") else ():
+            model = self.model[state]
             listed = [repr(key) for subtask in self.subtasks for key in subtask.backend.keys(state)]
             assert sorted(listed) == sorted(model)
+
+    @invariant()
+    def the_next_timer_is_as_in_the_model(self):
+        if hasattr(self, "subtasks"):
+            all_next = [timers.next_ms() for s in self.subtasks for timers in (s.of_keys, s.of_windows)]
+            found = min((time for time in all_next if time is not None), default=None)
+            assert found == min((time for *_, time in self.model[TIMERS]), default=None)
+
+    def all_timers(self):
+        """Return all timers in the form of the model. This writes them to RocksDB, so it is not an invariant."""
+        found = [(repr(user_key(key)), None, time) for s in self.subtasks for key, time in s.of_keys.timers()]
+        found += [
+            (repr(user_key(key)), window, time) for s in self.subtasks for (key, window), time in s.of_windows.timers()
+        ]
+        assert len(found) == len(set(found))
+        return set(found)
+
+    @rule()
+    def exactly_the_timers_of_the_model_are_there(self):
+        assert self.all_timers() == self.model[TIMERS]
 
     def read(self, key, state):
         handle = self.at(key, state)
@@ -406,3 +510,22 @@ class KeyedBackendMachine(RuleBasedStateMachine):
                 return {"seen": expected}
             case _:
                 return expected
+
+
+TIMER_OPERATIONS = [name for name in OPERATIONS if name.endswith("timers")]
+
+
+class TimerMachine(KeyedBackendMachine):
+    """A machine with timers alone, and so with many more of them."""
+
+    @rule(data=st.data(), names=st.lists(st.sampled_from(TIMER_OPERATIONS), min_size=5, max_size=20))
+    def operate(self, data, names):
+        for name in names:
+            method = getattr(self, name)
+            method(**{argument: data.draw(strategy, argument) for argument, strategy in method.strategies.items()})
+
+    def every_state_of_every_key_is_as_in_the_model(self):
+        """Do nothing: there is no other state."""
+
+    def exactly_the_keys_with_an_entry_are_listed(self):
+        """Do nothing: there is no other state."""

@@ -10,8 +10,8 @@ from hypothesis import settings
 
 from ekorn.state.rocksdb import list_tables as rocksdb_lists
 from ekorn.state.rocksdb import map_tables as rocksdb_maps
-from tests.state.backends import BACKENDS, cramped, heap, rocksdb
-from tests.state.keyed_machine import KeyedBackendMachine
+from tests.state.backends import BACKENDS, cramped, heap, rocksdb, timers_on_heap
+from tests.state.keyed_machine import KeyedBackendMachine, TimerMachine
 from tests.state.ttl_machine import TtlMachine
 
 
@@ -45,6 +45,11 @@ def expiring(kind):
     return case_of(type(f"Switching machine of {kind} state", (SwitchingTtlMachine,), {"kind": kind}), 8)
 
 
+class SwitchingTimerMachine(TimerMachine):
+    backends = (heap, rocksdb, cramped, cramped, timers_on_heap)
+
+
 TestEveryKind = case_of(SwitchingMachine, 4)
+TestTimers = case_of(SwitchingTimerMachine, 2)
 TestValue, TestList, TestMap = expiring("value"), expiring("list"), expiring("map")
 TestReducing, TestAggregating, TestFolding = expiring("reducing"), expiring("aggregating"), expiring("folding")

@@ -56,7 +56,7 @@ def test_the_record_of_an_instance_is_read_back(store: RocksStore) -> None:
         (b'{"version": 1, "next_piece": 1, "states": [[1, "a"]]}', r"a damaged list of states \(ValueError"),
         (b'{"version": 1, "next_piece": "x", "states": []}', r"a damaged list of states \(ValueError"),
         (b"[" * 100_000, r"a damaged list of states \(RecursionError"),
-        (b'{"version": 2}', "keyed state of format version 2"),
+        (b'{"version": 3}', "keyed state of format version 3"),
         (b'{"version": 0}', "keyed state of format version 0"),
     ],
 )
@@ -65,6 +65,12 @@ def test_a_damaged_record_is_refused_with_the_folder(store: RocksStore, data: by
         record(store, data)
     with pytest.raises(CorruptFileError, match=rf"db.*{message}"):
         read_meta(store)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_records_of_all_versions_are_read(store: RocksStore, version: int) -> None:
+    record(store, b'{"version": %d, "next_piece": 7, "states": [[1, "value", "value", false]]}' % version)
+    assert read_meta(store) == (7, {1: StateInfo("value", "value")})
 
 
 def test_the_record_is_written_when_a_table_or_a_number_is_new_and_not_again() -> None:

@@ -250,7 +250,8 @@ class Files:
     def __init__(self, *files, lasts=False):
         self._files, self._lasts = list(files), lasts
         self._cancelled = threading.Event()
-        self.calls, self.deletions = [], 0
+        self.calls: list[str] = []
+        self.deletions = self.deleted_by_range = 0
         self.begun = threading.Event()
 
     def files(self):

@@ -1,5 +1,6 @@
 """Expiring state in RocksDB: the sweep of entries that are not read, and snapshots without expired entries."""
 
+import logging
 import os
 
 import pytest
@@ -151,6 +152,23 @@ def test_a_sweep_takes_some_entries_with_every_epoch_and_goes_on_where_it_stoppe
         states.epochs()
         left.append(len(states.physical))
     assert left == [15, 5, 0, 0]
+
+
+def test_the_logger_that_flink_documents_tells_what_a_sweep_did(kept, caplog):
+    states = kept("value", configured(), limits=RocksLimits(swept_entries=10, swept_range_cost=0))
+    for key in range(15):
+        states.write(key)
+    states.forget()
+    states.clock.set_ms(10)
+    states.epochs()
+    assert caplog.messages == [], "it is a matter of debugging"
+    with caplog.at_level(logging.DEBUG, "org.rocksdb.FlinkCompactionFilter"):
+        states.epochs(2)
+    (line,) = caplog.messages  # the second epoch rests
+    assert line == (
+        "state 'value': checked 5 entries in RocksDB, removed 5; TTL: 10 ms, current timestamp: 10 ms; "
+        "the next round begins at 20 ms"
+    )
 
 
 def test_a_sweep_through_many_empty_key_groups_takes_several_epochs(kept):

@@ -11,7 +11,7 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 from ekorn.errors import ConfigurationError
-from ekorn.storage.arrow_access import ArrowAccess
+from ekorn.storage.arrow_access import ArrowAccess, open_arrow
 from ekorn.storage.file_store import open_files
 from ekorn.storage.fsspec_access import FsspecAccess
 from ekorn.storage.locations import join, masked, secrets_of, shown, split_last
@@ -369,6 +369,50 @@ def test_an_object_that_is_replaced_during_every_read_is_an_error_that_may_pass(
     with pytest.raises(OSError, match="replaced during each of 20 reads") as raised:
         access.get("bucket/a")
     assert not access.is_final(raised.value)
+
+
+@pytest.fixture
+def moto_object(s3_url):
+    """Return access to an object of an S3 server, its path, and what replaces it."""
+    opened = open_arrow(s3_url("parts"))
+    assert opened is not None
+    path = f"{opened.path}/part-1"
+    return opened.access, path, lambda data: opened.access.put(path, data)
+
+
+def test_an_object_that_is_replaced_while_a_stream_reads_it_is_an_error_that_names_it(moto_object):
+    access, path, put = moto_object
+    put(b"a" * (3 << 20))
+    with access.open(path) as stream:
+        assert stream.read(10) == b"a" * 10
+        put(b"b" * (3 << 20))
+        with pytest.raises(OSError, match=r"the object was replaced while it was read.*part") as raised:
+            stream.read()
+        assert not access.is_final(raised.value)
+    with access.open(path) as stream:
+        assert stream.seek(-5, 2) == (3 << 20) - 5 and stream.read() == b"b" * 5
+        stream.seek(1 << 20)
+        access.remove(path)
+        with pytest.raises(OSError, match=r"the object was deleted while it was read.*part") as raised:
+            stream.read()
+        assert not access.is_final(raised.value)
+
+
+def test_an_object_that_is_replaced_while_it_is_downloaded_is_an_error(moto_object, tmp_path, monkeypatch):
+    access, path, put = moto_object
+    put(b"a" * 100)
+    opened = access.open
+
+    def open_and_replace(of):
+        stream = opened(of)
+        put(b"b" * 100)
+        return stream
+
+    access.download(path, str(tmp_path / "whole"))
+    assert (tmp_path / "whole").read_bytes() == b"a" * 100
+    monkeypatch.setattr(access, "open", open_and_replace)
+    with pytest.raises(OSError, match="the object was replaced while it was read"):
+        access.download(path, str(tmp_path / "mixed"))
 
 
 def test_on_a_file_system_drafts_are_renamed():

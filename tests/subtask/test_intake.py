@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from ekorn.clock import ManualClock
+from ekorn.subtask.exchange_writer import FULL_RUN
 from ekorn.subtask.intake import Intake
-from ekorn.subtask.outbox import FULL_RUN
 
 RECORD_MS = 2
 

@@ -10,7 +10,7 @@ from ekorn.errors import JobExecutionError
 from ekorn.graph.channels import senders_of, targets_of
 from ekorn.graph.job_graph import Exchange, Operator, OperatorId, Vertex, VertexId
 from ekorn.graph.specs import Broadcast, Forward, Global, MapSpec, Rebalance, Rescale, Shuffle
-from ekorn.subtask.outbox import BLOB_BYTES, FULL_RUN, ExchangeWriter, Router
+from ekorn.subtask.exchange_writer import BLOB_BYTES, FULL_RUN, ExchangeWriter, Router
 from ekorn.subtask.wire.frames import END, RECORDS, WATERMARK
 from ekorn.testing.local_run import collect_locally
 

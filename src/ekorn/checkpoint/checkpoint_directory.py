@@ -34,6 +34,7 @@ from ekorn.checkpoint.signing import SigningKey
 from ekorn.errors import CheckpointError, ConfigurationError, CorruptFileError
 from ekorn.faults import point
 from ekorn.storage.file_store import FileStore
+from ekorn.storage.second_look import second_look
 
 __all__ = ["AbandonedCheckpoint", "CheckpointDirectory", "Listing", "load_checkpoint"]
 
@@ -386,11 +387,15 @@ def load_checkpoint(
     """
     directory = checkpoint_name(checkpoint_id)
     where = f"{job_files.url}/{directory}/{METADATA}"
-    try:
-        data = job_files.read(f"{directory}/{METADATA}")
-    except FileNotFoundError:
-        raise CorruptFileError(where, "no such file", "the metadata of a completed checkpoint") from None
-    metadata = decode_metadata(data, where, key)
+
+    def read() -> CheckpointMetadata:
+        try:
+            data = job_files.read(f"{directory}/{METADATA}")
+        except FileNotFoundError:
+            raise CorruptFileError(where, "no such file", "the metadata of a completed checkpoint") from None
+        return decode_metadata(data, where, key)
+
+    metadata = second_look(read)
     # The job is checked before the history: a checkpoint of another job may look like an abandoned one of this job,
     # which is passed over without an error.
     if metadata.checkpoint_id != checkpoint_id or job_id not in (None, metadata.job_id):

@@ -11,11 +11,10 @@ from datetime import UTC, datetime
 from ekorn.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
 from ekorn.checkpoint.restore_point import resolve
 from ekorn.checkpoint.signing import SigningKey
+from ekorn.config.value_text import size_text
 from ekorn.state.snapshots import StateFile, StateInfo
 
-__all__ = ["describe", "describe_metadata", "size_text"]
-
-_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
+__all__ = ["describe", "describe_metadata"]
 
 
 def describe(path: str, key: SigningKey | None = None) -> str:
@@ -101,17 +100,3 @@ def _amount(files: Sequence[StateFile]) -> str:
     if not outside:
         return f"{size_text(size)} inside the metadata" if inside else "none"
     return f"{size_text(size)} in {len(outside)} file{'s' if len(outside) > 1 else ''}"
-
-
-def size_text(size: int) -> str:
-    """Return a number of bytes in words.
-
-    >>> size_text(1), size_text(1023), size_text(1536), size_text(5 << 30)
-    ('1 byte', '1023 bytes', '1.5 KiB', '5.0 GiB')
-    """
-    if size == 1:
-        return "1 byte"
-    amount, unit = float(size), 0
-    while amount >= 1024 and unit < len(_UNITS) - 1:
-        amount, unit = amount / 1024, unit + 1
-    return f"{size} bytes" if unit == 0 else f"{amount:.1f} {_UNITS[unit]}"

@@ -60,12 +60,15 @@ class Claim:
     driver: Driver
     claimed_ms: int
     leader: LeaderTerm | None = None  # set for a driver that a service with standbys started
+    lease_ms: int | None = None  # how long the driver may be silent; None in claims of earlier versions
 
     def encode(self) -> bytes:
         """Return the bytes of the file."""
         body: dict[str, Any] = {"term": self.term, "driver": asdict(self.driver), "claimed_ms": self.claimed_ms}
         if self.leader is not None:
             body["leader"] = self.leader._asdict()
+        if self.lease_ms is not None:
+            body["lease_ms"] = self.lease_ms
         return encode_owner_file(body)
 
 
@@ -105,7 +108,8 @@ def read_claim(store: FileStore, term: int) -> Claim | None:
     try:
         leader = body.get("leader")
         started_by = None if leader is None else LeaderTerm(str(leader["cluster"]), int(leader["term"]))
-        return Claim(term, Driver(**body["driver"]), int(body["claimed_ms"]), started_by)
+        lease_ms = None if body.get("lease_ms") is None else int(body["lease_ms"])
+        return Claim(term, Driver(**body["driver"]), int(body["claimed_ms"]), started_by, lease_ms)
     except (KeyError, TypeError, ValueError):  # the claim is damaged, but its term is taken all the same
         return Claim(term, Driver("unknown", 0, None, ""), 0)
 

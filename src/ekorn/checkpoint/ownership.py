@@ -237,7 +237,7 @@ def claim(
         else:
             term = max(least, newest.term + 1) if newest is not None else least
             try:
-                store.publish(owner_path("claim", term), Claim(term, driver, now_ms, leader).encode())
+                store.publish(owner_path("claim", term), Claim(term, driver, now_ms, leader, lease_ms).encode())
             except FileExistsError:
                 continue  # another driver was faster: look at its claim
         if store.exclusive or _alone_in_term(store, term, driver):
@@ -258,7 +258,7 @@ def claim_after(store: FileStore, driver: Driver, term: int, now_ms: int, lease_
     On a storage without exclusive creation two may claim the term. The entry tells whether the other one has acted.
     """
     try:
-        store.publish(owner_path("claim", term + 1), Claim(term + 1, driver, now_ms).encode())
+        store.publish(owner_path("claim", term + 1), Claim(term + 1, driver, now_ms, lease_ms=lease_ms).encode())
     except FileExistsError:
         standing = read_claim(store, term + 1)
         if standing is None or standing.driver.token != driver.token:  # else only the answer was lost
@@ -285,9 +285,15 @@ def _alone_in_term(store: FileStore, term: int, driver: Driver) -> bool:
 
 
 def living_owner(store: FileStore, now_ms: int) -> Driver | None:
-    """Return the driver that runs on a job's directory now; None if there is none."""
+    """Return the driver that runs on a job's directory now; None if there is none.
+
+    A driver that cannot be seen from here lives as long as the lease that it claimed the directory with.
+    """
     newest = newest_claim(store)
-    if newest is None or not _is_alive(store, newest, Driver.this_process(), now_ms, LEASE_MS):
+    if newest is None:
+        return None
+    lease_ms = LEASE_MS if newest.lease_ms is None else newest.lease_ms
+    if not _is_alive(store, newest, Driver.this_process(), now_ms, lease_ms):
         return None
     return newest.driver
 

@@ -17,32 +17,32 @@ from ekorn.checkpoint.checkpoint_directory import Listing
 from ekorn.checkpoint.file_names import created_for
 from ekorn.checkpoint.metadata import CheckpointMetadata
 
-__all__ = ["Deletions", "Retention", "RetentionPolicy"]
+__all__ = ["CheckpointRetentionPolicy", "Deletions", "Retention"]
 
 _LOG = logging.getLogger(__name__)
 
 JobEnd = Literal["FINISHED", "CANCELED", "FAILED", "SUSPENDED"]
 
 
-class RetentionPolicy(Enum):
-    """Whether the retained checkpoints outlive the job."""
+class CheckpointRetentionPolicy(Enum):
+    """Whether the retained checkpoints outlive the job: Flink's policies, by their names."""
 
-    NEVER_RETAIN = "never"
+    NEVER_RETAIN_AFTER_TERMINATION = "never"
     RETAIN_ON_FAILURE = "on failure"
     RETAIN_ON_CANCELLATION = "on cancellation"
 
     def keeps(self, end: JobEnd) -> bool:
         """Return whether checkpoints outlive a job that ends this way.
 
-        >>> RetentionPolicy.RETAIN_ON_FAILURE.keeps("CANCELED")
+        >>> CheckpointRetentionPolicy.RETAIN_ON_FAILURE.keeps("CANCELED")
         False
         """
         match self:
-            case RetentionPolicy.NEVER_RETAIN:
+            case CheckpointRetentionPolicy.NEVER_RETAIN_AFTER_TERMINATION:
                 return False
-            case RetentionPolicy.RETAIN_ON_FAILURE:
+            case CheckpointRetentionPolicy.RETAIN_ON_FAILURE:
                 return end == "FAILED"
-            case RetentionPolicy.RETAIN_ON_CANCELLATION:
+            case CheckpointRetentionPolicy.RETAIN_ON_CANCELLATION:
                 return end != "FINISHED"
 
 

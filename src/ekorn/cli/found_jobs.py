@@ -7,7 +7,7 @@ it. Of a job that has ended, the service keeps its answers and its log, and a pr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -85,9 +85,7 @@ def find_jobs(service: ServiceClient | None, *, ended: bool = False) -> FoundJob
     asked = [(path, in_background(partial(_jobs_at, path))) for path in job_sockets()]
     of_service = [] if service is None else service.jobs()
     known = {each for job in of_service for each in (job["id"], *job.get("further", ()))}
-    found = FoundJobs(
-        [FoundJob(job["id"], job["name"], job["state"], job["pid"], job, None, service, None) for job in of_service], []
-    )
+    found = FoundJobs([] if service is None else list(_jobs_of(service, of_service)), [])
     of_drivers = {job["pid"] for job in of_service}
     logs = {log.job_id: log for log in kept_logs()}
     for path, answer in asked:
@@ -113,6 +111,18 @@ def find_jobs(service: ServiceClient | None, *, ended: bool = False) -> FoundJob
             if log.job_id not in known
         )
     return found
+
+
+def _jobs_of(service: ServiceClient, records: Sequence[dict[str, Any]]) -> Iterator[FoundJob]:
+    """Yield the jobs of a service, each with the further jobs that its program has started."""
+    overview: dict[str, Any] = {}
+    if any(record.get("further") for record in records):
+        overview = {job["jid"]: job for job in service.web.get("/jobs/overview")["jobs"]}
+    for record in records:
+        yield FoundJob(record["id"], record["name"], record["state"], record["pid"], record, None, service, None)
+        for job in (overview[each] for each in record.get("further", ()) if each in overview):
+            details = {"submitted": job["start-time"], "phase": record["phase"], "silent": record.get("silent")}
+            yield FoundJob(job["jid"], job["name"], job["state"], record["pid"], details, None, service, None)
 
 
 def _jobs_at(path: Path) -> list[dict[str, Any]]:

@@ -85,7 +85,7 @@ def _is_shown(job: FoundJob, shown: str) -> bool:
     if shown == "all":
         return True
     if shown == "scheduled":
-        return job.status == "CREATED"
+        return job.status in ("CREATED", "INITIALIZING")
     if shown == "running":
         return job.status in ("RUNNING", "RESTARTING")
     return not job.has_ended

@@ -33,10 +33,11 @@ the program.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import select
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn
 
 import ekorn
@@ -50,7 +51,7 @@ from ekorn.config import options
 from ekorn.config.configuration import Configuration
 from ekorn.config.settings.job_settings import JobSettings
 from ekorn.config.value_text import parse_memory_bytes
-from ekorn.driver.submit import jobs_submitted_by
+from ekorn.driver.submit import graphs_shown_to
 from ekorn.errors import EkornError
 from ekorn.graph.job_graph import JobGraph
 from ekorn.graph.plan import execution_plan
@@ -136,7 +137,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         help="`local` for this process (the default), `service`, or the address of a Spark master",
     )
     parser.add_argument(
-        "--slot-memory", metavar="SIZE", type=_memory, default=0, help="memory that each slot claims from the service"
+        "--slot-memory", metavar="SIZE", type=_memory, default=0, help="memory that each slot claims and may use"
     )
     parser.add_argument(
         "--files", metavar="PATH", action="append", default=[], help="a further file or folder to send to the service"
@@ -362,17 +363,36 @@ def _add_state(parser: argparse.ArgumentParser) -> None:
 
 
 def show_plan(script: str, arguments: Sequence[str], configuration: Configuration) -> int:
-    """Run a program up to the start of its first job, and print the plan of the job.
+    """Run a program up to the start of its first job, and print the plan of the job: nothing else on standard output.
 
     Args:
         script: The program.
         arguments: Its arguments.
         configuration: What its environments start from.
     """
+    plans: list[str] = []
 
-    def show(graph: JobGraph, settings: JobSettings) -> NoReturn:
-        print(execution_plan(graph))
+    def keep(graph: JobGraph, settings: JobSettings) -> NoReturn:
+        plans.append(execution_plan(graph))
         raise SystemExit(0)
 
-    with jobs_submitted_by(show):
-        return run_program(script, arguments, configuration)
+    with _prints_to_stderr(), graphs_shown_to(keep):
+        code = run_program(script, arguments, configuration)
+    for plan in plans:
+        print(plan)
+    return code
+
+
+@contextlib.contextmanager
+def _prints_to_stderr() -> Iterator[None]:
+    """Send what the program and its children print to standard error."""
+    sys.stdout.flush()
+    before = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        sys.stdout.flush()  # what was written without `print`
+        os.dup2(before, 1)
+        os.close(before)

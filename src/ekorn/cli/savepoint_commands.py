@@ -6,13 +6,14 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ekorn.checkpoint.describe import describe, size_text
+from ekorn.checkpoint.describe import describe
 from ekorn.checkpoint.restore_point import resolve
 from ekorn.checkpoint.savepoint_files import FoundCheckpoint, dispose_savepoint, find_checkpoints
 from ekorn.checkpoint.savepoint_signing import sign_savepoint, verify_savepoint
 from ekorn.checkpoint.signing import SigningKey, read_signing_key
 from ekorn.config import options
 from ekorn.config.starting_configuration import starting_configuration
+from ekorn.config.value_text import size_text
 from ekorn.errors import ConfigurationError
 from ekorn.storage.locations import plain, scheme_of, shown
 

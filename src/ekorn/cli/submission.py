@@ -15,7 +15,7 @@ from ekorn.config import options
 from ekorn.config.configuration import Configuration
 from ekorn.config.settings.job_settings import JobSettings
 from ekorn.driver.job_outcome import JobOutcome, note_outcomes_with
-from ekorn.driver.submit import jobs_submitted_by
+from ekorn.driver.submit import graphs_shown_to
 from ekorn.errors import ConfigurationError, EkornError, JobHasFinished, JobWasCancelled
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.graph.job_graph import JobGraph
@@ -94,7 +94,7 @@ def _write_plan(script: str, arguments: Sequence[str], configuration: Configurat
         write_private(file, json.dumps(found, default=str).encode())
         raise SystemExit(0)
 
-    with jobs_submitted_by(write):
+    with graphs_shown_to(write):
         return run_program(script, arguments, configuration)
 
 

@@ -72,10 +72,12 @@ class _ChainCompiler:
         for number, generate in enumerate(inputs):
             self._generate_loops(number, generate)
         for index, operator in enumerate(self._operators):
-            if operator.needs_out:
-                for tag in (None, *self._tags(index)):
+            if operator.needs_out or operator.emits_to_sides:
+                for tag in self._tags(index):
                     self._emit_function(index, tag)
-            elif operator.record_errors is not None and DEAD_LETTERS.tag_id in self._tags(index):
+            if operator.needs_out:
+                self._emit_function(index, None)
+            if operator.record_errors is not None and DEAD_LETTERS.tag_id in self._tags(index):
                 self._emit_function(index, DEAD_LETTERS.tag_id)
         while self._ungenerated:
             self._generate_emit_function(*self._ungenerated.pop())
@@ -114,7 +116,7 @@ class _ChainCompiler:
 
     def _generate_operator(self, index: int, value: str, time: str, generate: GenerateRecord) -> None:
         """Generate the statements of operator `index` for the record in variable `value`."""
-        sides = RefusedSideOutputs() if self._is_split(index) else {t: self._emit(index, t) for t in self._tags(index)}
+        sides = RefusedSideOutputs() if self._is_split(index) else self._sides(index)
         handler = self._operators[index].record_errors
         self._nested += 1
         with self._code.at(index, value):
@@ -126,6 +128,17 @@ class _ChainCompiler:
                 with self._code.block("except Exception as error:"):
                     self._code.line(f"if not {self._code.bind(handler.handles, 'handles')}(error, {time}): raise")
         self._nested -= 1
+
+    def _sides(self, index: int) -> dict[str, Emit]:
+        """Return the generators of statements that emit to the side outputs of operator `index`."""
+        if not self._operators[index].emits_to_sides:
+            return {tag: self._emit(index, tag) for tag in self._tags(index)}
+        # A function may emit to them by its context too, while the loop runs. Both ways lead through one function: each
+        # function sets anew whether the records of its exchanges have timestamps.
+        return {tag: self._emit_by_call(index, tag) for tag in self._tags(index)}
+
+    def _emit_by_call(self, index: int, tag: str) -> Emit:
+        return lambda value, time: self._code.line(f"{self._emit_function(index, tag)}({value}, {time})")
 
     def _emit(self, index: int, tag: str | None) -> Emit:
         return lambda value, time: self._generate_emit(index, tag, value, time)

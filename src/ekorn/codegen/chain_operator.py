@@ -37,6 +37,9 @@ class ChainOperator(Protocol):
     needs_out: bool
     """Whether the operator also emits outside the loop: from timers, or when the input ends."""
 
+    emits_to_sides: bool
+    """Whether a function emits to side outputs by its context, while its record is processed in the loop."""
+
     out: Out
     side_out: dict[str, Out]
 

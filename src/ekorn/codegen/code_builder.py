@@ -98,6 +98,14 @@ class CodeBuilder:
         self._origin = before
 
     @contextmanager
+    def of_record(self, record: str) -> Iterator[None]:
+        """Attribute the lines added inside to another record of the same operator: a part of what it was given."""
+        before = self._origin
+        self._origin = None if before is None else replace(before, record=record)
+        yield
+        self._origin = before
+
+    @contextmanager
     def looking_up(self, key: str) -> Iterator[None]:
         """Mark the lines added inside as look-ups of the key in a variable."""
         before = self._origin

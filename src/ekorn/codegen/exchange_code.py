@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from ekorn.codegen.code_builder import CodeBuilder
 from ekorn.codegen.key_code import generate_key_of
+from ekorn.columns.columns_type import has_columns
 from ekorn.functions.record_functions import Partitioner
 from ekorn.graph.job_graph import Exchange
 from ekorn.graph.specs import Broadcast, Custom, Forward, Global, Hash, Rebalance, Rescale, Shuffle
@@ -48,6 +49,9 @@ class ExchangeRouter(Protocol):
     def custom(self, index: Any) -> Append:
         """Return the channel with the index that a user's partitioner returned."""
 
+    def send_columns(self, batch: Any) -> None:
+        """Send each row of a batch of columns to its channel."""
+
 
 class ExchangeCode:
     """Generates the statements that send records over the exchanges of a chain.
@@ -87,6 +91,10 @@ class ExchangeCode:
 
     def _generate_send_over(self, code: CodeBuilder, exchange: Exchange, value: str, time: str) -> None:
         router = self._routers[exchange.id]
+        if has_columns(exchange.type_info):  # a batch has its timestamps in it, and is divided as a whole
+            self._used.append((code.bind(router.writer, "exchange"), False))
+            code.line(f"{code.bind(router.send_columns, 'send')}({value})")
+            return
         self._used.append((code.bind(router.writer, "exchange"), time != "None"))
         append, append_time = code.fresh("a"), code.fresh("at")
         match exchange.partitioning:

@@ -1,5 +1,6 @@
 """Serializers for a program's own types, and the snapshots that record which version wrote a checkpoint."""
 
+from ekorn.types.nullable_serializer import NullableSerializer, NullableSerializerSnapshot
 from ekorn.types.serializer import (
     SerializerTypeInfo,
     SimpleTypeSerializerSnapshot,
@@ -10,6 +11,8 @@ from ekorn.types.serializer import (
 )
 
 __all__ = [
+    "NullableSerializer",
+    "NullableSerializerSnapshot",
     "SerializerTypeInfo",
     "SimpleTypeSerializerSnapshot",
     "TypeSerializer",

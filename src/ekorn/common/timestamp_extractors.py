@@ -7,6 +7,7 @@ from ekorn.legacy.timestamp_extractors import (
     AssignerWithPunctuatedWatermarks,
     BoundedOutOfOrdernessTimestampExtractor,
     IngestionTimeExtractor,
+    TimestampExtractor,
 )
 
 __all__ = [
@@ -16,4 +17,5 @@ __all__ = [
     "AssignerWithPunctuatedWatermarks",
     "BoundedOutOfOrdernessTimestampExtractor",
     "IngestionTimeExtractor",
+    "TimestampExtractor",
 ]

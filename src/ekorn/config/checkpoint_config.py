@@ -25,6 +25,7 @@ from ekorn.config.settings.checkpoint_settings import (
     KEEP_ALL_FAILURES,
     MINIMAL_CHECKPOINT_TIME_MS,
     CheckpointSettings,
+    checked_concurrency,
     storage_name,
 )
 from ekorn.config.settings.fields import read_settings
@@ -43,6 +44,7 @@ class CheckpointConfig:
     DEFAULT_TIMEOUT = 10 * 60 * 1000
     DEFAULT_MIN_PAUSE_BETWEEN_CHECKPOINTS = 0
     DEFAULT_MAX_CONCURRENT_CHECKPOINTS = 1
+    ExternalizedCheckpointCleanup = ExternalizedCheckpointRetention  # its name in Flink 1.x, which nests the class
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         self._configuration = Configuration() if configuration is None else configuration
@@ -107,17 +109,20 @@ class CheckpointConfig:
     def set_min_pause_between_checkpoints(self, min_pause_between_checkpoints: int) -> CheckpointConfig:
         """Set the minimum number of milliseconds from the end of one checkpoint to the start of the next.
 
-        With a pause above 0 there is one checkpoint at a time.
+        A pause above 0 leaves one checkpoint at a time: a job with more than one concurrent checkpoint is refused.
         """
-        return self._set(options.CHECKPOINT_MIN_PAUSE, _whole("min pause", min_pause_between_checkpoints, 0))
+        pause = _whole("min pause", min_pause_between_checkpoints, 0)
+        checked_concurrency(self.get_max_concurrent_checkpoints(), pause)
+        return self._set(options.CHECKPOINT_MIN_PAUSE, pause)
 
     def get_max_concurrent_checkpoints(self) -> int:
         """Return the largest number of checkpoints in flight."""
         return options.CHECKPOINT_MAX_CONCURRENT.read(self._configuration)
 
     def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> CheckpointConfig:
-        """Set the largest number of checkpoints in flight."""
+        """Set the largest number of checkpoints in flight. More than one cannot be used with a minimum pause."""
         count = _whole("number of concurrent checkpoints", max_concurrent_checkpoints, 1)
+        checked_concurrency(count, self.get_min_pause_between_checkpoints())
         return self._set(options.CHECKPOINT_MAX_CONCURRENT, count)
 
     # ------------------------------------------------------------------------------ failures

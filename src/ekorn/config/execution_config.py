@@ -7,6 +7,7 @@ from typing import Any
 
 from ekorn.config import options
 from ekorn.config.configuration import Configuration
+from ekorn.config.global_job_parameters import GlobalJobParameters
 from ekorn.config.option import ConfigOption
 from ekorn.config.parameter_tool import ParameterTool
 from ekorn.config.value_text import value_text
@@ -94,9 +95,9 @@ class ExecutionConfig:
         """Accept the timeout of a cancellation in milliseconds. It has no effect."""
         return self._set_millis(options.TASK_CANCELLATION_TIMEOUT, timeout)
 
-    def get_global_job_parameters(self) -> dict[str, str]:
+    def get_global_job_parameters(self) -> GlobalJobParameters:
         """Return the parameters that every function of the job can read."""
-        return options.GLOBAL_JOB_PARAMETERS.read(self._configuration)
+        return GlobalJobParameters(options.GLOBAL_JOB_PARAMETERS.read(self._configuration))
 
     def set_global_job_parameters(
         self, global_job_parameters_dict: Mapping[str, Any] | ParameterTool | Configuration

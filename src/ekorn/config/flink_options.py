@@ -30,7 +30,7 @@ _RPC = "Processes of Ekorn do not call one another over Pekko (Akka)."
 _JVM = "User code runs in Python, and no JVM of Flink loads it."
 _PYTHON = "Functions run in the slots, without PyFlink's connection between the JVM and Python."
 _DRIVER_MEMORY = "Spark provides the memory: set spark.driver.memory."
-_SLOT_MEMORY = "Spark provides the memory: set spark.executor.memory and spark.executor.memoryOverhead."
+_SLOT_MEMORY = "A slot is a Python process; docs/operations.md has the options that bound its memory."
 _QUERIES = "Slots answer queries over the connections of the driver, one thread for each client."
 _RESOURCES = "Spark provides the processes: set spark.executor.instances and spark.executor.cores."
 _SCHEDULER = "Spark schedules the tasks."
@@ -144,7 +144,6 @@ ACCEPTED = {
     "taskmanager.heap.": _SLOT_MEMORY,
     "taskmanager.memory.": _SLOT_MEMORY,
     "taskmanager.network.": "Spark's shuffle carries the records.",
-    "taskmanager.numberOfTaskSlots": "The parallelism decides how many slots run: set parallelism.default.",
     "traces.": _NOT_REPORTED,
     "user.artifacts.": "Set python.files and spark.jars.",
     "web.": "It is an option of Flink's dashboard; docs/dashboard.md says what Ekorn's has.",

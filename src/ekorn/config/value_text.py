@@ -23,6 +23,7 @@ __all__ = [
     "parse_map",
     "parse_memory_bytes",
     "parse_ports",
+    "size_text",
     "split_quoted",
     "value_text",
 ]
@@ -46,6 +47,7 @@ _BYTES = {
     **dict.fromkeys(("g", "gb", "gibibytes"), 1024**3),
     **dict.fromkeys(("t", "tb", "tebibytes"), 1024**4),
 }
+_SHOWN_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 _ISO_DURATION = re.compile(
     r"(?P<sign>-?)P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?",
     re.IGNORECASE,
@@ -245,3 +247,17 @@ def _unquoted(text: str) -> str:
 
 def _word(text: str) -> str:
     return text.strip().replace("-", "").replace("_", "").lower()
+
+
+def size_text(size: int) -> str:
+    """Return a number of bytes in words.
+
+    >>> size_text(1), size_text(1023), size_text(1536), size_text(5 << 30)
+    ('1 byte', '1023 bytes', '1.5 KiB', '5.0 GiB')
+    """
+    if size == 1:
+        return "1 byte"
+    amount, unit = float(size), 0
+    while amount >= 1024 and unit < len(_SHOWN_UNITS) - 1:
+        amount, unit = amount / 1024, unit + 1
+    return f"{size} bytes" if unit == 0 else f"{amount:.1f} {_SHOWN_UNITS[unit]}"

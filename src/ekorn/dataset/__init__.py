@@ -7,7 +7,6 @@ from ekorn.batch.plan.data_set_specs import JoinHint, Order
 from ekorn.batch.program.csv_reader import CsvReader
 from ekorn.batch.program.data_set import DataSet
 from ekorn.batch.program.data_set_iterations import DeltaIteration, IterativeDataSet
-from ekorn.batch.program.data_set_job_client import DataSetJobClient
 from ekorn.batch.program.data_set_outputs import DataSink
 from ekorn.batch.program.execution_environment import ExecutionEnvironment
 from ekorn.batch.program.grouping import Grouping, SortedGrouping
@@ -77,7 +76,6 @@ __all__ = [
     "CrossOperator",
     "CsvReader",
     "DataSet",
-    "DataSetJobClient",
     "DataSink",
     "DeltaIteration",
     "DoubleSumAggregator",

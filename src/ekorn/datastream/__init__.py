@@ -13,6 +13,7 @@ from ekorn.config.choices import (
     ExternalizedCheckpointRetention,
     RuntimeExecutionMode,
 )
+from ekorn.config.choices import ExternalizedCheckpointRetention as ExternalizedCheckpointCleanup
 from ekorn.config.state_backend import (
     EmbeddedRocksDBStateBackend,
     HashMapStateBackend,
@@ -74,6 +75,7 @@ from ekorn.legacy.timestamp_extractors import (
     AssignerWithPunctuatedWatermarks,
     BoundedOutOfOrdernessTimestampExtractor,
     IngestionTimeExtractor,
+    TimestampExtractor,
 )
 from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
 from ekorn.program.running.closeable_iterator import CloseableIterator
@@ -116,6 +118,7 @@ __all__ = [
     "DataStreamSink",
     "DeadLetter",
     "EmbeddedRocksDBStateBackend",
+    "ExternalizedCheckpointCleanup",
     "ExternalizedCheckpointRetention",
     "FileSystemCheckpointStorage",
     "FilterFunction",
@@ -172,6 +175,7 @@ __all__ = [
     "TimeDomain",
     "TimeWindow",
     "TimerService",
+    "TimestampExtractor",
     "Trigger",
     "TriggerResult",
     "TwoPhaseCommitSinkFunction",

@@ -136,7 +136,8 @@ def open_job_log(
         name: The name of the job.
         now_ms: The time of day.
         most_bytes: The size of one of the two files of a log.
-        most_logs: How many logs of jobs that have ended are kept, with this one.
+        most_logs: How many logs of jobs that have ended are kept, with this one, when the oldest are deleted. That
+            happens when there are a fifth more.
     """
     try:
         folder = runtime_folder() / _FOLDER / job_id
@@ -164,7 +165,12 @@ def _logs_in(folder: Path) -> Iterator[KeptLog]:
 
 
 def _drop_oldest(folder: Path, spared: Path, most_logs: int) -> None:
-    """Delete the oldest logs of jobs that have ended, if there are many."""
+    """Delete the oldest logs of jobs that have ended, if there are many.
+
+    Most jobs only count the folders: to read the record of each, and to delete some, takes longer than a short job.
+    """
+    if len(os.listdir(folder)) <= most_logs + most_logs // 5:
+        return
     ended = sorted(
         (each for each in _logs_in(folder) if each.status != _RUNNING and each.folder != spared),
         key=lambda each: each.started_ms,

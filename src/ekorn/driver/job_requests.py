@@ -24,11 +24,13 @@ class JobRequests:
     Attributes:
         savepoint_directory: Where savepoints go that are requested without a directory.
         savepoint_requested: Whether a savepoint was ever requested, so that one may refer to the job's input.
+        refusal: Why nothing but a cancellation may be requested; None if all else may be.
     """
 
     def __init__(self) -> None:
         self.savepoint_directory: str | None = None
         self.savepoint_requested = False
+        self.refusal: str | None = None
         self._lock = threading.Lock()
         self._savepoints: list[SavepointRequest] = []
         self._rescales: list[RescaleRequest] = []
@@ -38,6 +40,7 @@ class JobRequests:
         self._ended_as: JobStatus | None = None
         self._on_cancel: Callable[[], None] = _do_nothing
         self._on_request: Callable[[], None] = _do_nothing
+        self._on_stop: Callable[[], None] = _do_nothing
 
     def cancel(self) -> None:
         """Cancel the job and return at once."""
@@ -65,6 +68,10 @@ class JobRequests:
             ConfigurationError: No directory is given, and there is no default.
         """
         directory = directory or self.savepoint_directory
+        if self.refusal is not None:
+            refused = SavepointRequest(directory or "", native, then)
+            refused.fail(self.refusal)
+            return refused.future
         if directory is None:
             raise ConfigurationError(
                 "the savepoint has no directory: give one, or set a default "
@@ -77,6 +84,8 @@ class JobRequests:
                 request.job_ended(self._ended_as)
             else:
                 self._savepoints.append(request)
+        if request.synchronous:
+            self._on_stop()
         self._on_request()
         return request.future
 
@@ -84,7 +93,9 @@ class JobRequests:
         """Request a checkpoint beside the schedule. The future has its number, or the reason why it was not taken."""
         request = CheckpointRequest()
         with self._lock:
-            if self._ended_as is not None:
+            if self.refusal is not None:
+                request.fail(self.refusal)
+            elif self._ended_as is not None:
                 request.fail(_over(self._ended_as))
             else:
                 self._checkpoints.append(request)
@@ -113,7 +124,9 @@ class JobRequests:
         """
         request = RescaleRequest(parallelism, most_slots, directory, cause)
         with self._lock:
-            if self._ended_as is not None:
+            if self.refusal is not None:
+                request.refuse(self.refusal)
+            elif self._ended_as is not None:
                 request.refuse(_over(self._ended_as))
             else:
                 self._rescales.append(request)
@@ -132,9 +145,25 @@ class JobRequests:
 
     # ------------------------------------------------------------------------------ for the loop that runs the job
 
-    def wake_with(self, *, on_cancel: Callable[[], None], on_request: Callable[[], None]) -> None:
-        """Set what `cancel` calls, and what every other request calls, on the requesting thread."""
-        self._on_cancel, self._on_request = on_cancel, on_request
+    def refuse_all_but_cancel(self, why: str) -> None:
+        """Refuse every request but a cancellation, with this sentence."""
+        self.refusal = why
+
+    def wake_with(
+        self,
+        *,
+        on_cancel: Callable[[], None],
+        on_request: Callable[[], None],
+        on_stop: Callable[[], None] | None = None,
+    ) -> None:
+        """Set what `cancel` calls, and what every other request calls, on the requesting thread.
+
+        Args:
+            on_cancel: Called by `cancel`.
+            on_request: Called by every other request.
+            on_stop: Called before that by a request for the savepoint that the job ends with.
+        """
+        self._on_cancel, self._on_request, self._on_stop = on_cancel, on_request, on_stop or _do_nothing
 
     def wait_for_cancel(self, seconds: float) -> bool:
         """Sleep until the time is up or `cancel` is called; return whether it was called."""
@@ -162,7 +191,7 @@ class JobRequests:
         """Refuse the requests that the loop has not taken, and all later ones: the job is over."""
         with self._lock:
             self._ended_as = status
-        self._on_cancel = self._on_request = _do_nothing  # they lead to the loop and the engine
+        self._on_cancel = self._on_request = self._on_stop = _do_nothing  # they lead to the loop and the engine
         for savepoint in self.take_savepoints():
             savepoint.job_ended(status)
         for rescale in self.take_rescales():

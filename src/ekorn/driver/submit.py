@@ -16,6 +16,7 @@ from ekorn.clock import Clock, SystemClock
 from ekorn.config import options
 from ekorn.config.job_id import JobID
 from ekorn.config.settings.job_settings import JobSettings
+from ekorn.driver.display.job_lines import JobFacts
 from ekorn.driver.display.progress_display import ProgressDisplay, is_told_by_log
 from ekorn.driver.job_handle import JobHandle
 from ekorn.driver.job_log import open_job_log
@@ -32,9 +33,12 @@ from ekorn.graph.specs import PrintSpec
 __all__ = [
     "EngineChoice",
     "Submit",
+    "graphs_shown_to",
     "heartbeat_of",
     "jobs_submitted_by",
     "numbered",
+    "show_graph",
+    "show_lines",
     "spark_engine",
     "submit",
     "submit_from_program",
@@ -117,14 +121,31 @@ def submit(
         raise
     if may_be_shown is None:
         may_be_shown = engine_for is spark_engine
-    stream = sys.stderr  # None in a process that was started without one
-    if settings.progress == "auto" and may_be_shown and stream is not None and not is_told_by_log(stream):
+    if may_be_shown:
         # Records that the job prints would be written into the line.
         prints = any(isinstance(each.spec, PrintSpec) for vertex in graph.vertices for each in vertex.operators)
-        display = ProgressDisplay(handle.view, loop.facts, clock, stream=stream, prints=prints, began=began)
-        handle.results.after_end(display.start(handle.results.wait_for_end))
+        show_lines(handle, settings, loop.facts, clock, prints=prints, began=began)
     threading.Thread(target=loop.run, name=f"ekorn-{settings.job_name}", daemon=True).start()
     return handle
+
+
+def show_lines(
+    handle: JobHandle, settings: JobSettings, facts: JobFacts, clock: Clock, *, prints: bool, began: float
+) -> None:
+    """Show lines about a job to a person in front of it, if the settings allow that.
+
+    Args:
+        handle: The job.
+        settings: Its settings.
+        facts: What is known about it at its start.
+        clock: The clock of the driver.
+        prints: Whether the job itself prints records.
+        began: When the job was submitted, by the clock's `monotonic`.
+    """
+    stream = sys.stderr  # None in a process that was started without one
+    if settings.progress == "auto" and stream is not None and not is_told_by_log(stream):
+        display = ProgressDisplay(handle.view, facts, clock, stream=stream, prints=prints, began=began)
+        handle.results.after_end(display.start(handle.results.wait_for_end))
 
 
 # ------------------------------------------------------------------------------------------ the seam for other engines
@@ -134,6 +155,7 @@ _submit: ContextVar[Submit] = ContextVar("ekorn_submit", default=submit)
 
 def submit_from_program(graph: JobGraph, settings: JobSettings) -> JobHandle:
     """Start a job that a program executes: on Spark, unless a surrounding `jobs_submitted_by` says otherwise."""
+    show_graph(graph, settings)
     return _submit.get()(graph, settings)
 
 
@@ -156,11 +178,38 @@ def jobs_submitted_by(other: Submit) -> Iterator[Submit]:
         _submit.reset(token)
 
 
+_shown: ContextVar[Callable[[JobGraph, JobSettings], object] | None] = ContextVar("ekorn_shown_graphs", default=None)
+
+
+def show_graph(graph: JobGraph, settings: JobSettings) -> None:
+    """Show the graph of a job that a program executes to a surrounding `graphs_shown_to`, before the job starts."""
+    show = _shown.get()
+    if show is not None:
+        show(graph, settings)
+
+
+@contextmanager
+def graphs_shown_to(show: Callable[[JobGraph, JobSettings], object]) -> Iterator[None]:
+    """Show the graph of every job that a program executes inside the block, in this thread; no job starts if it raises.
+
+    Jobs of DataSet programs are among them.
+    """
+    token = _shown.set(show)
+    try:
+        yield
+    finally:
+        _shown.reset(token)
+
+
 _executions = itertools.count(1)
 
 
-def numbered(settings: JobSettings) -> JobSettings:
+def numbered(settings: JobSettings, *, may_repeat: bool = False) -> JobSettings:
     """Return the settings of a job with its own id, if a service runs the program; else unchanged.
+
+    Args:
+        settings: The settings of the job.
+        may_repeat: Whether the job may run again after it has ended, because its program is started again.
 
     Raises:
         ConfigurationError: The program may run one job only.
@@ -170,7 +219,7 @@ def numbered(settings: JobSettings) -> JobSettings:
     number = next(_executions)
     if number == 1:
         return settings
-    if settings.executions == "one":
+    if settings.executions == "one" and not may_repeat:
         raise ConfigurationError(
             "the program calls execute() a second time; a service with standbys runs programs with one job, because "
             "a program that is started again would repeat jobs that have already ended: submit a program for each job "

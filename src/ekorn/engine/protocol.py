@@ -188,6 +188,9 @@ class EpochEngine(Engine, Protocol):
     def execution(self) -> Literal["epochs"]:
         """The mode of the engine."""
 
+    def cut_epoch(self, number: int) -> None:
+        """Let sources that still read in an epoch, or in one before it, end it now: the job stops. Thread-safe."""
+
     def run_epoch(self, order: EpochOrder) -> EpochResult[EpochAck]:
         """Push the input of one epoch through all levels.
 

@@ -10,8 +10,8 @@ its message in ``__init__`` would compose it twice, or could not be rebuilt.
         records.py      InvalidKeyError, InvalidTimestampError, RecordTypeError, RecordTooLargeError, RecordFormatError,
                         MalformedRecordError, SchemaRegistryError, RecordErrorLimitExceeded, UserFunctionError
         job.py          JobExecutionError, JobCancelledError, RescaleError, DeploymentError (WorkerPythonError),
-                        SlotLostError, EpochStalledError, SparkSessionLostError, SpoolError, DamagedBlob,
-                        CollectSpillError
+                        SlotLostError (SlotMemoryError), EpochStalledError, SparkSessionLostError, SpoolError,
+                        DamagedBlob, CollectSpillError
         state.py        StateError (StateNotKeyed, NoCurrentKey, StateMigrationError)
         data_frames.py  RowFilesDamaged, RowFilesGone, SparkSourceFailed, StreamingQueryFailed
         databases.py    DatabaseError (LedgerRowExpired)
@@ -22,6 +22,7 @@ its message in ``__init__`` would compose it twice, or could not be rebuilt.
         queryable.py    QueryableNameTwice (an InvalidProgramError), QueryError (UnknownJob, UnknownQueryableState,
                         UnknownKey, StateNotServed, QueryRefused)
         kafka.py        KafkaError (KafkaOffsetsLost, KafkaPartitionLost, KafkaTransactionLost)
+        rabbitmq.py     RabbitMQError
 """
 
 from ekorn.errors.base import EkornError, preview
@@ -50,6 +51,7 @@ from ekorn.errors.job import (
     JobExecutionError,
     RescaleError,
     SlotLostError,
+    SlotMemoryError,
     SparkSessionLostError,
     SpoolError,
     WorkerPythonError,
@@ -77,6 +79,7 @@ from ekorn.errors.queryable import (
     UnknownKvStateLocation,
     UnknownQueryableState,
 )
+from ekorn.errors.rabbitmq import RabbitMQError
 from ekorn.errors.records import (
     InvalidKeyError,
     InvalidTimestampError,
@@ -136,6 +139,7 @@ __all__ = [
     "QueryError",
     "QueryRefused",
     "QueryableNameTwice",
+    "RabbitMQError",
     "RecomputedInputError",
     "RecordErrorLimitExceeded",
     "RecordFormatError",
@@ -148,6 +152,7 @@ __all__ = [
     "SchemaRegistryError",
     "SinkFilesMissing",
     "SlotLostError",
+    "SlotMemoryError",
     "SparkSessionLostError",
     "SparkSourceFailed",
     "SpoolError",

@@ -140,6 +140,7 @@ class PendingFileLost(CheckpointError):
         expected_bytes: How many bytes were written.
         found_bytes: How many are left; None if the file is gone.
         is_upload: Whether it is an upload in parts, which has no file before it is completed.
+        waits: Whether it waited to be merged with others, so that it was never visible under this name.
     """
 
     retryable = False
@@ -149,16 +150,19 @@ class PendingFileLost(CheckpointError):
     expected_bytes: int
     found_bytes: int | None
     is_upload: bool = False
+    waits: bool = False
 
     def __str__(self) -> str:
-        visible, pending, expected, found, is_upload = self.args
+        visible, pending, expected, found, is_upload, waits = self.args
         state = "is gone" if found is None else f"has {found} bytes"
-        remedy = (
-            "Create an object of that size, and let lifecycle rules keep uploads longer than a job may be down"
-            if is_upload
-            else "Put the file back, from a copy or with the disk that it was on; or, if it was committed and its "
-            "visible file was moved away since, create an empty file of the visible name"
-        )
+        remedy = "Put the file back, from a copy or with the disk that it was on"
+        if is_upload:
+            remedy = "Create an object of that size, and let lifecycle rules keep uploads longer than a job may be down"
+        elif not waits:
+            remedy += (
+                "; or, if it was committed and its visible file was moved away since, create an empty file of the "
+                "visible name"
+            )
         return (
             f"cannot commit {visible!r}: {pending} {state}, and {expected} bytes were written to it for a completed "
             f"checkpoint. The job is not restarted, and its checkpoints are kept. {remedy}. "

@@ -173,6 +173,19 @@ class SlotLostError(EkornError):
 
 
 @with_fields
+class SlotMemoryError(SlotLostError):
+    """A slot has used more memory than it may, and has ended. The job restarts from its last checkpoint."""
+
+    slot: int
+    why: str
+    raised_by: str
+
+    def __str__(self) -> str:
+        slot, why, _ = self.args
+        return f"slot {slot} has ended, because {why}"
+
+
+@with_fields
 class EpochStalledError(EkornError):
     """An epoch made no progress for too long. The job restarts from its last checkpoint."""
 

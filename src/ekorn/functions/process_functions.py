@@ -13,6 +13,7 @@ from ekorn.functions.record_functions import Function
 from ekorn.functions.timer_service import TimeDomain, TimerService
 
 if TYPE_CHECKING:
+    from ekorn.functions.output_tag import OutputTag
     from ekorn.functions.state.state_descriptors import MapStateDescriptor, StateDescriptor
     from ekorn.functions.state.state_handles import BroadcastState, ReadOnlyBroadcastState
 
@@ -28,7 +29,19 @@ KeyedStateFunction = Callable[[Any, Any], None]
 """Called by `apply_to_keyed_state` with a key and the state of that key."""
 
 
-class _TimedContext(ABC):
+class SideOutputContext(ABC):
+    """The part of a context that emits to side outputs."""
+
+    @abstractmethod
+    def output(self, output_tag: OutputTag, value: Any) -> None:
+        """Emit a record to a side output, with the timestamp of the record or timer in process.
+
+        It does what ``yield output_tag, value`` does, at once and also in a function that yields nothing. Records of a
+        side output that nobody reads are dropped.
+        """
+
+
+class _TimedContext(SideOutputContext):
     """The part of a context that gives access to time."""
 
     @abstractmethod
@@ -59,7 +72,7 @@ class _KeyedTimerContext(_KeyedContext):
 class ProcessFunction(Function):
     """Turns one record into any number of records, with side outputs and both clocks.
 
-    Emit with ``yield value``, and to a side output with ``yield output_tag, value``.
+    Emit with ``yield value``, and to a side output with ``yield output_tag, value`` or `ctx.output`.
     """
 
     class Context(_TimedContext):
@@ -129,8 +142,8 @@ class KeyedCoProcessFunction(Function):
 class BaseBroadcastProcessFunction(Function):
     """The contexts that both broadcast process functions share."""
 
-    class BaseContext(ABC):
-        """The access to time, on both sides."""
+    class BaseContext(SideOutputContext):
+        """The access to time and side outputs, on both sides."""
 
         @abstractmethod
         def timestamp(self) -> int | None:

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ekorn.errors import InvalidProgramError
+from ekorn.functions.operator_parameters import OperatorParameters
 from ekorn.functions.state.state_stores import KeyedStateStore
 
 if TYPE_CHECKING:
-    from ekorn.config.configuration import Configuration
     from ekorn.config.execution_config import ExecutionConfig
     from ekorn.config.job_id import JobID
     from ekorn.functions.data_sets.data_set_functions import BroadcastVariableInitializer
@@ -26,7 +26,7 @@ class DistributedCache(ABC):
         """Return the path of the local copy of a file or directory; treat the copy as read-only."""
 
 
-class RuntimeContext(KeyedStateStore):
+class RuntimeContext(KeyedStateStore, OperatorParameters):
     """Passed to `Function.open`; valid as long as the function lives."""
 
     @abstractmethod
@@ -56,10 +56,6 @@ class RuntimeContext(KeyedStateStore):
     @abstractmethod
     def get_job_parameter(self, key: str, default_value: str) -> str:
         """Return a global job parameter, or the default if it is not set."""
-
-    @abstractmethod
-    def get_operator_parameters(self) -> Configuration:
-        """Return the parameters given to the operator by `with_parameters`; empty by default."""
 
     @abstractmethod
     def get_metrics_group(self) -> MetricGroup:

@@ -177,6 +177,10 @@ class Source(ABC):
         """Return the subtask that reads a split, for sources that look for new splits; None: by a hash of the id."""
         return None
 
+    def for_job(self, *, checkpointing: bool) -> Source:
+        """Return this source for a job with or without checkpoints."""
+        return self
+
     def connect(self, subtask_index: int) -> SourceConnection:
         """Open the connection of one subtask. Overridden by sources whose readers share one."""
         return _NoConnection(self)

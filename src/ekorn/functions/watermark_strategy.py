@@ -6,6 +6,8 @@ one per subtask or source split.
 
 from __future__ import annotations
 
+import copy
+import datetime
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -14,13 +16,15 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 from ekorn.errors import preview
+from ekorn.functions.record_fields import read_field
 from ekorn.types.published import publish
-from ekorn.types.time import Duration, Time, millis_of
+from ekorn.types.time import Duration, Instant, Time, millis_of
 from ekorn.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP, watermark_text
 
 __all__ = [
     "AscendingTimestampsWatermarks",
     "BoundedOutOfOrdernessWatermarks",
+    "FieldTimestamps",
     "NoWatermarksGenerator",
     "TimestampAssigner",
     "Watermark",
@@ -87,6 +91,23 @@ class _CallableAssigner(TimestampAssigner):
         return f"TimestampAssigner({getattr(self._function, '__qualname__', self._function)!s})"
 
 
+@dataclass(frozen=True)
+class FieldTimestamps(TimestampAssigner):
+    """Reads timestamps from a field: points in time, or whole numbers of milliseconds since 1970."""
+
+    field: str
+
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> Any:
+        found = read_field(value, self.field)
+        if isinstance(found, datetime.datetime):
+            return (found.replace(tzinfo=found.tzinfo or datetime.UTC) - _EPOCH) // _MILLISECOND
+        return found.to_epoch_milli() if isinstance(found, Instant) else found
+
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MILLISECOND = datetime.timedelta(milliseconds=1)
+
+
 def assign_function(assigner: TimestampAssigner) -> Callable[[Any, int], Any]:
     """Return the function of an assigner: the user's own, without a call in between, if it is a plain function."""
     return assigner._function if type(assigner) is _CallableAssigner else assigner.extract_timestamp
@@ -119,7 +140,8 @@ class WatermarkGenerator(ABC):
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
         """Emit the watermark of periodic generators.
 
-        Called at the end of every epoch, or at `pipeline.auto-watermark-interval` in a job that runs continuously.
+        Called at `pipeline.auto-watermark-interval`. In epochs it is called at the end of every epoch instead, unless
+        the program sets the interval.
         """
 
 
@@ -246,6 +268,26 @@ class WatermarkStrategy:
             f"not {timestamp_assigner!r}"
         )
 
+    def with_timestamp_column(self, name: str) -> WatermarkStrategy:
+        """Return a strategy that reads timestamps from a field of rows, or from a column of a stream of columns.
+
+        Its values are points in time, or whole numbers of milliseconds since 1970.
+        """
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"with_timestamp_column takes the name of a column, not {name!r}")
+        return replace(self, timestamp_assigner=FieldTimestamps(name))
+
+    @property
+    def timestamp_column(self) -> str | None:
+        """The field that holds the timestamps; None if an assigner returns them."""
+        assigner = self.timestamp_assigner
+        return assigner.field if isinstance(assigner, FieldTimestamps) else None
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether the watermarks depend on the highest timestamp alone, so that many records are one event."""
+        return self.generator_supplier is _no_watermarks or isinstance(self.generator_supplier, _BoundedSupplier)
+
     def with_idleness(self, idle_timeout: Duration | Time | timedelta) -> WatermarkStrategy:
         """Return a strategy that marks an input as idle after this long without records.
 
@@ -274,6 +316,13 @@ class WatermarkStrategy:
             _positive("update_interval", interval_ms),
         )
         return replace(self, alignment=alignment)
+
+    def for_split(self) -> WatermarkStrategy:
+        """Return the strategy for one split of a source.
+
+        It is a copy if the assigner remembers timestamps for the generator, as those of Flink 1.x do.
+        """
+        return copy.deepcopy(self) if getattr(self.generator_supplier, "asks_the_assigner", False) else self
 
     def create_generator(self, context: Any = None) -> WatermarkGenerator:
         """Return a new generator, for one subtask or one split.

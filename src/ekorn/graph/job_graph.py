@@ -14,9 +14,10 @@ import cloudpickle
 
 from ekorn.config import options
 from ekorn.config.settings.fields import filled_by
+from ekorn.config.settings.memory_settings import JobMemory, SlotMemory
 from ekorn.config.settings.metric_settings import StateLatencySettings
 from ekorn.functions.dead_letters import OnRecordError
-from ekorn.graph.specs import KeySpec, OperatorSpec, Partitioning, SourceFunctionSpec, SourceSpec
+from ekorn.graph.specs import KeySpec, OperatorSpec, Partitioning, SourceFunctionSpec, SourceSpec, TaskStepSpec
 from ekorn.legacy.time_characteristic import TimeCharacteristic
 from ekorn.types.type_information import TypeInformation
 
@@ -101,7 +102,8 @@ class Vertex:
     @property
     def is_source(self) -> bool:
         """Whether the head is a source."""
-        return isinstance(self.operators[0].spec, (SourceSpec, SourceFunctionSpec))
+        spec = self.operators[0].spec
+        return isinstance(spec, (SourceSpec, SourceFunctionSpec)) or (isinstance(spec, TaskStepSpec) and spec.is_source)
 
 
 @dataclass(frozen=True)
@@ -115,9 +117,14 @@ class CachedFile:
 
 @dataclass(frozen=True)
 class ExecutionSettings:
-    """Settings of the whole job, parsed from the configuration."""
+    """Settings of the whole job, parsed from the configuration.
+
+    Attributes:
+        in_slots: Whether subtasks run in slots. Those of DataSet programs are Spark's tasks.
+    """
 
     batch: bool = False
+    in_slots: bool = True
     object_reuse: bool = filled_by(options.OBJECT_REUSE)
     blob_bytes: int = filled_by(options.BLOB_BYTES)
     batch_records_in_memory: int = filled_by(options.BATCH_RECORDS_IN_MEMORY)
@@ -125,11 +132,13 @@ class ExecutionSettings:
     max_record_bytes: int = filled_by(options.MAX_RECORD_BYTES)
     slot_memory_bytes: int = filled_by(options.SLOT_MEMORY)
     auto_watermark_interval_ms: int = filled_by(options.AUTO_WATERMARK_INTERVAL)
+    watermark_interval_set: bool = False  # whether the program or the configuration sets it
     held_watermark_warning_ms: int = filled_by(options.HELD_WATERMARK_WARNING)
     time_characteristic: TimeCharacteristic = filled_by(
         options.TIME_CHARACTERISTIC, by=lambda name: TimeCharacteristic[name]
     )
     job_parameters: dict[str, str] = filled_by(options.GLOBAL_JOB_PARAMETERS, by=dict)
+    memory: JobMemory = field(default_factory=JobMemory)
     cached_files: tuple[CachedFile, ...] = ()
     checkpointing: bool = False
     unaligned: bool = False  # checkpoint marks may overtake records in flight; only with continuous execution
@@ -179,7 +188,16 @@ class JobGraph:
             sizes[vertex.slot_group] = max(sizes.get(vertex.slot_group, 0), vertex.parallelism)
         return tuple(sizes.items())
 
+    def memory_of(self, slot: int) -> SlotMemory:
+        """Return what a slot may use."""
+        first = 0
+        for group, size in self.slot_groups():
+            if slot < first + size:
+                return self.settings.memory.of(group)
+            first += size
+        return self.settings.memory.other  # no subtask of the job is in the slot
+
     @property
     def slot_count(self) -> int:
-        """The number of slots the job needs."""
-        return sum(size for _, size in self.slot_groups())
+        """The number of slots the job needs; 0 if its subtasks are Spark's tasks."""
+        return 0 if not self.settings.in_slots else sum(size for _, size in self.slot_groups())

@@ -1,8 +1,8 @@
 """The ids under which the state of operators is saved, stable from one run of the program to the next.
 
 The id of an operator is the hash of its uid, or the uid hash that was given. Without either, the id is derived from
-the operator's position in the graph: its kind and its inputs. Such an id stays the same as long as the part of the
-program upstream of the operator does.
+the operator's position in the graph: its kind and its inputs, as they are before a change of form. Such an id stays the
+same as long as the part of the program upstream of the operator does.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ekorn.errors import DuplicateUidError, InvalidProgramError
+from ekorn.graph.column_specs import CONVERSIONS
 from ekorn.graph.job_graph import OperatorId
 from ekorn.graph.specs import WithStateSpec
-from ekorn.graph.stream_graph import Node
+from ekorn.graph.stream_graph import Edge, Node
 
 
 def operator_ids(nodes: Sequence[Node], *, auto_generate: bool = True) -> dict[int, OperatorId]:
@@ -48,7 +49,7 @@ def _id_of_position(node: Node, ids: dict[int, OperatorId], twins: Counter[str])
     what = type(node.spec).__name__
     if isinstance(node.spec, WithStateSpec):
         what += f":{node.spec.form}"
-    reads = [f"{ids[edge.source.id]}:{edge.tag or ''}:{edge.input_index}" for edge in node.inputs]
+    reads = [f"{ids[_seen_through(edge).id]}:{edge.tag or ''}:{edge.input_index}" for edge in node.inputs]
     position = "\n".join(["place", what, *reads])
     # Operators of one kind with the same inputs are told apart by their order. Flink: numbers all operators, which
     # changes the ids of all operators that are written after a new branch.
@@ -56,12 +57,21 @@ def _id_of_position(node: Node, ids: dict[int, OperatorId], twins: Counter[str])
     return _hash(f"{position}\n{twins[position]}")
 
 
+def _seen_through(edge: Edge) -> Node:
+    """Return the operator that an edge comes from. An operator keeps its id where the form of its input changes."""
+    source = edge.source
+    while isinstance(source.spec, CONVERSIONS) and source.uid is None:
+        source = source.inputs[0].source
+    return source
+
+
 def _hash(text: str) -> OperatorId:
     return OperatorId(hashlib.blake2b(text.encode(), digest_size=16).hexdigest())
 
 
 def _require_uids(nodes: Sequence[Node]) -> None:
-    nameless = [node.where for node in nodes if node.uid is None and node.uid_hash is None]
+    with_state = [node for node in nodes if not isinstance(node.spec, CONVERSIONS)]
+    nameless = [node.where for node in with_state if node.uid is None and node.uid_hash is None]
     if nameless:
         raise InvalidProgramError(
             f"pipeline.auto-generate-uids is false and {len(nameless)} operators have no uid: "

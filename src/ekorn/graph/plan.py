@@ -17,9 +17,11 @@ from ekorn.graph.specs import (
     KeySpec,
     Partitioning,
     PrintSpec,
+    Shipped,
     SinkFunctionSpec,
     SourceFunctionSpec,
     SourceSpec,
+    TaskStepSpec,
     WriterSpec,
 )
 
@@ -38,7 +40,7 @@ def execution_plan(graph: JobGraph) -> str:
     for exchange in graph.exchanges:
         source = numbers[ChainPosition(exchange.source, exchange.source_operator)]
         target = numbers[ChainPosition(exchange.target, 0)]
-        strategy = type(exchange.partitioning).__name__.upper()
+        strategy = ship_strategy(exchange.partitioning)
         predecessors[target].append({"id": source, "ship_strategy": strategy, "side": "second"})
     nodes = []
     for vertex in graph.vertices:
@@ -55,6 +57,15 @@ def execution_plan(graph: JobGraph) -> str:
                 node["predecessors"] = predecessors[number]
             nodes.append(node)
     return json.dumps({"nodes": nodes}, indent=2)
+
+
+def ship_strategy(partitioning: Partitioning) -> str:
+    """Return how records get to the subtasks of the next vertex, in Flink's words.
+
+    >>> ship_strategy(Shipped("Hash Partition on [0]"))
+    'Hash Partition on [0]'
+    """
+    return partitioning.strategy if isinstance(partitioning, Shipped) else type(partitioning).__name__.upper()
 
 
 def explain(graph: JobGraph, slot_resources: Mapping[str, str] | None = None) -> str:
@@ -122,7 +133,7 @@ def _exchange_text(graph: JobGraph, exchange: Exchange) -> str:
 
 def partitioning_text(partitioning: Partitioning) -> str:
     """Return a partitioning and what it depends on: ``HASH by fields 0``."""
-    name = type(partitioning).__name__.upper()
+    name = ship_strategy(partitioning)
     if isinstance(partitioning, Hash):
         return f"{name} by {key_text(partitioning.key)}"
     if isinstance(partitioning, Custom):
@@ -152,7 +163,7 @@ def _side(tag: str | None) -> str:
 
 
 def _pact(operator: Operator) -> str:
-    if isinstance(operator.spec, _SOURCES):
+    if isinstance(operator.spec, _SOURCES) or (isinstance(operator.spec, TaskStepSpec) and operator.spec.is_source):
         return "Data Source"
     return "Data Sink" if isinstance(operator.spec, _SINKS) else "Operator"
 

@@ -15,6 +15,7 @@ from ekorn.functions.watermark_strategy import WatermarkStrategy
 from ekorn.functions.windows.assigner_contract import WindowAssigner
 from ekorn.functions.windows.evictors import Evictor
 from ekorn.functions.windows.trigger_contract import Trigger
+from ekorn.graph.column_specs import ColumnSpec
 from ekorn.types.type_information import TypeInformation
 
 UserFunction = Any  # a Function object or a plain callable, as the user gave it
@@ -289,6 +290,17 @@ class BootstrapSpec:
     files: SavepointFilesSpec
 
 
+@dataclass(frozen=True)
+class TaskStepSpec:
+    """A step of a DataSet program. It runs in Spark's tasks, and is in a job graph to be shown.
+
+    Attributes:
+        is_source: Whether it reads the input of the program.
+    """
+
+    is_source: bool = False
+
+
 OperatorSpec = (
     SourceSpec
     | SourceFunctionSpec
@@ -318,6 +330,8 @@ OperatorSpec = (
     | PrintSpec
     | CollectSpec
     | BootstrapSpec
+    | ColumnSpec
+    | TaskStepSpec
 )
 
 
@@ -366,4 +380,11 @@ class Custom:
     key: KeySpec
 
 
-Partitioning = Forward | Rebalance | Rescale | Shuffle | Broadcast | Global | Hash | Custom
+@dataclass(frozen=True)
+class Shipped:
+    """To Spark's tasks of another stage of a DataSet program, in a way that is described in words."""
+
+    strategy: str
+
+
+Partitioning = Forward | Rebalance | Rescale | Shuffle | Broadcast | Global | Hash | Custom | Shipped

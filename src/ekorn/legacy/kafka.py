@@ -17,6 +17,7 @@ from ekorn.connectors.kafka.source import KafkaSource
 from ekorn.errors import ConfigurationError, warn
 from ekorn.extras import need
 from ekorn.legacy.spellings import SinkSpelling, SourceSpelling
+from ekorn.legacy.timestamp_extractors import strategy_of
 from ekorn.types.type_information import TypeInformation
 
 __all__ = ["FlinkKafkaConsumer", "FlinkKafkaProducer", "Semantic"]
@@ -75,6 +76,15 @@ class FlinkKafkaConsumer(SourceSpelling):
     def set_start_from_group_offsets(self) -> FlinkKafkaConsumer:
         """Start from the offsets that the group committed. This is the default."""
         self._starting = None
+        return self
+
+    def assign_timestamps_and_watermarks(self, watermark_strategy: Any) -> FlinkKafkaConsumer:
+        """Make timestamps and watermarks in the source, for each partition; an assigner of Flink 1.x is accepted too.
+
+        The watermark of a subtask is the lowest of its partitions, so records that are in order within a partition
+        are not late because another partition is ahead.
+        """
+        self.watermark_strategy = strategy_of(watermark_strategy)
         return self
 
     def get_produced_type(self) -> TypeInformation | None:

@@ -7,12 +7,19 @@ from typing import Any
 
 from ekorn.functions.sink_contract import Sink
 from ekorn.functions.source_contract import Source
+from ekorn.functions.watermark_strategy import WatermarkStrategy
 
 __all__ = ["SinkSpelling", "SourceSpelling"]
 
 
 class SourceSpelling(ABC):
-    """An older spelling of a `Source`, for `env.add_source`."""
+    """An older spelling of a `Source`, for `env.add_source`.
+
+    Attributes:
+        watermark_strategy: How timestamps and watermarks are made, for each split of the source.
+    """
+
+    watermark_strategy: WatermarkStrategy = WatermarkStrategy.no_watermarks()
 
     @abstractmethod
     def as_source(self) -> Source:

@@ -32,6 +32,7 @@ __all__ = [
     "AssignerWithPunctuatedWatermarks",
     "BoundedOutOfOrdernessTimestampExtractor",
     "IngestionTimeExtractor",
+    "TimestampExtractor",
     "strategy_of",
 ]
 
@@ -52,6 +53,21 @@ class AssignerWithPunctuatedWatermarks(TimestampAssigner):
     @abstractmethod
     def check_and_get_next_watermark(self, last_element: Any, extracted_timestamp: int) -> Watermark | int | None:
         """Return the watermark after this record. None, or a watermark that does not advance, emits nothing."""
+
+
+class TimestampExtractor(TimestampAssigner):
+    """Reads timestamps, and is asked for a watermark after each record and every auto-watermark interval.
+
+    The oldest form, for `assign_timestamps`.
+    """
+
+    @abstractmethod
+    def extract_watermark(self, element: Any, current_timestamp: int) -> Watermark | int | None:
+        """Return the watermark after this record. None, or a watermark that does not advance, emits nothing."""
+
+    @abstractmethod
+    def get_current_watermark(self) -> Watermark | int | None:
+        """Return the current watermark. None, or a watermark that does not advance, emits nothing."""
 
 
 class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks, ABC):
@@ -199,8 +215,17 @@ class _PunctuatedGenerator(WatermarkGenerator):
         pass
 
 
+class _ExtractorGenerator(_PeriodicGenerator):
+    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+        watermark = self._assigner.extract_watermark(event, event_timestamp)
+        if watermark is not None:
+            output.emit_watermark(watermark)
+
+
 class _GeneratorSupplier:
     """Makes the generator that asks an assigner. Both are pickled together, so the assigner stays one object."""
+
+    asks_the_assigner = True
 
     def __init__(self, kind: type[Any], assigner: Any) -> None:
         self._kind = kind
@@ -217,6 +242,8 @@ def strategy_of(given: Any) -> WatermarkStrategy:
     Raises:
         TypeError: the argument is neither a strategy nor an assigner of Flink 1.x.
     """
+    if _has(given, "extract_timestamp", "extract_watermark", "get_current_watermark"):
+        return WatermarkStrategy(_GeneratorSupplier(_ExtractorGenerator, given)).with_timestamp_assigner(given)
     if isinstance(given, AssignerWithPeriodicWatermarksWrapper):
         given = given.assigner
     if isinstance(given, WatermarkStrategy):
@@ -225,9 +252,13 @@ def strategy_of(given: Any) -> WatermarkStrategy:
         ("get_current_watermark", _PeriodicGenerator),
         ("check_and_get_next_watermark", _PunctuatedGenerator),
     ):
-        if not isinstance(given, type) and hasattr(given, method) and hasattr(given, "extract_timestamp"):
+        if _has(given, method, "extract_timestamp"):
             return WatermarkStrategy(_GeneratorSupplier(kind, given)).with_timestamp_assigner(given)
     raise TypeError(
         "assign_timestamps_and_watermarks() needs a WatermarkStrategy, or an assigner with extract_timestamp and "
         f"get_current_watermark or check_and_get_next_watermark, got {preview(given)}"
     )
+
+
+def _has(given: Any, *methods: str) -> bool:
+    return not isinstance(given, type) and all(hasattr(given, method) for method in methods)

@@ -23,7 +23,7 @@ from ekorn.graph.job_graph import Operator
 from ekorn.graph.specs import BroadcastProcessSpec
 from ekorn.keygroups import state_key
 from ekorn.operators.co_streams import FIRST, SECOND, TwoInputOperator
-from ekorn.operators.contexts.function_contexts import ElementContext
+from ekorn.operators.contexts.function_contexts import ElementContext, SideOutputs
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.keys import generate_key
 from ekorn.operators.process_operators import (
@@ -49,8 +49,8 @@ class BroadcastProcessOperator(ProcessOperator, TwoInputOperator):
 
     def open(self) -> None:
         stores = _stores(self.states, self._spec)
-        self._context = DataContext(self._clocks, None, _views(stores))
-        self._broadcast_context = BroadcastContext(self._clocks, stores, _no_keys)
+        self._context = DataContext(self._clocks, None, _views(stores), SideOutputs(self))
+        self._broadcast_context = BroadcastContext(self._clocks, stores, _no_keys, SideOutputs(self))
         super().open()
 
     def generate_second(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
@@ -72,9 +72,9 @@ class KeyedBroadcastProcessOperator(KeyedProcessOperator, TwoInputOperator):
     def open(self) -> None:
         stores = _stores(self.states, self._spec)
         views = _views(stores)
-        self._context = DataContext(self.timers, self._cell, views)
-        self._timer_context = TimerContext(self.timers, self._cell, views)
-        self._broadcast_context = BroadcastContext(self.timers, stores, self._apply_to_keyed_state)
+        self._context = DataContext(self.timers, self._cell, views, SideOutputs(self))
+        self._timer_context = TimerContext(self.timers, self._cell, views, SideOutputs(self))
+        self._broadcast_context = BroadcastContext(self.timers, stores, self._apply_to_keyed_state, SideOutputs(self))
         super().open()
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
@@ -115,8 +115,10 @@ class DataContext(
 ):
     """The context of `process_element`."""
 
-    def __init__(self, clocks: TimerService, cell: list[Any] | None, views: dict[str, BroadcastView]) -> None:
-        super().__init__(clocks, cell)
+    def __init__(
+        self, clocks: TimerService, cell: list[Any] | None, views: dict[str, BroadcastView], sides: SideOutputs
+    ) -> None:
+        super().__init__(clocks, cell, sides)
         self._views = views
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastView:
@@ -133,8 +135,10 @@ class TimerContext(DataContext, OnTimerContext, KeyedBroadcastProcessFunction.On
 class BroadcastContext(ElementContext, BroadcastProcessFunction.Context, KeyedBroadcastProcessFunction.Context):
     """The context of `process_broadcast_element`. It has no current key, and therefore no timers."""
 
-    def __init__(self, clocks: TimerService, stores: dict[str, BroadcastStore], apply: Apply) -> None:
-        super().__init__(clocks, None)
+    def __init__(
+        self, clocks: TimerService, stores: dict[str, BroadcastStore], apply: Apply, sides: SideOutputs
+    ) -> None:
+        super().__init__(clocks, None, sides)
         self._stores = stores
         self._apply = apply
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import assert_never
 
 from ekorn.functions.sink_contract import TwoPhaseCommitSinkFunction
 from ekorn.graph import specs
@@ -96,5 +95,9 @@ def build(operator: Operator, environment: SubtaskEnvironment, driver_output: Dr
         case specs.BootstrapSpec() as spec:
             filled = build(replace(operator, spec=spec.filled), environment, driver_output)
             return BootstrapOperator(operator, spec, environment, filled)
-        case _:
-            assert_never(operator.spec)
+        case specs.TaskStepSpec():
+            raise AssertionError("the steps of DataSet programs run in Spark's tasks, not in slots")
+        case _:  # PyArrow is loaded where there are columns
+            from ekorn.operators.columns.build import build_column_operator
+
+            return build_column_operator(operator, operator.spec, environment)

@@ -13,6 +13,7 @@ from ekorn.config.settings.rocksdb_settings import RocksDBSettings
 from ekorn.functions.results.accumulators import Accumulator
 from ekorn.graph.job_graph import JobGraph, Operator, Vertex
 from ekorn.metrics.metricbase import MetricGroup
+from ekorn.operators.sources.epoch_cut import EpochCut
 from ekorn.state.restored_tables import ReadTables, read_tables
 
 
@@ -51,6 +52,7 @@ class SubtaskEnvironment:
     continuous: bool = False  # the subtask runs without a pause between epochs
     # Lets readers access state between two runs; returns whether more readers may come.
     give_way: Callable[[], bool] = lambda: False
+    epoch_cut: EpochCut = field(default_factory=EpochCut)  # the slot's
     read_tables: ReadTables = read_tables  # reads restored state into heap tables
     # Shows a hint of an operator, given its subject and its text, in the driver.
     hint: Callable[[Operator, str, str], None] = lambda operator, about, text: None

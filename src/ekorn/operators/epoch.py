@@ -140,6 +140,7 @@ class Ack:
     next_timer_ms: int | None = None
     group_watermarks: dict[str, int] = field(default_factory=dict)
     busy_ms: float = 0.0
+    bytes_in: int = 0
     bytes_out: int = 0
     crossed_bytes: int = 0
     output_bytes: int = 0

@@ -12,11 +12,13 @@ from typing import Any
 
 from ekorn.codegen.chain_operator import Emit
 from ekorn.codegen.code_builder import CodeBuilder
+from ekorn.functions.output_tag import OutputTag
 from ekorn.functions.state.state_descriptors import MapStateDescriptor
 from ekorn.functions.state.state_handles import MapState
 from ekorn.functions.windows.window_functions import ProcessJoinFunction
 from ekorn.graph.job_graph import Operator
 from ekorn.graph.specs import IntervalJoinSpec
+from ekorn.operators.contexts.function_contexts import SideOutputs
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.keys import generate_key
 from ekorn.operators.operator import RuntimeOperator
@@ -50,7 +52,7 @@ class IntervalJoinOperator(RuntimeOperator):
         # Per side: the interval of a partner's timestamp, relative to the record's, and how long the record is kept.
         self._partner_interval = ((spec.lower_ms, spec.upper_ms), (-spec.upper_ms, -spec.lower_ms))
         self._keep_ms = (max(spec.upper_ms, 0), max(-spec.lower_ms, 0))
-        self._context = _Pair()
+        self._context = _Pair(SideOutputs(self))
         self.emits_from = spec.function.process_element
 
     def functions(self) -> Iterable[Any]:
@@ -111,7 +113,8 @@ class IntervalJoinOperator(RuntimeOperator):
 
 
 class _Pair(ProcessJoinFunction.Context):
-    def __init__(self) -> None:
+    def __init__(self, sides: SideOutputs) -> None:
+        self._sides = sides
         self.left_ms = MIN_TIMESTAMP
         self.right_ms = MIN_TIMESTAMP
 
@@ -123,3 +126,6 @@ class _Pair(ProcessJoinFunction.Context):
 
     def get_timestamp(self) -> int:
         return max(self.left_ms, self.right_ms)
+
+    def output(self, output_tag: OutputTag, value: Any) -> None:
+        self._sides.emit(output_tag, value, self.get_timestamp())

@@ -58,6 +58,9 @@ class RuntimeOperator(ABC):
     needs_out = False
     """Whether the operator also emits outside the loop (from timers, at the end); the compiler then sets `out`."""
 
+    emits_to_sides = False
+    """Whether a function emits to side outputs by its context, while its record is processed in the loop."""
+
     holds_watermarks = False
     """Whether the operator itself forwards watermarks and idleness, through `forward_watermark` and `forward_idle`."""
 

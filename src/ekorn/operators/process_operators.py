@@ -11,7 +11,7 @@ from ekorn.functions.output_tag import OutputTag
 from ekorn.functions.process_functions import KeyedProcessFunction
 from ekorn.functions.timer_service import TimeDomain
 from ekorn.graph.job_graph import Operator
-from ekorn.operators.contexts.function_contexts import Clocks, ElementContext
+from ekorn.operators.contexts.function_contexts import Clocks, ElementContext, SideOutputs
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.keys import generate_key
 from ekorn.operators.operator import HasFunction, RuntimeOperator, UserFunctionOperator
@@ -22,10 +22,12 @@ from ekorn.operators.time.timers import Timers
 class ProcessOperator(UserFunctionOperator):
     """`process` on a stream without keys: no timers, but the watermark and the processing time can be read."""
 
+    emits_to_sides = True
+
     def __init__(self, operator: Operator, spec: HasFunction, environment: SubtaskEnvironment) -> None:
         super().__init__(operator, spec, environment)
         self._clocks = Clocks(environment)
-        self._context = ElementContext(self._clocks, None)
+        self._context = ElementContext(self._clocks, None, SideOutputs(self))
 
     def on_watermark(self, watermark_ms: int) -> None:
         self._clocks.watermark_ms = watermark_ms
@@ -40,6 +42,7 @@ class KeyedProcessOperator(UserFunctionOperator):
     """`process` on a keyed stream: state and timers per key."""
 
     needs_out = True
+    emits_to_sides = True
 
     def __init__(self, operator: Operator, spec: HasFunction, environment: SubtaskEnvironment) -> None:
         super().__init__(operator, spec, environment)
@@ -48,8 +51,8 @@ class KeyedProcessOperator(UserFunctionOperator):
         self._cleanups = self.backend.every_record
         self.timers = Timers(self.backend, self._cell, environment.clock)
         self.metric_group().gauge("numFiredTimers", self.timers.fired_count)
-        self._context = ElementContext(self.timers, self._cell)
-        self._timer_context = OnTimerContext(self.timers, self._cell)
+        self._context = ElementContext(self.timers, self._cell, SideOutputs(self))
+        self._timer_context = OnTimerContext(self.timers, self._cell, SideOutputs(self))
         self.emits_from = self._function.on_timer
 
     def open(self) -> None:

@@ -147,9 +147,10 @@ class LateRecords:
         self._tag = tag
         self._dropped = operator.metric_group().counter(metric)
 
-    def take(self, value: Any, time_ms: int | None) -> None:
+    def take(self, value: Any, time_ms: int | None, rows: int = 1) -> None:
+        """Take a late record, or a batch of columns with some rows."""
         if self._tag is None:
-            self._dropped.inc()
+            self._dropped.inc(rows)
             return
         out = self._operator.side_out.get(self._tag)
         if out is not None:  # a record for a side output without a reader is dropped without being counted

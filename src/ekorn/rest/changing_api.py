@@ -38,12 +38,12 @@ def add_changing_routes(routes: Routes, known: KnownJobs, operations: Operations
         return _begun(operations, job, request, answer)
 
     def savepoint(request: Request) -> Response:
-        job, fields = _running(known, request), _Fields(request)
+        job, fields = _with_state(known, request), _Fields(request)
         then: Then = "cancel" if fields.flag("cancel-job") else "go on"
         return begin_savepoint(job, request, fields, fields.text("target-directory"), then)
 
     def stop(request: Request) -> Response:
-        job, fields = _running(known, request), _Fields(request)
+        job, fields = _with_state(known, request), _Fields(request)
         then: Then = "drain" if fields.flag("drain") else "stop"
         return begin_savepoint(job, request, fields, fields.text("targetDirectory"), then)
 
@@ -64,13 +64,13 @@ def add_changing_routes(routes: Routes, known: KnownJobs, operations: Operations
         return Response({"status": job.status.name})
 
     def rescale(request: Request) -> Response:
-        job, parallelism = _running(known, request), request.number("parallelism", 1)
+        job, parallelism = _with_state(known, request), request.number("parallelism", 1)
         if parallelism is None:
             raise HttpError(400, "the query parameter 'parallelism' is missing")
         return _begin_rescale(operations, job, request, parallelism)
 
     def require(request: Request) -> Response:
-        job = _running(known, request)
+        job = _with_state(known, request)
         wanted = wanted_parallelism(resource_requirements(job), request.json_object())
         if wanted is not None:
             _begin_rescale(operations, job, request, wanted)
@@ -80,7 +80,7 @@ def add_changing_routes(routes: Routes, known: KnownJobs, operations: Operations
         return next((job.statistics.settings.checkpoints.signing_key_file for job in reversed(known.all())), None)
 
     def checkpoint(request: Request) -> Response:
-        job, fields = _running(known, request), _Fields(request)
+        job, fields = _with_state(known, request), _Fields(request)
         # Flink: FULL and INCREMENTAL choose how RocksDB writes. Here every backend writes what has changed.
         fields.choice("checkpointType", ("CONFIGURED",), "CONFIGURED")
         answer = operations.begin(
@@ -136,6 +136,12 @@ def _running(known: KnownJobs, request: Request) -> KnownJob:
     if job.status.is_terminal_state():
         raise HttpError(409, f"job {job.job_id} has ended ({job.status.name})")
     return job
+
+
+def _with_state(known: KnownJobs, request: Request) -> KnownJob:
+    """Return a running job that can be saved and rescaled."""
+    known.find(request.parameters["jobid"]).refuse_without_state()
+    return _running(known, request)
 
 
 def _begin_rescale(operations: Operations, job: KnownJob, request: Request, parallelism: int) -> Response:

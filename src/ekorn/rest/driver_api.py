@@ -194,24 +194,23 @@ def _add_vertices(routes: Routes, known: KnownJobs) -> None:
 def _add_checkpoints(routes: Routes, known: KnownJobs) -> None:
     get = _Getting(routes, "/jobs/:jobid/checkpoints")
 
-    def one(request: Request) -> Answer:
+    def found(request: Request) -> KnownJob:
         job = known.find(request.parameters["jobid"])
+        job.refuse_without_state()
+        return job
+
+    def one(request: Request) -> Answer:
+        job = found(request)
         record = checkpoints.find(job, request.parameters["checkpointid"])
         return checkpoints.record_answer(job, record, job.statistics.clock.now_ms(), with_vertices=True)
 
     def of_vertex(request: Request) -> Answer:
-        job = known.find(request.parameters["jobid"])
+        job = found(request)
         record = checkpoints.find(job, request.parameters["checkpointid"])
         return checkpoints.subtasks_answer(job, record, job.vertex(request.parameters["vertexid"]))
 
-    get(
-        "", lambda request: checkpoints.checkpoints(known.find(request.parameters["jobid"])), "The checkpoints of a job"
-    )
-    get(
-        "/config",
-        lambda request: checkpoints.config(known.find(request.parameters["jobid"])),
-        "The settings of checkpoints",
-    )
+    get("", lambda request: checkpoints.checkpoints(found(request)), "The checkpoints of a job")
+    get("/config", lambda request: checkpoints.config(found(request)), "The settings of checkpoints")
     get("/details/:checkpointid", one, "A checkpoint")
     get("/details/:checkpointid/subtasks/:vertexid", of_vertex, "A vertex's part of a checkpoint")
 

@@ -13,7 +13,7 @@ from ekorn.config.masking import masked_settings
 from ekorn.driver.statistics.failure_history import PastFailure
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.graph.job_graph import JobGraph, Vertex
-from ekorn.graph.plan import key_text
+from ekorn.graph.plan import key_text, ship_strategy
 from ekorn.graph.specs import Hash
 from ekorn.rest.known_jobs import KnownJob, KnownJobs, flink_id
 from ekorn.rest.rescale_answers import slot_group_id
@@ -101,12 +101,13 @@ def job_details(job: KnownJob) -> dict[str, Any]:
         "isStoppable": False,
         "state": job.status.name,
         "job-type": _type(job),
+        "api": "DataStream" if statistics.graph.settings.in_slots else "DataSet",
         "start-time": statistics.started_ms,
         **_end(job),
-        "maxParallelism": max(vertex.max_parallelism for vertex in job.vertices),
+        "maxParallelism": max((vertex.max_parallelism for vertex in job.vertices), default=1),
         "now": now_ms,
-        "timestamps": {"INITIALIZING": statistics.started_ms}
-        | {status.name: first_of.get(status, 0) for status in JobStatus},
+        "timestamps": {status.name: first_of.get(status, 0) for status in JobStatus}
+        | {"INITIALIZING": statistics.started_ms},
         "vertices": [_vertex(job, vertex, now_ms) for vertex in job.vertices],
         "status-counts": {state: states.count(state) for state in STATES},
         "plan": plan(job),
@@ -118,7 +119,8 @@ def job_details(job: KnownJob) -> dict[str, Any]:
 
 
 def _vertex(job: KnownJob, vertex: Vertex, now_ms: int) -> dict[str, Any]:
-    lives = lives_of(job, vertex)
+    lives, supersteps = lives_of(job, vertex), job.statistics.supersteps.get(vertex.id)
+    own = {} if supersteps is None else {"supersteps": {"current": supersteps.current, "most": supersteps.most}}
     return {
         "id": flink_id(vertex),
         "slotSharingGroupId": slot_group_id(vertex.slot_group),
@@ -129,6 +131,7 @@ def _vertex(job: KnownJob, vertex: Vertex, now_ms: int) -> dict[str, Any]:
         **times(lives, now_ms),
         "tasks": counts(lives),
         "metrics": io_metrics(totals_of(job, vertex), now_ms),
+        **own,
     }
 
 
@@ -163,7 +166,7 @@ def _node(graph: JobGraph, vertex: Vertex) -> dict[str, Any]:
         {
             "num": number,
             "id": flink_id(graph.vertices[exchange.source]),
-            "ship_strategy": type(exchange.partitioning).__name__.upper(),
+            "ship_strategy": ship_strategy(exchange.partitioning),
             "local_strategy": f"by {key_text(exchange.partitioning.key)}"
             if isinstance(exchange.partitioning, Hash)
             else "",
@@ -192,7 +195,7 @@ def job_config(job: KnownJob) -> dict[str, Any]:
         "name": job.view.job_name,
         "execution-config": {
             "restart-strategy": settings.restart.get_description(),
-            "job-parallelism": max(vertex.parallelism for vertex in graph.vertices),
+            "job-parallelism": max((vertex.parallelism for vertex in graph.vertices), default=1),
             "object-reuse-mode": graph.settings.object_reuse,
             "user-config": masked_settings(graph.settings.job_parameters),
         },

@@ -14,11 +14,12 @@ from ekorn.driver.statistics.job_statistics import JobStatistics
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import Vertex
-from ekorn.web.http_messages import not_found, whole_number
+from ekorn.web.http_messages import HttpError, not_found, whole_number
 
 __all__ = ["KnownJob", "KnownJobs"]
 
 _MOST_ENDED = 20
+NO_SLOT = "(unassigned)"  # Flink: the id of the task manager of a subtask that is on none
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,15 @@ class KnownJob:
         """The vertices, in topological order."""
         return self.statistics.graph.vertices
 
+    def refuse_without_state(self) -> None:
+        """Refuse a request about checkpoints, savepoints or rescaling if the job has none of these.
+
+        Raises:
+            HttpError: It is a job of a DataSet program.
+        """
+        if self.requests.refusal is not None:
+            raise HttpError(404, self.requests.refusal)
+
     def vertex(self, vertex_id: str) -> Vertex:
         """Return the vertex with an id of Flink's form: the id of the chain's first operator.
 
@@ -75,7 +85,9 @@ class KnownJob:
         return SubtaskId(vertex.id, number)
 
     def slot_id(self, slot: int) -> str:
-        """Return the name of a slot, which is Flink's id of a task manager."""
+        """Return the name of a slot, which is Flink's id of a task manager; that of none if Spark runs the subtasks."""
+        if not self.statistics.graph.settings.in_slots:
+            return NO_SLOT
         return f"{self.job_id}-slot-{slot}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +15,12 @@ from ekorn.metrics.thread_stacks import ThreadStack
 from ekorn.rest.known_jobs import KnownJob, KnownJobs
 from ekorn.rest.metric_answers import aggregated
 from ekorn.rest.slot_fields import own_fields, vitals_of
+from ekorn.rest.slot_memory import NO_RESOURCE, memory_metrics, memory_of, resource_of
 from ekorn.slot_protocol.diagnostics import SlotLogs, SlotVitals
 from ekorn.web.http_messages import FileAnswer, Request, Response, not_found
 
 _ELSEWHERE = 0  # stands for a process on another machine; no process has this number
 _TEXT = "text/plain; charset=UTF-8"
-_NO_MEMORY = dict.fromkeys(
-    (
-        "frameworkHeap", "taskHeap", "frameworkOffHeap", "taskOffHeap", "networkMemory", "managedMemory",
-        "jvmMetaspace", "jvmOverhead", "totalFlinkMemory", "totalProcessMemory",
-    )
-)  # fmt: skip
 _NO_METRICS = dict.fromkeys(
     (
         "heapUsed", "heapCommitted", "heapMax", "nonHeapUsed", "nonHeapCommitted", "nonHeapMax", "directCount",
@@ -36,14 +31,6 @@ _NO_METRICS = dict.fromkeys(
     ),
     0,
 )  # fmt: skip
-_NO_RESOURCE = {
-    "cpuCores": 0.0,
-    "taskHeapMemory": 0,
-    "taskOffHeapMemory": 0,
-    "managedMemory": 0,
-    "networkMemory": 0,
-    "extendedResources": {},
-}
 
 
 # ------------------------------------------------------------------------------------------------------- the slots
@@ -59,7 +46,7 @@ def slot_details(jobs: KnownJobs, slot_id: str) -> dict[str, Any]:
     """Answer `/taskmanagers/:taskmanagerid`."""
     job, slot = find_slot(jobs, slot_id)
     (vitals,) = vitals_of([(job, slot)])
-    allocated = {"jobId": job.job_id, "resource": _NO_RESOURCE, "assignedTasks": _assigned(job, slot)}
+    allocated = {"jobId": job.job_id, "resource": resource_of(job, slot), "assignedTasks": _assigned(job, slot)}
     used = 0 if vitals is None else vitals.resident_bytes
     return _slot(job, slot, vitals) | {
         "allocatedSlots": [allocated],
@@ -82,15 +69,14 @@ def find_slot(jobs: KnownJobs, slot_id: str) -> tuple[KnownJob, int]:
 
 def slot_metrics(jobs: KnownJobs, slot_id: str) -> dict[str, Any]:
     """Return the metrics of a slot's process, under Flink's names."""
-    return _process_metrics(_process_here(*find_slot(jobs, slot_id)))
+    return _metrics_of_slots([find_slot(jobs, slot_id)])[0]
 
 
 def metrics_of_slots(job: KnownJob) -> Iterator[tuple[str, dict[str, Any]]]:
     """Return the metrics of each slot that is a process of its own on this machine, by the name of the slot."""
-    for slot in range(_count(job)):
-        pid = _process_here(job, slot)
-        if pid not in (_ELSEWHERE, os.getpid()):
-            yield job.slot_id(slot), _process_metrics(pid)
+    here = [(job, slot) for slot in range(_count(job)) if _process_here(job, slot) not in (_ELSEWHERE, os.getpid())]
+    for (_, slot), metrics in zip(here, _metrics_of_slots(here), strict=True):
+        yield job.slot_id(slot), metrics
 
 
 def over_slots(jobs: KnownJobs, request: Request) -> list[dict[str, Any]]:
@@ -98,7 +84,14 @@ def over_slots(jobs: KnownJobs, request: Request) -> list[dict[str, Any]]:
     wanted = request.many("taskmanagers")
     found = [(job, slot) for job in jobs.running() for slot in range(_count(job))]
     chosen = [each for each in found if wanted is None or each[0].slot_id(each[1]) in wanted]
-    return aggregated([_process_metrics(_process_here(*each)) for each in chosen], request)
+    return aggregated(_metrics_of_slots(chosen), request)
+
+
+def _metrics_of_slots(slots: Sequence[tuple[KnownJob, int]]) -> list[dict[str, Any]]:
+    return [
+        _process_metrics(_process_here(*each)) | memory_metrics(*each, vitals)
+        for each, vitals in zip(slots, vitals_of(slots), strict=True)
+    ]
 
 
 def _slot(job: KnownJob, slot: int, vitals: SlotVitals | None) -> dict[str, Any]:
@@ -113,15 +106,15 @@ def _slot(job: KnownJob, slot: int, vitals: SlotVitals | None) -> dict[str, Any]
         "timeSinceLastHeartbeat": job.statistics.clock.now_ms(),
         "slotsNumber": 1,
         "freeSlots": 0,
-        "totalResource": _NO_RESOURCE,
-        "freeResource": _NO_RESOURCE,
+        "totalResource": resource_of(job, slot),
+        "freeResource": NO_RESOURCE,
         "hardware": {
             "cpuCores": os.cpu_count() or 1,
             "physicalMemory": memory,
             "freeMemory": max(memory - resident, 0),
-            "managedMemory": 0,
+            "managedMemory": job.statistics.graph.memory_of(slot).managed_bytes or 0,
         },
-        "memoryConfiguration": _NO_MEMORY,
+        "memoryConfiguration": memory_of(job, slot),
         "assignedTasks": _assigned(job, slot),
         "blocked": False,
         "slot": own_fields(job, slot, _pid(job, slot), vitals),

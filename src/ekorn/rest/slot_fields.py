@@ -9,7 +9,7 @@ from typing import Any
 from ekorn.errors import SlotLostError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.rest.known_jobs import KnownJob, flink_id
-from ekorn.slot_protocol.diagnostics import SlotVitals
+from ekorn.slot_protocol.diagnostics import SlotVitals, StateSize
 
 __all__ = ["own_fields", "vitals_of"]
 
@@ -42,9 +42,22 @@ def own_fields(job: KnownJob, slot: int, pid: int, vitals: SlotVitals | None) ->
         "pid": pid if vitals is None else vitals.pid,
         "residentMemory": None if vitals is None else vitals.resident_bytes,
         "rocksDbCache": None if vitals is None else vitals.rocksdb_cache_bytes,
+        "memoryLimit": None if vitals is None else vitals.limit_bytes,
+        "managedMemory": None if vitals is None else vitals.managed_bytes,
+        "states": [] if vitals is None else [_state(each) for each in vitals.states],
         "threads": None if vitals is None else vitals.threads,
         "cpuTime": None if vitals is None else vitals.cpu_ms,
         "subtasks": _subtasks(job, slot),
+    }
+
+
+def _state(state: StateSize) -> dict[str, Any]:
+    return {
+        "name": state.name,
+        "operator": state.operator_name,
+        "operatorId": state.operator_id,
+        "bytes": state.size_bytes,
+        "entries": state.entries,
     }
 
 

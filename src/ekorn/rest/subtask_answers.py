@@ -35,10 +35,7 @@ def state_of(lives: Sequence[SubtaskLife]) -> str:
 
 
 def io_metrics(subtasks: Iterable[tuple[Totals, SubtaskLife]], now_ms: int) -> dict[str, Any]:
-    """Return the input, the output and the times of some subtasks together, in Flink's form.
-
-    The bytes that a subtask reads are not counted; `read-bytes-complete` is false for that reason.
-    """
+    """Return the input, the output and the times of some subtasks together, in Flink's form."""
     parts = list(subtasks)
     lived = sum(
         max((life.ended_ms or now_ms) - life.times["RUNNING"], 0) for _, life in parts if "RUNNING" in life.times
@@ -46,8 +43,8 @@ def io_metrics(subtasks: Iterable[tuple[Totals, SubtaskLife]], now_ms: int) -> d
     busy = sum(totals.busy_ms for totals, _ in parts)
     blocked = sum(totals.blocked_ms for totals, _ in parts)
     return {
-        "read-bytes": 0,
-        "read-bytes-complete": False,
+        "read-bytes": sum(totals.bytes_in for totals, _ in parts),
+        "read-bytes-complete": True,
         "write-bytes": sum(totals.bytes_out for totals, _ in parts),
         "write-bytes-complete": True,
         "read-records": sum(totals.records_in for totals, _ in parts),

@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from ekorn.slot_protocol.slot_events import FlowEvent, OutputLeft, SlotEvent
+from ekorn.slot_protocol.slot_events import FlowEvent, OutputLeft, SlotEnds, SlotEvent
 
 __all__ = ["Reports"]
 
@@ -23,13 +23,15 @@ class Reports:
 
     Attributes:
         on_room: Called when there is room for output again.
+        last_sent: Set when the driver has been sent the last event of the slot.
     """
 
     def __init__(self) -> None:
-        self._waiting: deque[SlotEvent | FlowEvent] = deque()
+        self._waiting: deque[SlotEvent | FlowEvent | SlotEnds] = deque()
         self._changed = threading.Condition()
         self._output_bytes = 0  # output that has not been sent yet
         self.on_room: Callable[[], None] = lambda: None
+        self.last_sent = threading.Event()
 
     @property
     def is_full(self) -> bool:
@@ -44,7 +46,13 @@ class Reports:
                 self._output_bytes += event.part.size_bytes
             self._changed.notify()
 
-    def get(self, timeout_s: float) -> SlotEvent | FlowEvent:
+    def put_last(self, event: SlotEnds) -> None:
+        """Add the last event of the slot. It overtakes the events that wait: the attempt fails."""
+        with self._changed:
+            self._waiting.appendleft(event)
+            self._changed.notify()
+
+    def get(self, timeout_s: float) -> SlotEvent | FlowEvent | SlotEnds:
         """Wait for an event and take it. Call `sent` when the driver has it.
 
         Raises:
@@ -55,8 +63,10 @@ class Reports:
                 raise queue.Empty
             return self._waiting.popleft()
 
-    def sent(self, event: SlotEvent | FlowEvent) -> None:
+    def sent(self, event: SlotEvent | FlowEvent | SlotEnds) -> None:
         """Note that an event has been sent."""
+        if isinstance(event, SlotEnds):
+            self.last_sent.set()
         if isinstance(event, OutputLeft):
             with self._changed:
                 was_full = self.is_full

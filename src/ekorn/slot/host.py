@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any
 
 from ekorn.clock import Clock
+from ekorn.config.settings.memory_settings import SlotMemory
 from ekorn.errors import QueryError, SlotLostError, StateNotServed
 from ekorn.faults import point
 from ekorn.graph.addresses import SubtaskId
@@ -23,6 +24,7 @@ from ekorn.graph.job_graph import Operator, Vertex
 from ekorn.graph.regions import regions
 from ekorn.operators.environment import FeedbackQueues, SubtaskEnvironment
 from ekorn.operators.epoch import EpochAck, EpochOrder, SavepointOrder, SubtaskOrder
+from ekorn.operators.sources.epoch_cut import EpochCut
 from ekorn.slot.spool import Spool, SpoolMemory
 from ekorn.slot.state.local_copies import LocalCopies
 from ekorn.slot.state.preloading import PreloadedState
@@ -77,8 +79,10 @@ class SlotHost:
         self._checkpoint_states = CheckpointStates(clock)
         self.preloaded = PreloadedState(slot)
         self._read_tables: ReadTables = read_tables
+        self.memory = SlotMemory()  # what the slot may use
         self.running: SubtaskId | None = None  # the subtask that `thread` runs, for samples of stacks
         self.thread = 0
+        self.epoch_cut = EpochCut()
         self.user_code = UserCodeLock()  # user code is never called concurrently
 
     @property
@@ -100,6 +104,7 @@ class SlotHost:
         """Open the subtasks of a new attempt. Subtasks that `deployment.only` leaves out go on as they are."""
         kept = self._kept(deployment, subtasks)
         self._deployment = deployment
+        self.memory = deployment.graph.memory_of(self.slot)
         self._spool_memory.limit_bytes = deployment.graph.settings.slot_memory_bytes
         self._regions = regions(deployment.graph)
         self._local_copies = LocalCopies(deployment.local_copies, deployment.job_id, self.slot)
@@ -172,13 +177,14 @@ class SlotHost:
             metrics={},
             cached_file=self.files.path_of,
             state_backend=deployment.state_backend,
-            rocksdb=deployment.rocksdb,
+            rocksdb=None if deployment.rocksdb is None else deployment.rocksdb.for_slot(self.memory),
             incremental=deployment.incremental,
             reuses_restored=_restores_its_own(deployment),
             most_blob_bytes=deployment.most_blob_bytes if deployment.continuous else None,
             continuous=deployment.continuous,
             hint=self._hint,
             give_way=self.user_code.give_way,
+            epoch_cut=self.epoch_cut,
             read_tables=self._read_tables,
             scratch=self._scratch,
             feedback_queues=self._feedback_queues,
@@ -189,6 +195,19 @@ class SlotHost:
         hint = OperatorHint(self._deployment.attempt, operator.id, operator.name, about, text)
         self._hints[operator.id, about] = hint
         self._report(hint)
+
+    def hint_at_memory(self, operator_id: str | None, text: str) -> bool:
+        """Report that the memory of the slot is short, as a hint of an operator: the one with most state, or any.
+
+        Returns:
+            Whether there is an operator in the slot. Without one, nothing is reported.
+        """
+        operators = [each.operator for subtask in list(self._subtasks.values()) for each in subtask.operators]
+        if not operators:
+            return False
+        found = next((each for each in operators if each.id == operator_id), operators[0])
+        self._hint(found, f"memory of slot {self.slot}", text)
+        return True
 
     def take_hints(self) -> tuple[OperatorHint, ...]:
         """Return the hints that operators have given since the last call, although each was reported when given."""

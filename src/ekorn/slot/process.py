@@ -25,8 +25,9 @@ from dataclasses import replace
 from typing import BinaryIO, NoReturn, TextIO, cast
 
 from ekorn.extras import set_host_of_slot
+from ekorn.garbage import collect_by_growth
 from ekorn.links.link import Address, connect
-from ekorn.slot.garbage import ProcessGarbage, collect_by_growth
+from ekorn.slot.garbage import ProcessGarbage
 from ekorn.slot.recent_log import RecentLog, RecentOutput
 from ekorn.slot.slot_server import SlotServer
 from ekorn.slot_protocol.slot_config import Registration, SlotConfig, Welcome
@@ -78,7 +79,7 @@ def _serve(config: SlotConfig, pipe: BinaryIO, log: RecentLog, output: RecentOut
         address = (lifeline.local_host(), 0)  # the interface that the driver can reach
         config = replace(config, address=address, certificate=welcome.certificate)
     server = SlotServer(config, ProcessGarbage(), log, output, queried=_switch_often)
-    collect_by_growth(server.ended)
+    collect_by_growth(server.ended, server.memory_watch(_end_group).look)
     server.start()
     if lifeline is not None:
         me = Registration(config.slot, server.address, socket.gethostname(), os.getpid(), config.generation)

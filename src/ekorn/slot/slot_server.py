@@ -22,6 +22,7 @@ from ekorn.slot.epochs.task_answers import picklable
 from ekorn.slot.event_reports import Reports
 from ekorn.slot.garbage import SlotGarbage
 from ekorn.slot.host import SlotHost
+from ekorn.slot.memory.memory_watch import MemoryWatch
 from ekorn.slot.query_connection import QueryConnection
 from ekorn.slot.recent_log import RecentLog, RecentOutput
 from ekorn.slot.stack_sampling import sample_stacks
@@ -36,6 +37,7 @@ from ekorn.slot_protocol.messages import (
     BeginSavepoint,
     CloseSubtasks,
     Completed,
+    CutEpoch,
     Deploy,
     Discard,
     Done,
@@ -52,7 +54,7 @@ from ekorn.slot_protocol.messages import (
     Subscribe,
 )
 from ekorn.slot_protocol.slot_config import SlotConfig
-from ekorn.slot_protocol.slot_events import EpochAcknowledged, FlowEvent, SlotEvent, SubtaskFailed
+from ekorn.slot_protocol.slot_events import EpochAcknowledged, FlowEvent, SlotEnds, SlotEvent, SubtaskFailed
 from ekorn.slot_protocol.table_messages import BeginTables, CommitTables, LookUp, ReadTable, WriteTable
 from ekorn.slot_protocol.task_messages import ACK, FAILED, Attach, RunEpoch
 from ekorn.types.by_value import dumps
@@ -97,6 +99,10 @@ class SlotServer:
             config.address, config.secret, self._serve_connection, "slot-connection", config.certificate
         )
         self.ended = threading.Event()
+
+    def memory_watch(self, end: Callable[[], object]) -> MemoryWatch:
+        """Return what watches the memory of the process, and calls `end` when the slot exceeds its own."""
+        return MemoryWatch(self._host, self._reports, end)
 
     @property
     def address(self) -> Address:
@@ -144,6 +150,10 @@ class SlotServer:
                 if attempt == self._host.attempt:
                     self._mailbox.pause_sources()
                 link.send(dumps(Done()))
+            case CutEpoch(attempt, number):
+                if attempt == self._host.attempt:
+                    self._host.epoch_cut.cut(number)
+                link.send(dumps(Done()))
             case Subscribe():
                 link.send(dumps(Done()))
                 self._publish_events(link)
@@ -156,7 +166,7 @@ class SlotServer:
             case ReadLog():
                 link.send(dumps(SlotLogs(self._log.read(), self._output.read())))
             case ReadVitals():
-                link.send(dumps(own_vitals()))
+                link.send(dumps(own_vitals(self._host)))
             case Exit():
                 link.send(dumps(Done()))
                 self.ended.set()
@@ -267,7 +277,7 @@ class SlotServer:
                 self._reports.sent(event)
 
 
-def _encoded_event(event: SlotEvent | FlowEvent) -> bytes:
+def _encoded_event(event: SlotEvent | FlowEvent | SlotEnds) -> bytes:
     """Return the event, or the failure of its subtask if an object of the user in it cannot be pickled."""
     try:
         return dumps(event)

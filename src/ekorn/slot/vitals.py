@@ -8,14 +8,18 @@ import threading
 import time
 
 from ekorn.metrics.process_memory import resident_bytes
+from ekorn.slot.host import SlotHost
+from ekorn.slot.memory.state_sizes import state_sizes
 from ekorn.slot_protocol.diagnostics import SlotVitals
 from ekorn.state.rocksdb.store_options import block_cache_bytes
 
 __all__ = ["own_vitals"]
 
+_STATES = 10  # the largest ones
 
-def own_vitals() -> SlotVitals:
-    """Return what this process uses now."""
+
+def own_vitals(host: SlotHost) -> SlotVitals:
+    """Return what this process uses now, and what it may use."""
     return SlotVitals(
         host=socket.gethostname(),
         pid=os.getpid(),
@@ -23,4 +27,7 @@ def own_vitals() -> SlotVitals:
         rocksdb_cache_bytes=block_cache_bytes(),
         threads=threading.active_count(),
         cpu_ms=round(time.process_time() * 1000),
+        limit_bytes=host.memory.process_bytes,
+        managed_bytes=host.memory.managed_bytes,
+        states=tuple(state_sizes(host.subtasks.values())[:_STATES]),
     )

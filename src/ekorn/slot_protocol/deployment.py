@@ -23,6 +23,7 @@ class Deployment:
     checkpoint_directory: str | None = None  # None keeps checkpoints in the driver's memory
     inline_threshold_bytes: int = CheckpointSettings.inline_threshold_bytes
     max_state_bytes: int = CheckpointSettings.max_state_bytes  # limit for one state that is kept in the driver's memory
+    acknowledged_bytes: int = CheckpointSettings.acknowledged_bytes  # limit for all such states of one subtask
     state_backend: str = "hashmap"
     rocksdb: RocksDBSettings | None = None
     incremental: bool = CheckpointSettings.incremental

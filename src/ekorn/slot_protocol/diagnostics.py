@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ekorn.graph.addresses import SubtaskId
 
-__all__ = ["SamplingPlan", "SlotLog", "SlotLogs", "SlotVitals", "StackSample"]
+__all__ = ["SamplingPlan", "SlotLog", "SlotLogs", "SlotVitals", "StackSample", "StateSize"]
 
 
 class SamplingPlan(NamedTuple):
@@ -47,6 +47,16 @@ class SlotLogs(NamedTuple):
     output: SlotLog
 
 
+class StateSize(NamedTuple):
+    """The memory of one state in a slot, estimated from some of its entries."""
+
+    name: str
+    operator_name: str
+    operator_id: str
+    size_bytes: int
+    entries: int
+
+
 class SlotVitals(NamedTuple):
     """What the process of a slot uses, as the process itself reports it.
 
@@ -57,6 +67,9 @@ class SlotVitals(NamedTuple):
         rocksdb_cache_bytes: The part of it that is RocksDB's block cache; None if no operator keeps state in RocksDB.
         threads: How many threads it has.
         cpu_ms: How much time it has had on cores.
+        limit_bytes: The memory at which the slot fails; None if it is not bounded.
+        managed_bytes: The memory that RocksDB may use of it; None if it is not bounded.
+        states: The states on the heap, the largest first.
     """
 
     host: str
@@ -65,3 +78,6 @@ class SlotVitals(NamedTuple):
     rocksdb_cache_bytes: int | None
     threads: int
     cpu_ms: int
+    limit_bytes: int | None = None
+    managed_bytes: int | None = None
+    states: tuple[StateSize, ...] = ()

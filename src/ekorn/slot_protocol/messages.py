@@ -35,6 +35,17 @@ class PauseSources:
 
 
 @dataclass(frozen=True, slots=True)
+class CutEpoch:
+    """From the driver, over a connection of its own: let the sources of this slot end an epoch now, and those before.
+
+    A job that runs in epochs is to stop, and what its sources have not read yet comes after the savepoint.
+    """
+
+    attempt: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Deploy:
     """From the driver: open these subtasks. The deployment is pickled with the user's code in it."""
 
@@ -144,6 +155,7 @@ Request = (
     | Attach
     | OrderEpoch
     | PauseSources
+    | CutEpoch
     | Deploy
     | Preload
     | KeepFile

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ekorn.errors import UserFunctionError
+from ekorn.errors import SlotMemoryError, UserFunctionError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.operators.epoch import OutputPart
 from ekorn.operators.mark import MarkAck
@@ -48,6 +48,18 @@ class OperatorHint:
     operator_name: str
     about: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SlotEnds:
+    """The slot ends itself: its last event. Its handle in the driver takes it.
+
+    Attributes:
+        hints: The hints of the slot, because this event overtakes those that wait.
+    """
+
+    error: SlotMemoryError
+    hints: tuple[OperatorHint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

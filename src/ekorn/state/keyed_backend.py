@@ -18,6 +18,7 @@ from ekorn.state.canonical_format import TableEntries, encode_payloads
 from ekorn.state.declared import Declaration
 from ekorn.state.snapshots import KeyedFiles, OperatorRestore, StateFile, StateInfo
 from ekorn.state.table import Table
+from ekorn.state.timers import TimerQueue
 from ekorn.storage.file_store import FileStore
 from ekorn.types.type_information import TypeInformation
 
@@ -161,6 +162,19 @@ class KeyedStateBackend(KeyedStates):
 
         Such a table stays on the heap with every backend.
         """
+
+    @abstractmethod
+    def timers(self, name: str, *, windowed: bool) -> TimerQueue:
+        """Return the timers of the operator in one time domain, with those that were restored.
+
+        Args:
+            name: The name of the state in checkpoints.
+            windowed: Whether a timer belongs to a key and a window, and not to a key alone.
+        """
+
+    @abstractmethod
+    def on_heap(self) -> dict[str, Collection[Any]]:
+        """Return the entries that are on the heap, by the name of their state. Any thread may look at their number."""
 
     def end_epoch(self) -> None:
         """Do the work that is due once per epoch, after the last record of the epoch."""

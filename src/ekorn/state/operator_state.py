@@ -6,7 +6,7 @@ was read does not change the state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from ekorn.errors import StateError, UnsupportedOperationError
@@ -89,6 +89,10 @@ class OperatorStates(OperatorStateStore):
         """Return the elements of every state, each as bytes. Raw state is handed over and no longer kept."""
         raw, self._raw = self._raw, {}
         return self._restored | {name: (state.mode, state.elements()) for name, state in self._states.items()} | raw
+
+    def on_heap(self) -> dict[str, Collection[Any]]:
+        """Return the elements of each state, by its name."""
+        return {name: state.kept for name, state in list(self._states.items())}
 
     def set_raw(self, written: OperatorState) -> None:
         """Replace the raw state by what functions wrote for the snapshot in progress."""
@@ -177,6 +181,11 @@ class _ListStore(ListState[Any]):
     def clear(self) -> None:
         self._elements = []
 
+    @property
+    def kept(self) -> Collection[Any]:
+        """The elements as they are kept."""
+        return self._elements
+
     def elements(self) -> list[Any]:
         """Return the elements as bytes."""
         return [bytes(e) if type(e) is bytearray else dumps(e) for e in self._elements]
@@ -262,6 +271,11 @@ class BroadcastStore(_Entries, BroadcastState[Any, Any]):
         assert declared.map_key is not None, "broadcast state is declared by a map"
         self._map_key = declared.map_key
         self._stored = declared.value.stored
+
+    @property
+    def kept(self) -> Collection[Any]:
+        """The entries as they are kept."""
+        return self._entries
 
     def load(self, entries: Iterable[tuple[Any, Any]]) -> None:
         """Load restored entries in their kept form."""

@@ -12,6 +12,7 @@ from ekorn.errors import CorruptFileError
 from ekorn.faults import point
 from ekorn.state.snapshots import StateFile
 from ekorn.storage.file_store import FileStore
+from ekorn.storage.second_look import second_look
 
 # docs/formats/state-file.md: magic, format version, flags, crc32 and size of the payload.
 STATE_MAGIC = b"EKOSTATE"
@@ -77,15 +78,22 @@ def state_view(store: FileStore, state_file: StateFile) -> bytes | memoryview:
         _check_payload(where, state_file.inline, state_file, zlib.crc32(state_file.inline))
         return _inflated(where, state_file.inline, state_file)
     where = f"{store.url}/{state_file.path}"
-    return state_in(_read_file(store, state_file, where), state_file, where)
+    return _read_checked(store, state_file, where)[1]
 
 
-def _read_file(store: FileStore, state_file: StateFile, where: str) -> bytes:
-    assert state_file.path is not None
-    try:
-        return store.read(state_file.path)
-    except FileNotFoundError:
-        raise CorruptFileError(where, "no such file", _expected(state_file)) from None
+def _read_checked(store: FileStore, state_file: StateFile, where: str) -> tuple[bytes, bytes | memoryview]:
+    """Return the bytes of a state file, and the payload in them after checking it."""
+    path = state_file.path
+    assert path is not None
+
+    def read() -> tuple[bytes, bytes | memoryview]:
+        try:
+            data = store.read(path)
+        except FileNotFoundError:
+            raise CorruptFileError(where, "no such file", _expected(state_file)) from None
+        return data, state_in(data, state_file, where)
+
+    return second_look(read)
 
 
 def state_in(data: bytes, state_file: StateFile, where: str) -> bytes | memoryview:
@@ -124,8 +132,7 @@ def hashed_state(store: FileStore, state_file: StateFile) -> StateFile:
         read_state(store, state_file)
         return state_file  # the signature covers the bytes themselves
     where = f"{store.url}/{state_file.path}"
-    data = _read_file(store, state_file, where)
-    state_in(data, state_file, where)  # checks the same bytes: a second read could return others
+    data, _ = _read_checked(store, state_file, where)
     return replace(state_file, sha256=hashlib.sha256(memoryview(data)[STATE_HEADER_BYTES:]).hexdigest())
 
 
@@ -139,8 +146,7 @@ def copy_state(store: FileStore, state_file: StateFile, target: FileStore, path:
         read_state(store, state_file)
         return state_file
     where = f"{store.url}/{state_file.path}"
-    data = _read_file(store, state_file, where)
-    state_in(data, state_file, where)
+    data, _ = _read_checked(store, state_file, where)
     target.write(path, data)
     digest = hashlib.sha256(memoryview(data)[STATE_HEADER_BYTES:]).hexdigest() if hashed else None
     return replace(state_file, path=path, sha256=digest)

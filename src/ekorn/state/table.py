@@ -32,6 +32,10 @@ class Table:
         self.mark: Callable[[Any], None] = self.changed.add if tracked else ignore_change
         self.leave_out: Callable[[dict[Any, Any]], dict[Any, Any]] | None = None  # filters what a snapshot writes
 
+    def in_memory(self) -> Collection[Any]:
+        """Return what the table has on the heap, for those who ask for its size."""
+        return self.data
+
     def take_changed(self) -> Collection[Any]:
         """Return the keys that changed since the last call."""
         changed = self.changed.copy()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from typing import Any, BinaryIO, cast
 from urllib.parse import quote, unquote
 
 from ekorn.extras import load
-from ekorn.storage import retry
+from ekorn.storage import retry, steady_object
 from ekorn.storage.access import FileEntry, OpenedDirectory
 from ekorn.storage.locations import options_of, scheme_of, shown
 
@@ -23,6 +24,7 @@ _TREES = frozenset({"hdfs", "viewfs"})
 # "allow_bucket_creation" is the option that pyarrow's error about a missing bucket names.
 _FINAL_WORDS = ("allow_bucket_creation", "ACCESS_DENIED", "NO_SUCH_BUCKET", "INVALID_ACCESS_KEY", "SIGNATURE_DOES_NOT")
 
+_COPY_BYTES = 8 << 20
 _READS = 20  # of an object that is replaced while it is read
 
 
@@ -79,7 +81,9 @@ class ArrowAccess:
         raise OSError(errno.EAGAIN, f"the object was replaced during each of {_READS} reads")
 
     def open(self, path: str) -> BinaryIO:
-        return cast(BinaryIO, self._fs.open_input_file(path))
+        if not self.whole_puts:
+            return cast(BinaryIO, self._fs.open_input_file(path))
+        return steady_object.opened(lambda: self._fs.open_input_file(path), path)
 
     def put(self, path: str, data: bytes) -> None:
         if not self.whole_puts:
@@ -125,10 +129,14 @@ class ArrowAccess:
         ]
 
     def download(self, path: str, target: str) -> None:
-        if self._fs.get_file_info(path).type == self._arrow.FileType.Directory:
-            os.makedirs(target)  # pyarrow creates directories below the target, not the target itself
-        local = self._arrow.LocalFileSystem()
-        self._arrow.copy_files(path, target, source_filesystem=self._fs, destination_filesystem=local)
+        is_directory = self._fs.get_file_info(path).type == self._arrow.FileType.Directory
+        if is_directory:
+            os.makedirs(target)
+        for name in [each.path for each in self.files_below(path, recursive=True)] if is_directory else [""]:
+            copy = os.path.join(target, name) if name else target
+            os.makedirs(os.path.dirname(copy) or ".", exist_ok=True)
+            with self.open(f"{path.rstrip('/')}/{name}" if name else path) as file, open(copy, "wb") as local:
+                shutil.copyfileobj(file, local, _COPY_BYTES)
 
     def remove(self, path: str) -> None:
         self._fs.delete_file(path)

@@ -1,4 +1,4 @@
-"""Reads a file with a secret of the user, and refuses a file that another user owns or can read."""
+"""Reads a file that holds a secret, and refuses a file that another user owns or can read."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def options_of(address: str) -> dict[str, str]:
 
 
 def secrets_of(address: str) -> tuple[str, ...]:
-    """Return every secret piece of an address, in each form in which a library's error message may repeat it."""
+    """Return the secrets in an address, in each form in which the error message of a library may repeat them."""
     if not scheme_of(address):
         return ()
     parts = urlsplit(address)

@@ -1,6 +1,6 @@
 """The modes of files and folders at paths that the user chose: results, checkpoints, savepoints.
 
-Every process that ekorn starts has the umask 077: what it creates without a thought, such as a temporary file, is for
+Every process that ekorn starts has the umask 077: what it creates without a mode, such as a temporary file, is for
 this user alone. Files at paths of the user have the modes that the user's own umask allows, as if no other process had
 been started. The process that starts another one passes that umask on in the environment.
 """

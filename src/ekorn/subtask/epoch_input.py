@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
+from ekorn.columns.columns_type import has_columns
 from ekorn.functions.source_contract import Batch
 from ekorn.graph.addresses import ChannelId
 from ekorn.graph.channels import senders_of
@@ -21,6 +22,7 @@ from ekorn.operators.time.held_watermark import HeldWatermark
 from ekorn.operators.time.watermarks import SourceEvent, SourceTime
 from ekorn.subtask.intake import Intake
 from ekorn.subtask.outbox import Emitted, Outbox
+from ekorn.subtask.periodic_watermarks import PeriodicWatermarks
 from ekorn.subtask.time_flow import TimeFlow
 from ekorn.subtask.wire.frames import END, EPOCH, IDLE, RECORDS, WATERMARK, Frame, ReceivedBlob, in_order
 from ekorn.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -52,6 +54,7 @@ class ChannelInput:
         time_flow: TimeFlow,
         outbox: Outbox,
         *,
+        periodic: PeriodicWatermarks,
         first_input: int | None,
     ) -> None:
         graph, vertex = environment.graph, environment.vertex
@@ -71,6 +74,7 @@ class ChannelInput:
         self._intake = intake
         self._time_flow = time_flow
         self._outbox = outbox
+        self._periodic = periodic
         self._restored: list[ReceivedBlob] = []
 
     @property
@@ -91,14 +95,17 @@ class ChannelInput:
             self.take(blob)
             if not self.ended:
                 yield from self._outbox.take_full()
+        self._periodic.decide_end()
         self.warn_if_held()
 
     def take(self, blob: ReceivedBlob) -> MarkOrder | None:
         """Push one blob through the chain; return the order of the mark that ends the blob, if one does."""
         channel, input_index = blob.channel, self._input_of[blob.exchange]
+        self._intake.byte_count += blob.size_bytes
         for frame in blob.frames():
             if frame[0] == RECORDS:
                 self._intake.process(frame[1], frame[2], input_index)
+                self._periodic.between_runs()
             elif frame[0] == EPOCH:
                 order: MarkOrder = frame[1]
                 return order
@@ -146,17 +153,25 @@ class SourceInput:
         time_flow: TimeFlow,
         outbox: Outbox,
         *,
+        periodic: PeriodicWatermarks,
         ended_before: bool,
     ) -> None:
         settings, clock = environment.graph.settings, environment.clock
         self.ended = self.is_drained = False
         self.watermark_ms = MIN_TIMESTAMP
         self._head = head
+        self._epoch_cut = environment.epoch_cut
         self._ended_before = ended_before
-        self._source_time = SourceTime(settings.time_characteristic, clock, settings.auto_watermark_interval_ms)
+        self._source_time = SourceTime(
+            settings.time_characteristic,
+            clock,
+            settings.auto_watermark_interval_ms,
+            columns=has_columns(head.operator.output_type),
+        )
         self._intake = intake
         self._time_flow = time_flow
         self._outbox = outbox
+        self._periodic = periodic
 
     def read(self, order: EpochOrder, blobs: Iterable[ReceivedBlob], ack: Ack) -> Iterator[Emitted]:
         if self.ended:
@@ -164,13 +179,21 @@ class SourceInput:
         progress = SourceProgress()
         self.is_drained = order.drain and not self._ended_before
         if not order.drain:
-            budget = Budget(order.max_records, order.max_source_ms, order.max_source_bytes, order.group_watermarks)
+            budget = Budget(
+                order.max_records,
+                order.max_source_ms,
+                order.max_source_bytes,
+                order.group_watermarks,
+                is_cut=lambda: self._epoch_cut.ends(order.number),
+            )
             yield from self.poll(budget, progress)
-            if not progress.finished:
+            self._periodic.decide_end()
+            if self._periodic.ends_epoch and not progress.finished:
                 self.emit_periodic_watermark()
         if order.checkpoint_id is not None or order.drain:
             yield from self.cut(progress)
-        self.advance_ingestion_time()
+        if self._periodic.ends_epoch:
+            self.advance_ingestion_time()
         ack.backlog = progress.backlog
         if progress.finished or order.drain:
             self.end()
@@ -217,6 +240,7 @@ class SourceInput:
 
     def _take_all(self, items: Iterable[Batch | SourceEvent]) -> Iterator[Emitted]:
         for item in items:
+            self._periodic.between_runs()  # the source has counted what it handed over before
             for part in self._source_time.apply(item):
                 if isinstance(part, SourceEvent):
                     self._take_event(part)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import datetime
 import pickle
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ekorn.codegen.chain_compiler import InputLoops
 from ekorn.codegen.key_code import key_function
+from ekorn.columns.columns_type import has_columns, row_count
+from ekorn.graph.job_graph import Operator
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.operator import RuntimeOperator
 from ekorn.subtask.batch_order import ArrivalBuffer, KeySorter, RecordBuffer
-from ekorn.subtask.outbox import FULL_RUN, Emitted, Outbox
+from ekorn.subtask.exchange_writer import FULL_RUN
+from ekorn.subtask.outbox import Emitted, Outbox
 from ekorn.types import basic_types as basic
 from ekorn.types.by_value import IMMUTABLE, dumps
 from ekorn.types.composite_types import TupleTypeInfo
@@ -35,12 +38,16 @@ class Intake:
         buffer: RecordBuffer | None,
         outbox: Outbox,
         environment: SubtaskEnvironment,
+        *,
+        counts: Sequence[Callable[[list[Any]], int]] = (),
     ) -> None:
         self.record_count = 0  # since the epoch began
+        self.byte_count = 0  # of the blobs that other subtasks sent, since the epoch began
         self._head = head
         self._loops = loops
         self._buffer = buffer
         self._outbox = outbox
+        self._counts = counts or [len] * len(loops)
         self._run_length = _FIRST_RUN  # records that enter the chain before full blobs leave
         self._give_way = environment.give_way
         self._monotonic = environment.clock.monotonic
@@ -52,7 +59,7 @@ class Intake:
         return self._buffer is not None
 
     def process(self, values: list[Any], times: list[int | None] | None, input_index: int = 0) -> None:
-        self.record_count += len(values)
+        self.record_count += self._counts[input_index](values)
         if self._buffer is not None and self._buffer.buffers(input_index):
             self._buffer.add(values, times, input_index)
         else:
@@ -108,6 +115,12 @@ class Intake:
         self._buffer = None
 
 
+def counts_of(operator: Operator) -> list[Callable[[list[Any]], int]]:
+    """Return for each input of a head how its records are counted: batches of columns by their rows."""
+    types = operator.input_types or (operator.input_type or operator.output_type,)
+    return [row_count if has_columns(each) else len for each in types]
+
+
 def _length_for(seconds: float, records: int, took_s: float) -> int:
     """Return the number of records that take `seconds`, if `records` took `took_s`; at most four times `records`."""
     most = min(records * _GROWTH, FULL_RUN)
@@ -116,6 +129,8 @@ def _length_for(seconds: float, records: int, took_s: float) -> int:
 
 def batch_buffer(head: RuntimeOperator, scratch: Callable[[], str], in_memory: int) -> RecordBuffer | None:
     """Return what buffers records in BATCH mode; None if records are processed on arrival."""
+    if has_columns(head.operator.input_type):
+        return None  # operators on columns take batches on arrival, and emit when the input ends
     if head.backend is not None:
         operator = head.operator
         assert operator.key is not None

@@ -14,7 +14,9 @@ from ekorn.codegen.blame import Blame
 from ekorn.codegen.chain_compiler import compile_chain
 from ekorn.codegen.key_code import key_function
 from ekorn.codegen.record_errors import RecordErrors
+from ekorn.columns.columns_type import has_columns
 from ekorn.functions.dead_letters import OnRecordError
+from ekorn.functions.record_functions import FieldKeySelector
 from ekorn.graph.specs import Hash
 from ekorn.keygroups import key_group_range
 from ekorn.operators.environment import SubtaskEnvironment
@@ -28,9 +30,10 @@ from ekorn.storage.file_store import FileStore
 from ekorn.subtask.capture import CapturedSubtask, Declined, capture
 from ekorn.subtask.epoch_input import ChannelInput, EpochInput, SourceInput
 from ekorn.subtask.in_flight import KeyShare, restored_blobs
-from ekorn.subtask.intake import Intake, batch_buffer
+from ekorn.subtask.intake import Intake, batch_buffer, counts_of
 from ekorn.subtask.lifecycle import OperatorLifecycle
 from ekorn.subtask.outbox import Emitted, Outbox
+from ekorn.subtask.periodic_watermarks import PeriodicWatermarks
 from ekorn.subtask.time_flow import TimeFlow
 from ekorn.subtask.wire.frames import ReceivedBlob
 from ekorn.types.time_bounds import MAX_TIMESTAMP
@@ -43,6 +46,7 @@ class Subtask:
     intake: Intake
     time_flow: TimeFlow
     input: EpochInput
+    _periodic: PeriodicWatermarks
 
     def __init__(self, environment: SubtaskEnvironment) -> None:
         self.environment = environment
@@ -84,13 +88,16 @@ class Subtask:
         if graph.settings.batch:
             assert environment.scratch is not None, "a slot has a folder for files"
             buffer = batch_buffer(head, environment.scratch, environment.graph.settings.batch_records_in_memory)
-        self.intake = Intake(head, chain.loops, buffer, outbox, environment)
+        self.intake = Intake(head, chain.loops, buffer, outbox, environment, counts=counts_of(head.operator))
         self.time_flow = TimeFlow(vertex, self.operators, outbox, self.blame)
+        self._periodic = PeriodicWatermarks(
+            graph.settings, environment.clock, self._emit_periodic_watermarks, continuous=environment.continuous
+        )
         parts = environment, self.intake, self.time_flow, outbox
         if isinstance(head, SourceHead):
-            self.input = SourceInput(head, *parts, ended_before=self._ended_before)
+            self.input = SourceInput(head, *parts, periodic=self._periodic, ended_before=self._ended_before)
         else:
-            self.input = ChannelInput(*parts, first_input=head.first_input)
+            self.input = ChannelInput(*parts, periodic=self._periodic, first_input=head.first_input)
             if restored is not None and restored.in_flight:
                 channels = self.input.channel_ids
                 blobs = restored_blobs(restored.in_flight, store, channels=channels, key_share=self._key_share)
@@ -105,6 +112,12 @@ class Subtask:
             assert isinstance(found.partitioning, Hash), "the plan of a restore asks for keys of keyed exchanges"
             key = found.partitioning.key
         own = key_group_range(vertex.max_parallelism, vertex.parallelism, self.environment.index)
+        if has_columns(found.type_info):
+            from ekorn.subtask.column_key_share import ColumnKeyShare  # which loads PyArrow
+
+            assert isinstance(key.selector, FieldKeySelector), "columns are keyed by their names"
+            names = [str(name) for name in key.selector.fields]
+            return ColumnKeyShare(key.selector.get_key, vertex.max_parallelism, own, names)
         return KeyShare(key_function(key), vertex.max_parallelism, own)
 
     def _record_errors(self, number: int, running: RuntimeOperator) -> RecordErrors | None:
@@ -142,7 +155,7 @@ class Subtask:
             yield from self.input.read(order, blobs, ack)
             yield from self.finish_if_over()
             if not self.finished:
-                self.lifecycle.end_epoch()
+                self.lifecycle.end_epoch(emits_watermarks=self._periodic.ends_epoch)
                 self.lifecycle.advance_clock()
             yield from self.outbox.flush()
             self.take_driver_output(ack)
@@ -151,6 +164,13 @@ class Subtask:
             ack.open_loops = self.lifecycle.open_loops()
         ack.busy_ms = (self.environment.clock.monotonic() - started) * 1000
         self.ack = ack
+
+    def _emit_periodic_watermarks(self) -> None:
+        """Emit the periodic watermarks of the source and of all operators."""
+        if isinstance(self.input, SourceInput):
+            self.input.emit_periodic_watermark()
+            self.input.advance_ingestion_time()
+        self.lifecycle.emit_periodic_watermarks()
 
     def finish_if_over(self) -> Iterator[Emitted]:
         """Finish after the last record, unless an operator may still get records from a loop or from requests."""
@@ -176,6 +196,7 @@ class Subtask:
     def complete(self, ack: Ack) -> None:
         """Fill in what is known once the epoch has ended, and begin to count for the next one."""
         ack.records_in, self.intake.record_count = self.intake.record_count, 0
+        ack.bytes_in, self.intake.byte_count = self.intake.byte_count, 0
         if ack.records_in:
             self.lifecycle.hint_at_undeclared_states()
         ack.records_out, ack.bytes_out = self.outbox.taken()

@@ -64,6 +64,7 @@ class HarnessJob:
             attempt=0,
             inline_threshold_bytes=_ANY_SIZE,
             max_state_bytes=_ANY_SIZE,
+            acknowledged_bytes=_ANY_SIZE,
             state_backend=settings.state_backend,
             incremental=False,
             asynchronous=False,

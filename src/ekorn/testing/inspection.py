@@ -10,7 +10,6 @@ from ekorn.functions.timer_service import TimeDomain
 from ekorn.keygroups import key_group, state_key, subtask_of
 from ekorn.operators.operator import RuntimeOperator
 from ekorn.operators.process_operators import KeyedProcessOperator
-from ekorn.operators.time.timers import TimerTable
 from ekorn.state.keyed_backend import KeyedStateBackend
 from ekorn.state.kinds import kind_of
 
@@ -76,12 +75,8 @@ def registered_timers(operators: Sequence[RuntimeOperator], key: Any, name: str 
                 (TimeDomain.EVENT_TIME, operator.timers.event),
                 (TimeDomain.PROCESSING_TIME, operator.timers.processing),
             ):
-                found += [RegisteredTimer(time_ms, domain) for time_ms in _times(table, stored)]
+                found += [RegisteredTimer(time_ms, domain) for key, time_ms in table.timers() if key == stored]
     return sorted(found, key=lambda timer: (timer.timestamp, timer.domain.name))
-
-
-def _times(table: TimerTable, stored: Any) -> list[int]:
-    return [time_ms for key, time_ms in table.whole().keys if key == stored]
 
 
 def _has(operator: RuntimeOperator, state_name: str) -> bool:

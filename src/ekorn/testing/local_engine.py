@@ -102,7 +102,7 @@ class InProcessEngine:
         return None  # the driver's log is that of its process
 
     def vitals(self, slot: int) -> SlotVitals:
-        return own_vitals()  # those of this process, which has all slots
+        return own_vitals(self.hosts[slot])  # of this process, which has all slots, and the states of this one
 
     @property
     def description(self) -> str:
@@ -183,6 +183,10 @@ class InProcessEngine:
 
     def cancel_epoch(self) -> None:
         self._cancelled = True
+
+    def cut_epoch(self, number: int) -> None:
+        for host in self.hosts:
+            host.epoch_cut.cut(number)
 
     def notify_completed(self, checkpoint_id: int) -> Failure | None:
         return self._each(lambda host: host.checkpoint_completed(checkpoint_id))

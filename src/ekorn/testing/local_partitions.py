@@ -70,6 +70,9 @@ class LocalRdds:
     def of_frame(self, frame: Any, row_type: RowType) -> NoReturn:
         raise UnsupportedOperationError("a Spark DataFrame can be read only on Spark")
 
+    def number_of(self, rdd: LocalRdd) -> None:
+        return None
+
     def in_order(self, rdd: LocalRdd) -> LocalRdd:
         return rdd
 

@@ -14,8 +14,29 @@ from ekorn.extras import load
 
 PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 
+TIMESTAMPS = {
+    "timestamp-millis": ("ms", "UTC"),
+    "timestamp-micros": ("us", "UTC"),
+    "local-timestamp-millis": ("ms", None),
+    "local-timestamp-micros": ("us", None),
+}
+"""The units of the logical types of timestamps, and the zone in which a file has them; None for a wall-clock time."""
+
 Node = Any
 """A schema with full names: a word, a list of branches, or a dict with `type`. A named type appears as its name."""
+
+
+class TimestampNode(str):
+    """The word `long` in a schema that says that the numbers are timestamps. Everything else treats it as the word."""
+
+    logical: str
+
+    @classmethod
+    def of(cls, logical: str) -> TimestampNode:
+        """Return the node of a logical type."""
+        node = cls("long")
+        node.logical = logical
+        return node
 
 
 class ParsedSchema(NamedTuple):
@@ -71,6 +92,8 @@ class _Draft:
                 if not isinstance(document.get("name"), str):
                     raise _refused(f"{where} is a {kind} without a name")
                 return document | self._parts(document, kind, document["name"])
+            case "long" if document.get("logicalType") in TIMESTAMPS:
+                return {"type": "long", "logicalType": document["logicalType"]}
             case inner:  # {"type": "int"}, {"type": "Name"} or {"type": {...}}
                 return self.read(inner, where)
 
@@ -107,7 +130,7 @@ class _Nodes:
             case "record" | "error" | "enum" | "fixed":
                 return self._define(schema)
             case word:
-                return word
+                return TimestampNode.of(schema["logicalType"]) if "logicalType" in schema else word
 
     def _define(self, schema: dict[str, Any]) -> str:
         name: str = schema["name"]

@@ -1,7 +1,7 @@
 """Isolates state and records from the user's objects: a function's later change to an object must not reach them.
 
 Most data is immutable (numbers, text, tuples of them) and is kept and passed on as it is. Everything else is kept as
-its pickle, in a `bytearray`. A bytearray of the user's own is pickled too, so a bytearray in a state table is always
+its pickle, in a `bytearray`. A bytearray of the user is pickled too, so a bytearray in a state table is always
 the pickle of a value. Tables hold built-in types only, because tables are written to checkpoints.
 """
 
@@ -152,8 +152,9 @@ class _ByteCounter(io.RawIOBase):
         self.size_bytes = 0
 
     def write(self, data: Any) -> int:
-        self.size_bytes += len(data)
-        return len(data)
+        size = memoryview(data).nbytes  # columns come as `PickleBuffer`s, which have no length
+        self.size_bytes += size
+        return size
 
 
 class _BufferFull(Exception):
@@ -168,7 +169,7 @@ class _BoundedBuffer(io.BytesIO):
         self._left = most_bytes
 
     def write(self, data: Any) -> int:
-        self._left -= len(data)
+        self._left -= memoryview(data).nbytes  # columns come as `PickleBuffer`s, which have no length
         if self._left < 0:
             raise _BufferFull
         return super().write(data)

@@ -22,8 +22,8 @@ def publish(path: str, *objects: Any) -> None:
 def load_published() -> None:
     """Import the public paths.
 
-    cloudpickle names a class only if the module of that name is loaded. Otherwise it pickles the class itself, and the
-    class in a slot would be another one: a `Row` that is no `Row` there.
+    cloudpickle names a class only if the module of that name is loaded. Otherwise it pickles the class itself, and a
+    slot would get a second class `Row`, which is not the one that it imports.
     """
     for path in sorted(_paths):
         importlib.import_module(path)

@@ -34,7 +34,7 @@ class Row:
     >>> row.name, row["age"], row[0]
     ('Alice', 11, 'Alice')
 
-    A row of names also creates rows:
+    A row whose values are names creates rows with these names:
 
     >>> Person = Row("name", "age")
     >>> Person("Alice", 11)

@@ -106,7 +106,7 @@ class TypeSerializerSnapshot(ABC, Generic[T]):
 
 
 class SimpleTypeSerializerSnapshot(TypeSerializerSnapshot[T]):
-    """The snapshot of a serializer without configuration, which reads what its own class wrote and nothing else."""
+    """The snapshot of a serializer without configuration, which reads only what its own class wrote."""
 
     def __init__(self, serializer_class: type[TypeSerializer[T]] | None = None) -> None:
         self._class_name = "" if serializer_class is None else _name(serializer_class)

@@ -133,14 +133,19 @@ class Time:
         return self._milliseconds
 
     @staticmethod
-    def of(size: int, unit: TimeUnit) -> Time:
-        """Create a length of that many units.
+    def of(size: int, unit: TimeUnit | str) -> Time:
+        """Create a length of that many units. A unit may be given by its name.
 
-        >>> Time.of(10, TimeUnit.SECONDS)
-        Time.milliseconds(10000)
+        >>> Time.of(10, TimeUnit.SECONDS) == Time.of(10, "SECONDS")
+        True
         """
+        if isinstance(unit, str) and unit in TimeUnit.__members__:
+            unit = TimeUnit[unit]
         if not isinstance(unit, TimeUnit):
-            raise TypeError(f"Time.of() takes a number and a TimeUnit, such as TimeUnit.SECONDS; got {unit!r}")
+            raise TypeError(
+                f"Time.of() takes a number and a TimeUnit, one of {', '.join(TimeUnit.__members__)}, or its name; "
+                f"got {unit!r}"
+            )
         return Time(_whole(size, unit.name.lower()) * unit.value)
 
     @staticmethod

@@ -22,10 +22,10 @@ _BEARER = "bearer "
 
 @dataclass(frozen=True)
 class Gate:
-    """Whom a server answers.
+    """The rules by which a server decides which requests it answers.
 
     Attributes:
-        token: What a client has to know; None for a server that answers everybody who reaches it.
+        token: What a client has to know; None for a server that answers every client that reaches it.
         hosts: The names by which the server may be addressed, in lower case; None for a Unix socket, which has none.
         read_only: Whether requests that change something are refused.
     """

@@ -1,7 +1,7 @@
 """A client of a web server: by address and token, or by a Unix socket.
 
 The token allows its owner to run programs, so it leaves this machine over TLS alone, and only after the certificate of
-the server was verified. Plain HTTP to another machine is refused unless the user allows it in words.
+the server was verified. Plain HTTP to another machine is refused unless the user allows it explicitly.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Unreachable(ServerGone):
 
 
 class _Untrusted(_Unreachable):
-    """The server could not prove by a certificate who it is, so it was sent nothing."""
+    """The certificate of the server was not accepted, so nothing was sent to the server."""
 
 
 class RefusedRequest(EkornError):
@@ -64,8 +64,8 @@ class Answered:
         """Return the answer to a request that succeeded.
 
         Raises:
-            RefusedRequest: It did not.
-            ServerGone: The answer is not that of such a server.
+            RefusedRequest: The request was refused.
+            ServerGone: The answer does not come from a server of Ekorn.
         """
         try:
             found = json.loads(self.body) if self.body else {}
@@ -85,7 +85,7 @@ class WebClient:
             means HTTPS, except for a loopback address without a certificate file. Several addresses, separated by
             commas, are those of servers that stand by for each other.
         token: What the server demands; None for a server that demands nothing.
-        certificate_file: The certificate that the server, or who signed its certificate, has; None for the system's.
+        certificate_file: The certificate of the server or of the authority that signed it; None for the system's.
         timeout_s: How long the server may take to answer; None for any time.
         patience_s: How long to ask again while no server leads the others; servers without standbys always answer.
         allow_plain_http: Whether requests, with the token, may go to another machine unencrypted.
@@ -139,7 +139,7 @@ class WebClient:
             pause_s = _PAUSE_S if isinstance(found, ServerGone) else found.retry_after_s or _PAUSE_S
             is_over = time.monotonic() + pause_s > until_s
             if isinstance(found, _Untrusted):
-                raise found  # a certificate does not get better by waiting
+                raise found  # waiting does not change a certificate
             if isinstance(found, ServerGone) and (is_over or len(self._addresses) == 1):
                 raise found
             if isinstance(found, Answered) and is_over:
@@ -279,7 +279,7 @@ def target_of(given: str, *, has_certificate: bool) -> ServerTarget:
 def _is_on_this_machine(host: str) -> bool:
     """Return whether a connection to a host stays on this machine: loopback, or an IP address of this machine.
 
-    Names other than `localhost` are not looked up: who answers the look-up could choose where the token goes.
+    Names other than `localhost` are not looked up: whoever answers the look-up could choose where the token goes.
     """
     if is_loopback(host):
         return True

@@ -1,4 +1,4 @@
-"""What a handler is given, and what it returns or raises."""
+"""Requests, responses and errors: what a handler receives, and what it returns or raises."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Request:
         """Return a query parameter that is a whole number; None if it is not given.
 
         Raises:
-            HttpError: It is no number, or too small.
+            HttpError: It is not a number, or is too small.
         """
         given = self.one(name)
         return None if given is None else whole_number(given, f"the query parameter {name!r}", least)
@@ -97,7 +97,7 @@ def whole_number(given: str, what: str, least: int = 0) -> int:
     """Return a number that a client wrote.
 
     Raises:
-        HttpError: It is no number, too small, or too long to be meant.
+        HttpError: It is not a number, is too small, or has more digits than any number that makes sense.
     """
     if not (given.isascii() and given.isdigit() and len(given) <= 18) or int(given) < least:
         raise HttpError(400, f"{what} is {given[:40]!r}, which is not a number of at least {least}")

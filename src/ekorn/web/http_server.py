@@ -1,8 +1,8 @@
 """The HTTP server: listens, reads requests within bounds, lets the gate check them, and calls their handlers.
 
 Python's own `http.server` parses the requests. Every connection has a thread. A peer that has not shown the token is a
-newcomer: a limited number of newcomers is connected at once, and each has a limited time for a request. Every request
-that is wrong in itself is answered with a status from 400 to 499 and a reason, in Flink's form: `{"errors": [...]}`.
+newcomer: a limited number of newcomers is connected at once, and each has a limited time for a request. Every malformed
+request is answered with a status from 400 to 499 and a reason, in Flink's form: `{"errors": [...]}`.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class WebServer:
     Args:
         sock: The listening socket, which the server closes.
         routes: The handlers.
-        gate: Whom the server answers.
+        gate: Decides which requests the server answers.
         tls: The certificate, for a server that speaks TLS.
         limits: How long peers may take, and how many may wait.
         uid_of: Returns the user id of a peer of a Unix socket.
@@ -165,7 +165,7 @@ class WebServer:
 
 
 def _linger(sock: socket.socket) -> None:
-    """Read for a while what the peer still sends: else the system may drop the answer that the peer has not read."""
+    """Read what the peer still sends for a while; otherwise the system may drop the answer that it has not read yet."""
     until = time.monotonic() + _LINGER_S
     sock.shutdown(socket.SHUT_WR)
     while (left := until - time.monotonic()) > 0:
@@ -179,7 +179,7 @@ class _BoundedReader(io.RawIOBase):
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
-        self.deadline = 0.0
+        self.deadline = 0.0  # set before each part of a request
 
     def readable(self) -> bool:
         return True
@@ -225,9 +225,7 @@ class _Conversation(BaseHTTPRequestHandler):
         try:
             self.raw_requestline = first + self.rfile.readline(_LONGEST_LINE + 1)
             if len(self.raw_requestline) > _LONGEST_LINE:
-                self.command = ""
-                self.requestline = ""
-                self.request_version = ""
+                self.command = ""  # not that of the request before
                 self.send_error(414, "the first line of the request is too long")
                 return
             if not self.parse_request():

@@ -39,11 +39,11 @@ def serve(
     """Open a web server.
 
     Args:
-        settings: Where it listens, and whom it answers; the port is set.
+        settings: Where it listens, and which clients it answers; the port is set.
         routes: The handlers.
         default_token_file: The file with the token, unless the settings name one.
         host: The name by which clients reach it; None for the address that it listens on.
-        started: Whether it answers at once; else its caller starts it.
+        started: Whether it answers at once; otherwise its caller starts it.
 
     Raises:
         ConfigurationError: The address is in use, or the token or the certificate cannot be read.

@@ -43,6 +43,16 @@ def test_an_empty_data_set_has_its_columns(env, session):
     assert frame.collect() == [] and frame.columns == ["word", "count"]
 
 
+def test_a_data_frame_belongs_to_the_active_session_of_the_thread_that_asks_for_it(env, session):
+    other = session.newSession()
+    other.createDataFrame([(1,)], "x long").createOrReplaceTempView("only_there")  # makes the session active
+    try:
+        frame = env.from_elements((2,)).to_data_frame("x long")
+        assert frame.sparkSession.sql("select x from only_there").first() == (1,)
+    finally:
+        session.createDataFrame([(1,)], "x long")
+
+
 def test_a_failing_function_and_a_record_that_does_not_fit_are_named(env, session):
     with pytest.raises(JobExecutionError, match=r"'risky'.*record 0: ZeroDivisionError"):
         env.from_elements(0).map(lambda x: (1 // x,)).name("risky").to_data_frame("x long")

@@ -34,10 +34,10 @@ def test_each_transformation_runs(env):
 
 
 class Opened(MapFunction):
-    def open(self, runtime_context):
-        self.seen = runtime_context.get_int_counter("seen")
-        self.factor = runtime_context.get_operator_parameters().get_integer("factor", 0)
-        runtime_context.get_int_counter("opened").add()
+    def open(self, config):
+        self.factor = config.get_integer("factor", 0)
+        self.seen = self.get_runtime_context().get_int_counter("seen")
+        self.get_runtime_context().get_int_counter("opened").add()
 
     def map(self, value):
         self.seen.add()

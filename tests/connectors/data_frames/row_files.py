@@ -4,8 +4,9 @@ import io
 
 import pyarrow.parquet
 
+from ekorn.columns.row_columns import RowColumns
 from ekorn.connectors.data_frames.commit_log import CommitLog, path_of
-from ekorn.connectors.data_frames.parquet_rows import ParquetRows, RowColumns
+from ekorn.connectors.data_frames.parquet_rows import ParquetRows
 from ekorn.connectors.data_frames.row_batches import RowBatches, batch_path
 from ekorn.connectors.data_frames.row_batches_source import RowBatchesSource
 from ekorn.connectors.data_frames.written_rows import row_files_in

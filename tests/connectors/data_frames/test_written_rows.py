@@ -3,8 +3,9 @@
 import pyarrow.parquet
 import pytest
 
+from ekorn.columns.row_columns import RowColumns
 from ekorn.common import Instant
-from ekorn.connectors.data_frames.parquet_rows import ParquetRows, RowColumns
+from ekorn.connectors.data_frames.parquet_rows import ParquetRows
 from ekorn.connectors.data_frames.written_rows import (
     MANIFEST,
     WrittenRows,

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ekorn.connectors.data_frames.pandas_rows import row_type_of_arrow
+from ekorn.columns.arrow_columns import load_arrow
+from ekorn.columns.row_columns import row_type_of_arrow
 from ekorn.connectors.files.stream_formats import FileFormat
-from ekorn.connectors.formats.arrow_columns import load_arrow
 from ekorn.connectors.formats.avro_container import Container
 from ekorn.errors import ConfigurationError, MalformedInputError, MalformedRecordError
 from ekorn.functions.source_contract import Source, Split, SplitReader

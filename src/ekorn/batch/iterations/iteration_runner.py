@@ -101,11 +101,13 @@ class IterationRunner:
         progress = None
         while progress is None:
             try:
-                progress = self._attempt(plan, tables, operator, stages, given)
+                with stages.iterating(operator):
+                    progress = self._attempt(plan, tables, operator, stages, given)
             except Exception as error:
                 if not self._may_restart(error, [tables]):
                     raise
                 _log.warning("iteration %r starts again: %s", operator.name, tables.lost() or "a slot was lost")
+        stages.watch.ended(operator)
         self.accumulators += progress.accumulators
         splits = TableSource(tables, plan.result_table).splits(operator.parallelism, {})
         result = stages.source(splits, operator.parallelism, ReadSplits(operator.name))
@@ -148,8 +150,10 @@ class IterationRunner:
         while True:
             number += 1
             superstep = Superstep(number, limits.aggregators, progress.aggregates, progress.fields)
+            stages.watch.superstep(operator, number)
             rdds = self._engine.rdds(f"{operator.name}: superstep {number}")
-            step = Stages(rdds, replace(self._facts, superstep=superstep), first_number).inside(stages, given.values())
+            facts = replace(self._facts, superstep=superstep)
+            step = Stages(rdds, facts, first_number, stages.watch).inside(stages, given.values())
             try:
                 written, reports = self._run(plan.superstep, step, given)
             finally:

@@ -26,7 +26,7 @@ from ekorn.batch.planner.stages import Flow, Stages
 from ekorn.batch.tasks.exits import CountExit, CustomExit, DealingExit, KeyedExit, RangeExit, ShuffleExit, StageExit
 from ekorn.batch.tasks.task_context import TaskJobInfo
 
-__all__ = ["plan_as_json", "plan_as_text"]
+__all__ = ["plan_as_json", "plan_as_text", "way_of_exit"]
 
 _FORWARD = "Forward"
 
@@ -121,7 +121,7 @@ class _PlanStages(Stages):
 
     def exchanged(self, flow: Flow, leaving: ShuffleExit, partitioning: Partitioning | None) -> Flow:
         assert self.current is not None
-        self.moves.setdefault(self.current, []).append((flow, _way(leaving)))
+        self.moves.setdefault(self.current, []).append((flow, way_of_exit(leaving)))
         return super().exchanged(flow, leaving, partitioning)
 
     def collected(self, flow: Flow, leaving: StageExit) -> list[Any]:
@@ -137,7 +137,8 @@ class _PlanTranslation(Translation):
         return super()._translated(operator)
 
 
-def _way(leaving: ShuffleExit) -> str:
+def way_of_exit(leaving: ShuffleExit) -> str:
+    """Return how a shuffle gets records to their partitions, in the words of Flink's plans."""
     match leaving:
         case KeyedExit():
             return f"Hash Partition on [{leaving.keys}]"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,8 @@ from ekorn.batch.plan.data_set_specs import CountSpec, FrameSpec, OutputSpec
 from ekorn.batch.plan.operators import IterationSpec, Plan, PlanOperator
 from ekorn.batch.planner.plan_translation import Translation
 from ekorn.batch.planner.rdds import Rdds, SparkRdds
+from ekorn.batch.planner.run_watch import NoWatch, RunWatch
+from ekorn.batch.planner.spark_progress import watched_on_spark
 from ekorn.batch.planner.stages import Flow, Stages
 from ekorn.batch.tasks.blobs import OperatorReport, OperatorSubtask
 from ekorn.batch.tasks.exits import CountExit, ForwardExit, StageExit
@@ -53,8 +56,11 @@ __all__ = [
     "RunSettings",
     "cancel",
     "default_parallelism",
+    "engine_description",
     "error_of_function",
+    "exit_of",
     "run",
+    "run_as_this_thread",
     "run_on",
     "start",
 ]
@@ -83,6 +89,7 @@ class RunSettings:
     spark_session: Any = None
     restart: RestartStrategyConfiguration | None = None  # None uses the strategy of the configuration
     job_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    watch: RunWatch = field(default_factory=NoWatch, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -91,11 +98,13 @@ class PlanResult:
 
     Attributes:
         records: What each sink sent to the driver.
-        job: The id, running time and accumulators.
+        job: The id, running time and values of the accumulators.
+        accumulators: The accumulators, each merged over all subtasks.
     """
 
     records: list[list[Any]]
     job: JobExecutionResult
+    accumulators: dict[str, Any] = field(default_factory=dict)
 
 
 def start(settings: RunSettings) -> None:
@@ -108,8 +117,38 @@ def default_parallelism(settings: RunSettings) -> int:
     return int(spark_context(settings.configuration, settings.spark_session).defaultParallelism)
 
 
-def run(plan: Plan, settings: RunSettings) -> PlanResult:
+def engine_description(settings: RunSettings) -> str:
+    """Return the name of what runs a plan, for people to read. Starts Spark if it does not run yet."""
+    context = spark_context(settings.configuration, settings.spark_session)
+    return f"embedded Spark {context.master}" if context.master.startswith("local") else f"Spark at {context.master}"
+
+
+def run_as_this_thread(plan: Plan, settings: RunSettings) -> Callable[[Plan, RunSettings], PlanResult]:
+    """Return a function that runs a plan on another thread as this one would: with the same session and properties."""
+    context = running_context() if settings.spark_session is None else settings.spark_session.sparkContext
+    if context is None or context._jsc is None:
+        return run
+    sql = sys.modules.get("pyspark.sql")
+    session = settings.spark_session
+    if session is None and sql is not None and any(isinstance(sink.spec, FrameSpec) for sink in plan.sinks):
+        session = sql.SparkSession.getActiveSession()
+    properties = context._jsc.sc().getLocalProperties().clone()  # such as the scheduler's pool
+
+    def run_there(plan: Plan, settings: RunSettings) -> PlanResult:
+        if context._jsc is not None:
+            context._jsc.sc().setLocalProperties(properties)
+        return run(plan, settings, session)
+
+    return run_there
+
+
+def run(plan: Plan, settings: RunSettings, frame_session: Any = None) -> PlanResult:
     """Run all sinks of a plan on Spark. Data that several sinks read is computed once.
+
+    Args:
+        plan: The plan.
+        settings: The settings of the run.
+        frame_session: The session of the DataFrames that are made; None for the active one.
 
     Raises:
         JobExecutionError: A function of the program failed.
@@ -120,9 +159,10 @@ def run(plan: Plan, settings: RunSettings) -> PlanResult:
         ship_package(context)
         compare_pythons(context)
     engine = SparkSuperstepEngine(context, settings.configuration)
-    with _in_job_group(context, settings):
+    with _in_job_group(context, settings), watched_on_spark(context, settings.job_id, settings.watch):
         try:
-            return run_on(SparkRdds(context), engine, plan, settings, settings.job_id)
+            settings.watch.check()
+            return run_on(SparkRdds(context, frame_session), engine, plan, settings, settings.job_id)
         except Exception as error:
             raise explained(error, context, settings.job_name) from None
 
@@ -155,16 +195,20 @@ def run_on(rdds: Rdds, engine: SuperstepEngine, plan: Plan, settings: RunSetting
     iterations = IterationRunner(engine, facts)
     with PlanOutputs(plan, job_id) as outputs:
         runs = PlanRuns()
-        records, reports = _run_sinks(Stages(rdds, facts), plan, iterations, runs)
-        # Runs again if results were lost before all sinks had read them and cannot be recomputed alone.
-        while records is None:
-            records, reports = _run_sinks(Stages(rdds, facts), plan, iterations, runs)
+        records = None
+        while (
+            records is None
+        ):  # again if results were lost before all sinks had read them and cannot be recomputed alone
+            settings.watch.begin()
+            stages = Stages(rdds, facts, watch=settings.watch)
+            records, reports = _run_sinks(stages, plan, iterations, runs)
+        settings.watch.check()
         outputs.commit(records)
     reports |= iterations.reports
     merged = merge_accumulators([*iterations.accumulators, *[report.accumulators for report in reports.values()]])
     results = {name: each if isinstance(each, Exception) else each.get_local_value() for name, each in merged.items()}
     runtime_ms = int((time.monotonic() - started) * 1000)
-    return PlanResult(records, JobExecutionResult(JobID(job_id), runtime_ms, results))
+    return PlanResult(records, JobExecutionResult(JobID(job_id), runtime_ms, results), dict(merged))
 
 
 def _run_sinks(
@@ -173,7 +217,11 @@ def _run_sinks(
     """Run all sinks; return what they sent to the driver, and all reports. None if the plan has to be run again."""
     try:
         flows = Translation(stages, plan, iterations=iterations).flows
-        return [_result(stages, sink, flows[sink]) for sink in plan.sinks], stages.reports
+        results = []
+        for sink in plan.sinks:
+            stages.translate(sink)
+            results.append(_result(stages, sink, flows[sink]))
+        return results, stages.reports
     except Exception as error:
         if not iterations.lost_a_result(error) and not runs.may_restart(error):
             raise
@@ -228,10 +276,11 @@ def _result(stages: Stages, sink: PlanOperator, flow: Flow) -> list[Any]:
     if isinstance(sink.spec, FrameSpec):
         from_slots = any(isinstance(each.spec, IterationSpec) for each in Plan((sink,)).operators())
         return [stages.frame(flow, sink.spec.row_type, copies=2 if from_slots else 1)]  # slots end with the job
-    return stages.collected(flow, _exit_of(sink))
+    return stages.collected(flow, exit_of(sink))
 
 
-def _exit_of(sink: PlanOperator) -> StageExit:
+def exit_of(sink: PlanOperator) -> StageExit:
+    """Return how the records of a sink get to the driver."""
     return CountExit(sink.name) if isinstance(sink.spec, CountSpec) else ForwardExit(sink.name)
 
 

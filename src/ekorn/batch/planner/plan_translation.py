@@ -101,6 +101,7 @@ class Translation:
         consumers = plan.consumers()
         for operator in plan.operators():
             if operator not in self.flows:
+                stages.translate(operator)
                 with stages.sharing(self._variables(operator)):
                     flow = self._checked(operator, self._translated(operator))
                 self.flows[operator] = self.stages.kept(flow) if consumers[operator] > 1 else flow

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import cloudpickle
 
 from ekorn.batch.tasks.blobs import FIRST, REPORTS, encode
-from ekorn.connectors.data_frames.parquet_rows import RowColumns
+from ekorn.columns.row_columns import RowColumns
 from ekorn.engine.spark.driver_side.worker_python import DriverPythonContext, KnownClassesContext
 from ekorn.types.data_types import RowType
 
@@ -56,6 +56,10 @@ class Rdds(Protocol):
             task: Called with the number of a partition and its elements.
             keeps_partitions: Whether records stay where a shuffle has put them.
         """
+        ...
+
+    def number_of(self, rdd: Any) -> int | None:
+        """Return the number by which Spark's status names an RDD; None outside of Spark."""
         ...
 
     def in_order(self, rdd: Any) -> Any:
@@ -104,10 +108,11 @@ class Rdds(Protocol):
 
 
 def _worker_memory_mb(context: Any) -> int:
-    """Return the memory that a Python worker may use. Asks the JVM for the whole configuration."""
+    """Return the memory that a Python worker may use."""
     from pyspark.util import _parse_memory
 
-    return int(_parse_memory(context.getConf().get("spark.python.worker.memory", "512m")))
+    # `getConf` would copy the whole configuration, with several calls of the JVM for each entry.
+    return int(_parse_memory(context._conf.get("spark.python.worker.memory", "512m")))
 
 
 class SparkRdds:
@@ -115,9 +120,11 @@ class SparkRdds:
 
     Args:
         context: Spark's context.
+        frame_session: The session of the DataFrames that are made; None for the active one.
     """
 
-    def __init__(self, context: Any) -> None:
+    def __init__(self, context: Any, frame_session: Any = None) -> None:
+        self._frame_session = frame_session
         self.local = context.master.startswith("local")
         self._context = DriverPythonContext(context) if self.local else KnownClassesContext(context)
         self._kept: list[Any] = []
@@ -158,13 +165,16 @@ class SparkRdds:
         # Spark drops the blocks when the DataFrame is garbage.
         rdd.persist(in_two if copies > 1 and not self.local else in_one)
         rdd._jrdd.count()
-        session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+        session = self._frame_session or SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
         return frame_of_blobs(session, rdd, row_type)
 
     def staged(self, rdd: Any, task: Task, *, keeps_partitions: bool) -> Any:
         staged = rdd.mapPartitionsWithIndex(task, preservesPartitioning=keeps_partitions)
         staged._bypass_serializer = True  # stages yield bytes
         return self._of_bytes(staged._jrdd)
+
+    def number_of(self, rdd: Any) -> int:
+        return int(rdd.id())
 
     def in_order(self, rdd: Any) -> Any:
         # A sample of all elements passes every element through. Spark considers the result of a sample dependent on the
@@ -300,6 +310,9 @@ class NoRdds:
         return None, frame.rdd.getNumPartitions()
 
     def frame(self, rdd: Any, row_type: RowType, *, copies: int) -> None:
+        return None
+
+    def number_of(self, rdd: Any) -> None:
         return None
 
     def in_order(self, rdd: Any) -> None:

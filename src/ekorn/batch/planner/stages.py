@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ekorn.batch.plan.operators import PlanOperator
 from ekorn.batch.plan.partitioning import Partitioning
 from ekorn.batch.planner.rdds import Rdds
+from ekorn.batch.planner.run_watch import NoWatch, RunWatch, StageKey
 from ekorn.batch.tasks.blobs import FIRST, REPORTS, SECOND, BlobReader, OperatorReport, OperatorSubtask, SharedRecords
 from ekorn.batch.tasks.exits import ForwardExit, ShuffleExit, StageExit, StoringExit
 from ekorn.batch.tasks.stage_task import StageTask
@@ -58,6 +61,7 @@ class Stages:
         rdds: Where the partitions are.
         facts: The job.
         first_number: The number of the first operator. Supersteps of an iteration give equal operators equal numbers.
+        watch: Watches the run.
 
     Attributes:
         memory_mb: The memory that a Python worker may use.
@@ -65,9 +69,14 @@ class Stages:
         reports: The reports of all subtasks that have sent one.
     """
 
-    def __init__(self, rdds: Rdds, facts: TaskJobInfo, first_number: int = 0) -> None:
+    def __init__(self, rdds: Rdds, facts: TaskJobInfo, first_number: int = 0, watch: RunWatch | None = None) -> None:
         self._rdds = rdds
         self._facts = facts
+        self.watch: RunWatch = watch or NoWatch()
+        self._current: int | None = None  # the number of the operator of the plan that is translated now
+        self._iteration: StageKey | None = None  # the place of the iteration that runs now
+        self._steps: Counter[int] = Counter()
+        self._exits: Counter[int] = Counter()
         self.next_number = first_number
         self.memory_mb = rdds.memory_mb
         self.reports: dict[OperatorSubtask, OperatorReport] = {}
@@ -79,7 +88,23 @@ class Stages:
     def inside(self, outside: Stages, flows: Iterable[Flow]) -> Stages:
         """Make these the stages of a superstep. The outer stages broadcast flows from outside of the iteration."""
         self._outside, self._outside_flows = outside, tuple(flows)
+        self._iteration = outside._iteration
         return self
+
+    def translate(self, operator: PlanOperator) -> None:
+        """Note that an operator of the plan is translated from now on. One inside an iteration belongs to that."""
+        if self._iteration is None:
+            self._current = self.watch.number_of(operator)
+
+    @contextmanager
+    def iterating(self, operator: PlanOperator) -> Iterator[None]:
+        """Let all stages that are made inside the block belong to an iteration."""
+        number = self.watch.number_of(operator)
+        self._iteration = None if number is None else StageKey(number, -1)
+        try:
+            yield
+        finally:
+            self._iteration = None
 
     @contextmanager
     def sharing(self, variables: dict[str, Any]) -> Iterator[None]:
@@ -112,6 +137,9 @@ class Stages:
         """Return a flow with one more operator in its stage. The knowledge of its partitions stays."""
         operator.number = self.next_number
         self.next_number += 1
+        if self._current is not None and self._iteration is None:
+            operator.step = (self._current, self._steps[self._current])
+            self._steps[self._current] += 1
         if operator.functions:
             operator.shared |= self._variables
         if len(flow.chain) >= _LONGEST_CHAIN:
@@ -217,12 +245,30 @@ class Stages:
         return replace(flow, rdd=self.written(flow, ForwardExit()), reads="blobs", chain=(), side=FIRST, stored=False)
 
     def _staged(self, flow: Flow, leaving: StageExit, *, keeps_partitions: bool) -> Any:
-        task = StageTask(self._facts, flow.reads, flow.chain, leaving, flow.partitions, flow.side)
+        self.watch.check()
+        key = self._key(flow, leaving)
+        told = None if key is None else self.watch.reports_of(key)
+        task = StageTask(self._facts, flow.reads, flow.chain, leaving, flow.partitions, flow.side, told)
         rdd = flow.rdd
         by_order = leaving.goes_by_order or any(each.goes_by_order for each in flow.chain)
         if by_order and flow.reads != "splits":
             rdd = self._rdds.in_order(rdd)
-        return self._rdds.staged(rdd, task, keeps_partitions=keeps_partitions)
+        staged = self._rdds.staged(rdd, task, keeps_partitions=keeps_partitions)
+        if key is not None:
+            self.watch.staged(self._rdds.number_of(staged), key)
+        return staged
+
+    def _key(self, flow: Flow, leaving: StageExit) -> StageKey | None:
+        """Return the place of a stage in the plan; None if it has none."""
+        if self._iteration is not None:
+            return self._iteration
+        if flow.chain:
+            step = flow.chain[-1].step
+            return None if step is None else StageKey(*step)
+        if self._current is None or isinstance(leaving, StoringExit):  # only a cluster stores
+            return None
+        self._exits[self._current] += 1
+        return StageKey(self._current, self._exits[self._current], is_exit=True)
 
 
 def _is_stored(flow: Flow) -> bool:

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import pickle
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NoReturn, Self
 
+from ekorn.batch.jobs.data_set_job import DataSetJob
 from ekorn.batch.outputs.file_output import FileOutput
 from ekorn.batch.plan.data_set_specs import InputSpec, OutputSpec
 from ekorn.batch.plan.operators import Plan, PlanOperator
 from ekorn.batch.planner.explained_plan import plan_as_json
-from ekorn.batch.planner.plan_runner import RunSettings
+from ekorn.batch.planner.plan_runner import RunSettings, engine_description
 from ekorn.batch.program.data_set import DataSet
 from ekorn.batch.program.data_set_core import DataSetCore
 from ekorn.batch.program.data_set_iterations import IterationResult
-from ekorn.batch.program.data_set_job_client import DataSetJobClient
 from ekorn.batch.program.data_set_kinds import DataSetKinds
 from ekorn.batch.program.environment_inputs import EnvironmentInputs
-from ekorn.batch.program.runner import cancel_plan, parallelism_of_runner, run_plan, start_runner
+from ekorn.batch.program.runner import cancel_plan, parallelism_of_runner, runner, runs_on_spark, start_runner
 from ekorn.config import options
+from ekorn.config.checkpoint_config import CheckpointConfig
 from ekorn.config.configuration import Configuration
 from ekorn.config.execution_config import ExecutionConfig
 from ekorn.config.restart_strategy import RestartStrategyConfiguration
+from ekorn.config.settings.job_names import chosen_job_name
+from ekorn.config.settings.job_settings import for_batch, job_settings
 from ekorn.config.starting_configuration import starting_configuration, with_current_keys
+from ekorn.driver.submit import numbered
 from ekorn.errors import InvalidProgramError
 from ekorn.functions.results.job_execution_result import JobExecutionResult
 from ekorn.graph.stream_graph import PARALLELISM_DEFAULT, checked_parallelism
@@ -35,6 +38,8 @@ from ekorn.program.environment.cached_file_registry import CachedFileRegistry
 from ekorn.program.environment.spark_session import checked_session
 from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
 from ekorn.program.running.execute_reminder import remind_of_execute
+from ekorn.program.running.foreground import end_with_program, start_in_foreground, wait_in_foreground
+from ekorn.program.running.job_client import JobClient
 from ekorn.program.running.shown_errors import show_errors
 from ekorn.storage.locations import split_last
 from ekorn.types.by_value import dumps
@@ -174,7 +179,7 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry, SuggestsMethod
         """
         return self._run(self._taken_sinks(), job_name)[1]
 
-    def execute_async(self, job_name: str | None = None) -> DataSetJobClient:
+    def execute_async(self, job_name: str | None = None) -> JobClient:
         """Start all sinks that were drawn since the last `execute`, and return at once.
 
         The plan is that of this moment: what is drawn or set later does not change it.
@@ -182,14 +187,9 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry, SuggestsMethod
         Raises:
             RuntimeError: There is no such sink.
         """
-        sinks = self._taken_sinks()
-        plan, settings = self.plan(sinks), self._settings(job_name)
-
-        def run(cancelled: threading.Event) -> JobExecutionResult:
-            self._last_result = run_plan(plan, settings, cancelled).job
-            return self._last_result
-
-        return DataSetJobClient(settings.job_id, settings.job_name, run, lambda: cancel_plan(settings))
+        job = self._started(self._taken_sinks(), job_name)
+        end_with_program(job.handle)
+        return JobClient(job.handle)
 
     def get_execution_plan(self) -> str:
         """Return, as JSON, the operators that `execute` would run, and how records get from one to the next.
@@ -234,9 +234,30 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry, SuggestsMethod
         return sinks
 
     def _run(self, sinks: tuple[DataSetCore, ...], job_name: str | None) -> tuple[list[list[Any]], JobExecutionResult]:
-        result = run_plan(self.plan(sinks), self._settings(job_name))
-        self._last_result = result.job
-        return result.records, result.job
+        job = start_in_foreground(lambda: self._started(sinks, job_name))
+        result = wait_in_foreground(job.handle)
+        return job.records, result
+
+    def _started(self, sinks: tuple[DataSetCore, ...], job_name: str | None) -> DataSetJob:
+        """Start a job. Its plan is that of this moment."""
+        plan, run = self.plan(sinks), self._settings(job_name)
+        checkpoints = CheckpointConfig(self._configuration)
+        settings = for_batch(job_settings(self._configuration, run.job_name, checkpoints, self._restart))
+        job = DataSetJob(
+            plan,
+            run,
+            numbered(settings, may_repeat=True),
+            runner=runner(plan, run),
+            cancel=cancel_plan,
+            engine=engine_description(run) if runs_on_spark() else "this process",
+            on_spark=runs_on_spark(),
+            at_result=self._take_result,
+        )
+        job.start()
+        return job
+
+    def _take_result(self, result: JobExecutionResult) -> None:
+        self._last_result = result
 
     def _parallelism(self) -> int:
         set_one = self.get_parallelism()
@@ -244,7 +265,7 @@ class ExecutionEnvironment(EnvironmentInputs, CachedFileRegistry, SuggestsMethod
 
     def _settings(self, job_name: str | None) -> RunSettings:
         return RunSettings(
-            job_name or options.JOB_NAME.read(self._configuration) or DEFAULT_JOB_NAME,
+            chosen_job_name(job_name, self._configuration, DEFAULT_JOB_NAME),
             self._configuration.to_dict(),
             dict(options.GLOBAL_JOB_PARAMETERS.read(self._configuration)),
             tuple(self._cached_files.values()),

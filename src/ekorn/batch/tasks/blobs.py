@@ -113,12 +113,16 @@ class BlobReader:
 
     Attributes:
         reports: The reports found so far.
+        records_read: The number of records that were decoded.
+        bytes_read: The size of their blobs.
     """
 
     def __init__(self, blobs: Iterable[bytes]) -> None:
         self._blobs = iter(blobs)
         self._next: bytes | None = None
         self.reports: list[OperatorReport] = []
+        self.records_read = 0
+        self.bytes_read = 0
 
     def runs(self, side: int) -> Iterator[list[Any]]:
         """Yield the runs of records of an input, up to the first blob of another input."""
@@ -130,7 +134,10 @@ class BlobReader:
             if blob[0] == REPORTS:
                 self.reports += pickle.loads(memoryview(blob)[1:])
             elif blob[0] == side:
-                yield pickle.loads(memoryview(blob)[1:])
+                run = pickle.loads(memoryview(blob)[1:])
+                self.records_read += len(run)
+                self.bytes_read += len(blob)
+                yield run
             else:
                 self._next = blob
                 return

@@ -10,6 +10,7 @@ from typing import Any
 from ekorn.batch.outputs.output import Output, SinkSubtask, WriteResult
 from ekorn.batch.plan.data_set_specs import InputSplit
 from ekorn.batch.tasks.task_operator import TaskOperator, method, results_of
+from ekorn.batch.tasks.task_reports import Records
 from ekorn.functions.runtime_context import RuntimeContext
 from ekorn.types.type_information import TypeInformation
 
@@ -37,10 +38,18 @@ class FunctionOperator(TaskOperator):
 
 
 class ReadSplits(TaskOperator):
-    """Reads the splits of a source, which are its input."""
+    """Reads the splits of a source, which are its input.
+
+    Attributes:
+        read: Counts the records.
+    """
+
+    def open(self, context: RuntimeContext) -> None:
+        self.read = Records()
+        super().open(context)
 
     def run(self, records: Iterator[Any]) -> Iterator[Any]:
-        return chain.from_iterable(map(_read, records))
+        return self.read.counted(chain.from_iterable(map(_read, records)))
 
 
 def _read(split: InputSplit) -> Iterator[Any]:

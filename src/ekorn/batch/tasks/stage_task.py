@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Iterable, Iterator
 from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 import cloudpickle
 
 from ekorn.batch.tasks.blobs import FIRST, SECOND, BlobReader, OperatorReport, OperatorSubtask
-from ekorn.batch.tasks.exits import DealingExit, StoringExit
+from ekorn.batch.tasks.exits import DealingExit, ShuffleExit, StoringExit
 from ekorn.batch.tasks.fused_loop import fused
+from ekorn.batch.tasks.record_operators import ReadSplits
 from ekorn.batch.tasks.superstep import FunctionFields, task_context
 from ekorn.batch.tasks.task_context import TaskJobInfo
 from ekorn.batch.tasks.task_errors import TaskFailed, user_error
 from ekorn.batch.tasks.task_operator import TaskOperator
+from ekorn.batch.tasks.task_reports import Records, TaskReport, TaskReports, packed_accumulators
+from ekorn.functions.results.accumulators import merge_accumulators
+from ekorn.garbage import collecting_by_growth
 
-__all__ = ["StageTask"]
+__all__ = ["StageReports", "StageTask"]
 
 _COLLECT_GARBAGE = (100_000, 20, 20)  # tables of records hold no cycles, so Python need not walk them often
+
+
+@dataclass(frozen=True)
+class StageReports:
+    """How the tasks of a stage report: its number in the job, its vertex, and what takes the reports."""
+
+    stage: int
+    vertex: int
+    reports: TaskReports
 
 
 class StageTask:
@@ -32,6 +47,7 @@ class StageTask:
         leaving: The exit, a `TaskOperator` too.
         parallelism: The number of partitions.
         side: The input for which the blobs of one input are marked.
+        told: Where the tasks report what they have done; None if nobody watches the job.
     """
 
     def __init__(  # noqa: PLR0917 - built in one place
@@ -42,11 +58,13 @@ class StageTask:
         leaving: Any,
         parallelism: int,
         side: int = FIRST,
+        told: StageReports | None = None,
     ) -> None:
         self._facts = facts
         self._reads = reads
         self._parallelism = parallelism
         self._side = side
+        self._told = told
         operators = [*chain, leaving]
         self._shared = [each.shared for each in operators]
         # Each operator is pickled by itself: a function that the program passes twice is two objects in a task. Spark
@@ -61,7 +79,8 @@ class StageTask:
         thresholds = gc.get_threshold()
         gc.set_threshold(*_COLLECT_GARBAGE)
         try:
-            yield from self._run(index, elements, chain)
+            with collecting_by_growth():  # the thresholds count objects, whatever garbage refers to
+                yield from self._run(index, elements, chain)
         except Exception as error:
             raise TaskFailed(user_error(error, chain[0], index, all_frames=self._facts.all_frames)) from error
         finally:
@@ -79,10 +98,15 @@ class StageTask:
         contexts = [task_context(self._facts, each, index, self._parallelism, attempt) for each in operators]
         fields = [FunctionFields(self._facts.superstep, each, index) for each in operators]
         reader = BlobReader(elements if self._reads != "splits" else ())
+        written, pieces, began_s = Records(), [0, 0], time.perf_counter()
+        place = 0
         try:
             for operator, context in zip(operators, contexts, strict=True):
                 operator.open(context)
-            yield from leaving.write(self._through(operators, reader, elements))
+            for piece in leaving.write(written.counted(self._through(operators, reader, elements))):
+                pieces[place] += len(piece)
+                place = 1 - place
+                yield piece
         except BaseException:
             _close(operators, after_failure=True)
             raise
@@ -96,6 +120,25 @@ class StageTask:
                 reports.append(report)
         if reports:
             yield from leaving.write_reports(reports)
+        if self._told is not None:
+            took_ms = (time.perf_counter() - began_s) * 1000
+            head = operators[0] if operators else None
+            records_in = head.read.number if isinstance(head, ReadSplits) else reader.records_read
+            accumulators = merge_accumulators([each.accumulators for each in contexts])
+            told = TaskReport(
+                self._told.stage,
+                self._told.vertex,
+                index,
+                records_in=records_in,
+                records_out=written.number,
+                bytes_in=reader.bytes_read,
+                # A shuffle gets the number of a partition before each blob, which is no output.
+                bytes_out=pieces[1] if isinstance(leaving, ShuffleExit) else sum(pieces),
+                ended_ms=int(time.time() * 1000),
+                busy_ms=took_ms,
+                accumulators=packed_accumulators(accumulators),
+            )
+            self._told.reports.add([told])
 
     def _through(self, operators: list[TaskOperator], reader: BlobReader, elements: Iterable[Any]) -> Iterator[Any]:
         rest = list(operators)

@@ -23,6 +23,8 @@ class TaskOperator:
     Attributes:
         name: The name that errors show.
         number: Its number in the job: two operators of a job never share one.
+        step: Its place in the plan: the operator of the plan, and its number among what that operator became; None in
+            a plan that is no job, and in the supersteps of an iteration.
         parameters: What `with_parameters` gave.
         shared: The data that every task reads whole, by name: in the driver Spark's broadcasts, in a task their values.
         goes_by_order: Whether the result depends on the order of the input. The order of a shuffle's records is not
@@ -34,6 +36,7 @@ class TaskOperator:
     def __init__(self, name: str, *functions: Any, parameters: Mapping[str, str] | None = None) -> None:
         self.name = name
         self.number = -1  # set by the planner
+        self.step: tuple[int, int] | None = None
         self.parameters = dict(parameters or {})
         self.shared: dict[str, Any] = {}
         self._functions = [each for each in functions if isinstance(each, Function)]

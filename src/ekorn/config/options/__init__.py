@@ -17,6 +17,7 @@ from ekorn.config.options.checkpoints import *  # noqa: F403
 from ekorn.config.options.deployment import *  # noqa: F403
 from ekorn.config.options.elasticity import *  # noqa: F403
 from ekorn.config.options.epochs import *  # noqa: F403
+from ekorn.config.options.memory import *  # noqa: F403
 from ekorn.config.options.metrics import *  # noqa: F403
 from ekorn.config.options.pipeline import *  # noqa: F403
 from ekorn.config.options.queryable_state import *  # noqa: F403

@@ -79,6 +79,16 @@ CHECKPOINT_WRITE_BUFFER = ConfigOption(
     "bytes",
     "The size of the buffer through which state files are written. It is at least the inline threshold.",
 )
+FRAME_SIZE = ConfigOption(
+    "pekko.framesize",
+    parse_memory_bytes,
+    10 * 1024 * 1024,
+    ("akka.framesize",),
+    "bytes",
+    "The size up to which a subtask sends state to the driver with one acknowledgement, where checkpoints are kept in "
+    "the driver's memory. A checkpoint with more state in a subtask fails.",
+    at_least(1),
+)
 RECOVER_FROM_LOCAL = flag(
     "execution.state-recovery.from-local",
     False,

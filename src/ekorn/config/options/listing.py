@@ -11,6 +11,7 @@ from ekorn.config.options import (
     deployment,
     elasticity,
     epochs,
+    memory,
     metrics,
     pipeline,
     queryable_state,
@@ -19,7 +20,7 @@ from ekorn.config.options import (
     web,
 )
 
-MODULES = (pipeline, epochs, checkpoints, recovery, deployment, elasticity, queryable_state, web, metrics)
+MODULES = (pipeline, epochs, checkpoints, recovery, memory, deployment, elasticity, queryable_state, web, metrics)
 
 SERVICE_MODULES = (service,)
 

@@ -32,7 +32,10 @@ MAX_PARALLELISM = ConfigOption(
     check=_max_parallelism,
 )
 AUTO_WATERMARK_INTERVAL = millis(
-    "pipeline.auto-watermark-interval", 200, "The interval at which sources emit periodic watermarks; 0 disables them."
+    "pipeline.auto-watermark-interval",
+    200,
+    "The interval at which periodic watermarks are emitted; 0 disables them. In epochs, if it is not set, they are "
+    "emitted at the end of each epoch.",
 )
 HELD_WATERMARK_WARNING = millis(
     "ekorn.watermark.held-back-warning",

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ekorn.config.option import ConfigOption
-from ekorn.config.options.kinds import at_least
-from ekorn.config.value_text import parse_bool, parse_choice, parse_int, parse_list, parse_memory_bytes
+from ekorn.config.options.kinds import at_least, within
+from ekorn.config.value_text import parse_bool, parse_choice, parse_float, parse_int, parse_list, parse_memory_bytes
 
 PREFIX = "state.backend.rocksdb."
 MEBIBYTE = 1 << 20
@@ -167,11 +167,46 @@ MEMORY_PER_SLOT = ConfigOption[int | None](
     "sizes.",
     check=at_least(MEBIBYTE),
 )
+MEMORY_PER_TASK_MANAGER = ConfigOption[int | None](
+    PREFIX + "memory.fixed-per-tm",
+    parse_memory_bytes,
+    None,
+    unit="bytes",
+    sentence="As memory.fixed-per-slot, for `taskmanager.numberOfTaskSlots` slots together.",
+    check=at_least(MEBIBYTE),
+)
+MEMORY_MANAGED = ConfigOption[bool | None](
+    PREFIX + "memory.managed",
+    parse_bool,
+    None,
+    sentence="Whether the memory for blocks and write buffers is the managed memory of the slot "
+    "(`taskmanager.memory.managed.*`), if that is bounded and no fixed size is set. By default, it is.",
+)
+WRITE_BUFFER_RATIO = ConfigOption(
+    PREFIX + "memory.write-buffer-ratio",
+    parse_float,
+    0.5,
+    sentence="The fraction of managed or fixed memory that write buffers may take.",
+    check=within(0.01, 0.99),
+)
 LOCAL_DIRECTORIES = ConfigOption[tuple[str, ...]](
     PREFIX + "localdir", _folders, (), sentence="The folders for working state on the machines of the slots."
 )
 TRANSFER_THREADS = _count(
     "checkpoint.transfer.thread.num", 4, "The number of files that a subtask transfers in parallel."
+)
+TIMER_FACTORY = ConfigOption[str](
+    PREFIX + "timer-service.factory",
+    parse_choice("ROCKSDB", "HEAP"),
+    "ROCKSDB",
+    sentence="Where timers are: ROCKSDB keeps them on disk, with the next ones to fire in memory; HEAP keeps all of "
+    "them in memory.",
+)
+TIMER_CACHE_SIZE = _count(
+    "timer-service.cache-size",
+    128,
+    "The number of timers that are read at once for each key group, where timers are in RocksDB. Fewer are read if "
+    "they do not fit into ekorn.state.rocksdb.cache-size.",
 )
 OPTIONS_FACTORY = ConfigOption[str | None](
     PREFIX + "options-factory",
@@ -204,14 +239,9 @@ REFUSED_METRICS = {"column-family-as-variable": "all states of an operator share
 
 CONDITIONS = (
     _only(
-        "timer-service.factory",
-        "HEAP",
-        "timers are always kept on the heap, beside RocksDB, and are part of its checkpoints: HEAP is the only value",
-    ),
-    _only(
-        "memory.managed",
-        "false",
-        f"there is no managed memory to share; set {PREFIX}memory.fixed-per-slot to limit the memory of RocksDB",
+        "memory.high-prio-pool-ratio",
+        "0.1",
+        "the block cache has no pool of high priority: indexes and filters are cached in small blocks",
     ),
     _only("bloom-filter.block-based-mode", "false", "RocksDB no longer supports block-based filters"),
     _only(

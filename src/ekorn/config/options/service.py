@@ -25,21 +25,6 @@ SERVICE_DIR = text(
     "The folder in which the service keeps its jobs, their programs and logs, and its token. By "
     "default, it is `~/.local/state/ekorn`.",
 )
-SERVICE_SLOTS = ConfigOption[int | None](
-    "taskmanager.numberOfTaskSlots",
-    parse_int,
-    None,
-    sentence="The number of slots that all jobs of the service share. By default, it is the number of cores of "
-    "the machine.",
-    check=at_least(1),
-)
-SERVICE_MEMORY = ConfigOption[int | None](
-    "taskmanager.memory.process.size",
-    parse_memory_bytes,
-    None,
-    unit="bytes",
-    sentence="The total memory that slots may claim (`ekorn run -d --slot-memory`). By default, there is no limit.",
-)
 SERVICE_BUNDLE_BYTES = ConfigOption(
     "ekorn.service.bundle-size",
     parse_memory_bytes,

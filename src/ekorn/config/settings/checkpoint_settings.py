@@ -19,6 +19,7 @@ __all__ = [
     "MINIMAL_CHECKPOINT_TIME_MS",
     "CheckpointSettings",
     "LocalCopySettings",
+    "checked_concurrency",
     "storage_name",
 ]
 
@@ -65,8 +66,19 @@ def _check_length(option: ConfigOption[Any], given: int) -> None:
         raise ConfigurationError(f"{option.key} must be at least {MINIMAL_CHECKPOINT_TIME_MS} ms, got {given} ms")
 
 
-def _max_concurrent(given: int, min_pause: int) -> int:
-    return 1 if min_pause > 0 else given
+def checked_concurrency(given: int, min_pause: int) -> int:
+    """Return the largest number of checkpoints in flight.
+
+    Raises:
+        ConfigurationError: It is above 1, and there is a minimum pause between checkpoints.
+    """
+    # Flink: the documents exclude the combination, and the coordinator then allows one checkpoint, without a word.
+    if given > 1 and min_pause > 0:
+        raise ConfigurationError(
+            f"{options.CHECKPOINT_MAX_CONCURRENT.key} is {given} and {options.CHECKPOINT_MIN_PAUSE.key} is {min_pause} "
+            "ms: a pause between checkpoints leaves one checkpoint at a time; set one of the two only"
+        )
+    return given
 
 
 def _storage(named: str | None, backend: str, directory: str | None) -> Storage:
@@ -141,7 +153,9 @@ class CheckpointSettings:
     )
     timeout_ms: int = filled_by(options.CHECKPOINT_TIMEOUT, by=_timeout)
     min_pause_ms: int = filled_by(options.CHECKPOINT_MIN_PAUSE, by=_pause)
-    max_concurrent: int = filled_by(options.CHECKPOINT_MAX_CONCURRENT, options.CHECKPOINT_MIN_PAUSE, by=_max_concurrent)
+    max_concurrent: int = filled_by(
+        options.CHECKPOINT_MAX_CONCURRENT, options.CHECKPOINT_MIN_PAUSE, by=checked_concurrency
+    )
     tolerable_failures: int = filled_by(options.CHECKPOINT_TOLERABLE_FAILURES, by=lambda given: max(0, given))
     retention: ExternalizedCheckpointRetention = filled_by(
         options.CHECKPOINT_RETENTION, by=lambda name: ExternalizedCheckpointRetention[name]
@@ -152,6 +166,7 @@ class CheckpointSettings:
     )
     create_subdir: bool = filled_by(options.CHECKPOINT_CREATE_SUBDIR)
     max_state_bytes: int = JobManagerCheckpointStorage.DEFAULT_MAX_STATE_SIZE  # of a state, with storage "jobmanager"
+    acknowledged_bytes: int = filled_by(options.FRAME_SIZE)  # at most, from one subtask, with storage "jobmanager"
     num_retained: int = filled_by(options.CHECKPOINT_NUM_RETAINED, by=_num_retained)
     inline_threshold_bytes: int = filled_by(options.CHECKPOINT_INLINE_THRESHOLD)
     write_buffer_bytes: int = filled_by(options.CHECKPOINT_WRITE_BUFFER, options.CHECKPOINT_INLINE_THRESHOLD, by=max)

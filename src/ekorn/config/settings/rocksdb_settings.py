@@ -1,6 +1,7 @@
 """`RocksDBSettings`: how the RocksDB instances of a job are set up, as a value that travels to the slots.
 
-Flink derives some of these sizes from its managed memory. Here they have fixed defaults.
+Flink derives some of these sizes from its managed memory. So does `for_slot`, if the memory of the slot is bounded;
+else they have fixed defaults.
 """
 
 from __future__ import annotations
@@ -11,12 +12,23 @@ from typing import Any
 
 from ekorn.config.configuration import Configuration
 from ekorn.config.options import rocksdb as options
+from ekorn.config.options.memory import MEMORY_MANAGED_SIZE, MEMORY_PROCESS_SIZE, TASK_SLOTS
 from ekorn.config.options.rocksdb import MEBIBYTE, rocksdb_options
 from ekorn.config.settings.fields import filled_by, fillings
+from ekorn.config.settings.memory_settings import SlotMemory, job_memory
 from ekorn.errors import ConfigurationError
 from ekorn.extras import need
 
 __all__ = ["RocksDBSettings", "require_rocksdict", "rocksdb_settings"]
+
+
+_ENTRIES_SHARE = 4  # the part of a bounded slot's other memory that entries in use may have
+
+
+def _fixed(of_slot: int | None, of_task_manager: int | None, slots: int | None) -> int | None:
+    if of_slot is not None or of_task_manager is None:
+        return of_slot
+    return of_task_manager // (slots or 1)
 
 
 @dataclass(frozen=True)
@@ -40,13 +52,29 @@ class RocksDBSettings:
     background_threads: int = filled_by(options.BACKGROUND_THREADS)
     open_files: int = filled_by(options.OPEN_FILES)
     write_batch_bytes: int = filled_by(options.WRITE_BATCH_SIZE)
-    memory_per_slot_bytes: int | None = filled_by(options.MEMORY_PER_SLOT)
+    memory_per_slot_bytes: int | None = filled_by(
+        options.MEMORY_PER_SLOT, options.MEMORY_PER_TASK_MANAGER, TASK_SLOTS, by=_fixed
+    )
+    uses_managed: bool = filled_by(options.MEMORY_MANAGED, by=lambda given: given is not False)
+    write_buffer_ratio: float = filled_by(options.WRITE_BUFFER_RATIO)
     local_directories: tuple[str, ...] = filled_by(options.LOCAL_DIRECTORIES)
     transfer_threads: int = filled_by(options.TRANSFER_THREADS)
+    timer_factory: str = filled_by(options.TIMER_FACTORY)
+    timer_cache_count: int = filled_by(options.TIMER_CACHE_SIZE)
     options_factory: str | None = filled_by(options.OPTIONS_FACTORY)
     cache_bytes: int = filled_by(options.CACHE_SIZE)
     native_metrics: tuple[str, ...] = ()  # the reported ones of `NATIVE_METRICS`
     counters: tuple[str, ...] = ()  # the reported ones of `COUNTERS`; any of them turns RocksDB's statistics on
+
+    def for_slot(self, memory: SlotMemory) -> RocksDBSettings:
+        """Return the settings in a slot with this memory."""
+        settings = self
+        if settings.memory_per_slot_bytes is None and settings.uses_managed and memory.managed_bytes:
+            settings = replace(settings, memory_per_slot_bytes=memory.managed_bytes)
+        if memory.process_bytes is not None:  # entries in use are Python objects, beside what RocksDB has
+            most = (memory.process_bytes - (memory.managed_bytes or 0)) // _ENTRIES_SHARE
+            settings = replace(settings, cache_bytes=min(settings.cache_bytes, most))
+        return settings
 
 
 # Flink's predefined options: the fields in which each set differs from the defaults.
@@ -86,6 +114,7 @@ def rocksdb_settings(configuration: Configuration) -> RocksDBSettings:
     _refuse_unknown(configuration)
     for option in options.CONDITIONS:
         option.read(configuration)
+    _refuse_managed_without_memory(configuration)
     predefined = PREDEFINED[options.PREDEFINED_OPTIONS.read(configuration)]
     given = {
         name: filling.read(configuration)
@@ -98,6 +127,18 @@ def rocksdb_settings(configuration: Configuration) -> RocksDBSettings:
         native_metrics=tuple(name for name, option in options.NATIVE.items() if option.read(configuration)),
         counters=tuple(name for name, option in options.COUNTED.items() if option.read(configuration)),
     )
+
+
+def _refuse_managed_without_memory(configuration: Configuration) -> None:
+    """Refuse a job that asks for managed memory, if nothing says how large that is."""
+    fixed = (options.MEMORY_PER_SLOT, options.MEMORY_PER_TASK_MANAGER)
+    if not options.MEMORY_MANAGED.read(configuration) or any(option.find(configuration) for option in fixed):
+        return
+    if not job_memory(configuration, {}).other.managed_bytes:
+        raise ConfigurationError(
+            f"{options.MEMORY_MANAGED.key} is true, but there is no managed memory: set {MEMORY_MANAGED_SIZE.key}, a "
+            f"total such as {MEMORY_PROCESS_SIZE.key}, or {options.MEMORY_PER_SLOT.key}"
+        )
 
 
 def require_rocksdict() -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from ekorn.config import environment_variables
 from ekorn.config.configuration import Configuration
+from ekorn.config.options import memory
 from ekorn.config.options import service as options
 from ekorn.config.settings.fields import filled_by, read_settings
 from ekorn.config.settings.web_settings import WebSettings, web_settings
@@ -64,7 +65,7 @@ class ServiceSettings:
     folder: str
     web: WebSettings
     slots: int
-    memory_bytes: int | None = filled_by(options.SERVICE_MEMORY)
+    memory_bytes: int | None = filled_by(memory.MEMORY_PROCESS_SIZE)
     bundle_bytes: int = filled_by(options.SERVICE_BUNDLE_BYTES)
     jobs_kept: int = filled_by(options.SERVICE_JOBS_KEPT)
     programs_kept: int = filled_by(options.SERVICE_PROGRAMS_KEPT)
@@ -86,7 +87,7 @@ def service_settings(configuration: Configuration) -> ServiceSettings:
         configuration,
         folder=service_folder(configuration),
         web=web_settings(configuration, options.SERVICE_PORT.read(configuration)),
-        slots=options.SERVICE_SLOTS.read(configuration) or os.cpu_count() or 1,
+        slots=memory.TASK_SLOTS.read(configuration) or os.cpu_count() or 1,
         cluster=_cluster(configuration),
         configuration=configuration.to_dict(),
     )

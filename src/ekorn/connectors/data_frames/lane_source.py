@@ -6,7 +6,8 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ekorn.connectors.data_frames.parquet_rows import ParquetRows, RowColumns
+from ekorn.columns.row_columns import RowColumns
+from ekorn.connectors.data_frames.parquet_rows import ParquetRows
 from ekorn.connectors.data_frames.row_batches import Lane, RowBatches, batch_path
 from ekorn.connectors.data_frames.written_rows import RowFile
 from ekorn.functions.source_contract import Boundedness, Source, SourceConnection, Split, SplitReader

@@ -10,8 +10,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from ekorn.columns.row_columns import RowColumns
 from ekorn.connectors.data_frames.lane_source import LanePosition, LaneRows, LaneSource
-from ekorn.connectors.data_frames.parquet_rows import RowColumns
 from ekorn.connectors.data_frames.row_batches import Beginning, Lane, RowBatches, batch_path
 from ekorn.connectors.data_frames.written_rows import Manifest
 from ekorn.errors import RowFilesGone, SparkSourceFailed

@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Any, TypedDict
 
-from ekorn.connectors.data_frames.parquet_rows import RowColumns
+from ekorn.columns.row_columns import RowColumns
 from ekorn.connectors.data_frames.written_rows import Manifest, RowFile, columns_text, manifest_bytes, parse_manifest
 from ekorn.faults import point
 from ekorn.functions.sink_contract import Committer, Sink, SinkWriter, WriterContext

@@ -10,7 +10,8 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ekorn.connectors.data_frames.parquet_rows import ParquetRows, RowColumns
+from ekorn.columns.row_columns import RowColumns
+from ekorn.connectors.data_frames.parquet_rows import ParquetRows
 from ekorn.errors import RowFilesDamaged
 from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
 from ekorn.storage.file_store import FileStore

@@ -16,8 +16,9 @@ from typing import Any
 
 from ekorn.connectors.files.part_store import PartStore
 from ekorn.connectors.files.stream_formats import FileFormat
-from ekorn.errors import ConfigurationError
+from ekorn.errors import CheckpointError, ConfigurationError, PendingFileLost
 from ekorn.faults import point
+from ekorn.storage.locations import shown
 
 __all__ = [
     "Compaction",
@@ -117,9 +118,7 @@ class PartReader:
                 left -= len(block)
                 yield block
         if left:
-            raise ConfigurationError(
-                f"cannot merge {self.address!r}: it is {left} bytes shorter than when it was written"
-            )
+            raise CheckpointError(f"cannot merge {self.address!r}: it is {left} bytes shorter than when it was written")
 
 
 class ConcatFileCompactor(FileCompactor):
@@ -199,7 +198,8 @@ class Compaction:
 
     def take_due(self, added: Sequence[Any], *, all_now: bool) -> list[Any]:
         """Hold the parts that a checkpoint ended; return what it commits: merged parts, or nothing yet."""
-        self.held += added
+        held_before = self.held
+        self.held = [*held_before, *added]
         self._checkpoints += 1
         by_bucket: dict[str, list[Any]] = {}
         for file in self.held:
@@ -208,6 +208,9 @@ class Compaction:
         due = {b: files for b, files in by_bucket.items() if all_now or on_checkpoint or self._is_large(files)}
         if on_checkpoint:
             self._checkpoints = 0
+        for file in held_before:
+            if self._store.bucket_of(file) in due:
+                self._check(file)
         with ThreadPoolExecutor(self._strategy.threads) as threads:
             merged = [file for files in threads.map(self._merge, due.items()) for file in files]
         self.held = [file for bucket, files in by_bucket.items() if bucket not in due for file in files]
@@ -216,6 +219,16 @@ class Compaction:
     def _is_large(self, files: list[Any]) -> bool:
         threshold = self._strategy.size_threshold
         return threshold is not None and sum(file["bytes"] for file in files) >= threshold
+
+    def _check(self, file: Any) -> None:
+        """Raise `PendingFileLost` unless a part that an earlier checkpoint refers to is whole.
+
+        No attempt would write it again, unlike the parts of this checkpoint.
+        """
+        found = self._store.bytes_of(file)
+        if found is None or found < file["bytes"]:
+            pending = f"the pending file {shown(self._store.address_of(file))!r}"
+            raise PendingFileLost(file["visible"], pending, file["bytes"], found, waits=True)
 
     def _merge(self, bucket: tuple[str, list[Any]]) -> list[Any]:
         bucket_id, files = bucket

@@ -120,6 +120,9 @@ class MultipartParts:
         # Parts end at checkpoints, so no state of a writer refers to one.
         raise SinkFilesMissing(f"cannot restore the file sink: {file['visible']!r} was not written by uploads in parts")
 
+    def bytes_of(self, file: MultipartPending) -> int | None:
+        raise UnsupportedOperationError("an upload that is not complete cannot be read")
+
     def open_pending(self, file: MultipartPending) -> IO[bytes]:
         raise UnsupportedOperationError("an upload that is not complete cannot be read")
 

@@ -68,6 +68,9 @@ class PartStore(Protocol):
     def check_restored(self, file: Any) -> None:
         """Raise `SinkFilesMissing` unless the bytes of a part that a checkpoint refers to exist."""
 
+    def bytes_of(self, file: Any) -> int | None:
+        """Return how many bytes of a part that is not visible yet are there; None if it is gone."""
+
     def open_pending(self, file: Any) -> IO[bytes]:
         """Open a part that is not visible yet, for reading."""
 
@@ -100,16 +103,20 @@ class LocalParts:
         return os.path.exists(file["visible"])
 
     def check_restored(self, file: PendingFile) -> None:
-        hidden, length = file["hidden"], file["bytes"]
-        try:
-            found = os.path.getsize(hidden)
-        except FileNotFoundError:
-            raise missing_part(hidden) from None
+        hidden, length, found = file["hidden"], file["bytes"], self.bytes_of(file)
+        if found is None:
+            raise missing_part(hidden)
         if found < length:
             raise SinkFilesMissing(
                 f"cannot restore the file sink: {hidden!r} has {found} bytes, but {length} were written when the "
                 "checkpoint was taken; restore the file from a copy"
             )
+
+    def bytes_of(self, file: PendingFile) -> int | None:
+        try:
+            return os.path.getsize(file["hidden"])
+        except FileNotFoundError:
+            return None
 
     def open_pending(self, file: PendingFile) -> IO[bytes]:
         return open(file["hidden"], "rb")

@@ -93,8 +93,11 @@ class RemoteParts:
         return self._size(self._checked(file)["visible"]) is not None
 
     def check_restored(self, file: RemotePending) -> None:
-        if self._size(self._checked(file)["hidden"]) != file["bytes"]:
+        if self.bytes_of(file) != file["bytes"]:
             raise missing_part(f"{self.url}/{file['hidden']}")
+
+    def bytes_of(self, file: RemotePending) -> int | None:
+        return self._size(self._checked(file)["hidden"])
 
     def open_pending(self, file: RemotePending) -> IO[bytes]:
         return self.call("open", file["hidden"], lambda: self.access.open(self.place(file["hidden"])))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
-from ekorn.connectors.formats.arrow_columns import ArrowColumn, load_arrow, nullable
+from ekorn.columns.arrow_columns import ArrowColumn, load_arrow, nullable
 from ekorn.errors import ConfigurationError
-from ekorn.types.avro_parser import Node
+from ekorn.types.avro_parser import TIMESTAMPS, Node, TimestampNode
 from ekorn.types.avro_schema import AvroSchema
 
-__all__ = ["avro_columns"]
+__all__ = ["avro_columns", "with_counts"]
 
 
 def avro_columns(schema: AvroSchema) -> dict[str, ArrowColumn]:
@@ -23,6 +24,23 @@ def avro_columns(schema: AvroSchema) -> dict[str, ArrowColumn]:
         raise ConfigurationError("a Parquet file needs an Avro schema of records")
     columns = _Columns(schema)
     return {field["name"]: columns.of(field["type"], (root["name"],)) for field in root["fields"]}
+
+
+def with_counts(arrow_type: Any) -> Any:
+    """Return an Arrow type with whole numbers in place of timestamps, as generic records hold them.
+
+    They count the units of the timestamps since 1970, so they name the same instant in every zone.
+    """
+    pa = load_arrow("Parquet")
+    if pa.types.is_timestamp(arrow_type):
+        return pa.int64()
+    if pa.types.is_list(arrow_type):
+        return pa.list_(with_counts(arrow_type.value_type))
+    if pa.types.is_map(arrow_type):
+        return pa.map_(arrow_type.key_type, with_counts(arrow_type.item_type))
+    if pa.types.is_struct(arrow_type):
+        return pa.struct([pa.field(field.name, with_counts(field.type)) for field in arrow_type])
+    return arrow_type
 
 
 class _Columns:
@@ -46,6 +64,9 @@ class _Columns:
         if isinstance(node, str) and node in inside:
             raise ConfigurationError(f"Parquet has no columns for the Avro record {node!r}, which contains itself")
         node = self._schema.resolved(node)
+        if isinstance(node, TimestampNode):
+            unit, zone = TIMESTAMPS[node.logical]
+            return ArrowColumn(self._pa.timestamp(unit, tz=zone), operator.index)
         if isinstance(node, str):
             return ArrowColumn(self._primitive[node])
         if isinstance(node, list):

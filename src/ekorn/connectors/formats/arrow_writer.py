@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import IO, Any, Protocol
 
+from ekorn.columns.arrow_columns import ArrowColumn, load_arrow, nullable
 from ekorn.config.configuration import Configuration
-from ekorn.connectors.formats.arrow_columns import ArrowColumn, load_arrow, nullable
 from ekorn.connectors.formats.schemas import BulkWriterFactory
 from ekorn.errors import ConfigurationError, RecordFormatError, preview
 from ekorn.extras import need

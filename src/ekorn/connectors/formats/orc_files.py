@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from ekorn.columns.arrow_columns import ArrowColumn, arrow_column, load_arrow
 from ekorn.config.configuration import Configuration
-from ekorn.connectors.formats.arrow_columns import ArrowColumn, arrow_column, load_arrow
 from ekorn.connectors.formats.arrow_writer import ArrowWriterFactory, TableWriter, fields_of_row, file_properties
 from ekorn.connectors.formats.schemas import BulkWriterFactory
 from ekorn.errors import ConfigurationError

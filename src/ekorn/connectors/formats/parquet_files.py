@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+from ekorn.columns.arrow_columns import ArrowColumn, arrow_column, load_arrow, nullable
+from ekorn.columns.columns_type import ColumnsTypeInfo
 from ekorn.config.configuration import Configuration
 from ekorn.connectors.files.stream_formats import BulkFormat, StreamFormat
-from ekorn.connectors.formats.arrow_avro import avro_columns
-from ekorn.connectors.formats.arrow_columns import ArrowColumn, arrow_column, load_arrow, nullable
+from ekorn.connectors.formats.arrow_avro import avro_columns, with_counts
 from ekorn.connectors.formats.arrow_writer import (
     ArrowWriterFactory,
     TableWriter,
@@ -30,7 +31,13 @@ from ekorn.types.data_types import RowType
 from ekorn.types.row import make_row
 from ekorn.types.type_information import TypeInformation
 
-__all__ = ["AvroParquetReaders", "AvroParquetWriters", "ParquetBulkWriters", "ParquetColumnarRowInputFormat"]
+__all__ = [
+    "AvroParquetReaders",
+    "AvroParquetWriters",
+    "ParquetBulkWriters",
+    "ParquetColumnarRowInputFormat",
+    "ParquetColumns",
+]
 
 _GROUP_BYTES = 16 << 20
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "ZSTD", "LZ4")
@@ -98,6 +105,57 @@ class ParquetColumnarRowInputFormat(BulkFormat):
         return f"ParquetColumnarRowInputFormat({self._row_type!r})"
 
 
+class ParquetColumns(BulkFormat):
+    """Reads the columns of Parquet files as a stream of columns: no row becomes a Python object.
+
+    FileSource.for_bulk_file_format(ParquetColumns(row_type), "/data/in").build()
+    """
+
+    def __init__(self, row_type: RowType, batch_size: int = 65536, is_case_sensitive: bool = True) -> None:
+        """Set the columns.
+
+        Args:
+            row_type: The columns and their types. A column that a file lacks is null. Timestamps are read as stored.
+            batch_size: The most rows of a batch.
+            is_case_sensitive: Whether names of columns differ by the case of their letters.
+        """
+        need("columns", "ParquetColumns")
+        self._row_type = checked_row_type(row_type, "ParquetColumns")
+        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size <= 0:
+            raise ValueError(f"ParquetColumns takes a batch_size above 0, got {batch_size!r}")
+        self._batch_size = batch_size
+        self._case_sensitive = is_case_sensitive
+
+    def can_split(self, path: str) -> bool:
+        """Return True: files are divided at row groups."""
+        return True
+
+    def create_reader(self, path: str, start: int, end: int | None, position: Any | None) -> SplitReader:
+        """Open the row groups that begin in a range of bytes."""
+        from ekorn.columns.row_columns import RowColumns
+
+        return _ParquetColumnsReader(
+            RowColumns(self._row_type).schema,
+            path,
+            {field.name: arrow_column(field.data_type, utc=True) for field in self._row_type},
+            lambda values: values,
+            start=start,
+            end=end,
+            position=position,
+            batch_size=self._batch_size,
+            case_sensitive=self._case_sensitive,
+        )
+
+    def get_produced_type(self) -> TypeInformation:
+        """Return the columns."""
+        from ekorn.columns.row_columns import RowColumns
+
+        return ColumnsTypeInfo(RowColumns(self._row_type).schema)
+
+    def __repr__(self) -> str:
+        return f"ParquetColumns({self._row_type!r})"
+
+
 class AvroParquetReaders:
     """Reads generic records, which are dicts, from Parquet files."""
 
@@ -118,7 +176,7 @@ class _AvroParquetFormat(StreamFormat):
     def create_reader(self, path: str, start: int, end: int | None, position: Any | None) -> SplitReader:
         columns = avro_columns(self._schema)
         names = list(columns)
-        return _ParquetReader(
+        return _AvroParquetReader(
             path,
             columns,
             lambda values: dict(zip(names, values, strict=True)),
@@ -166,19 +224,24 @@ class _ParquetReader(SplitReader):
         self._stream: Any = None
         self._file: Any = None
         self._batches: Iterator[Any] | None = None
-        self._records: list[Any] = []
+        self._records: Any = []
         self._next = 0
         self._ended = False
 
     def read(self, max_records: int) -> Batch:
         while self._next >= len(self._records) and not self._ended:
             self._load()
-        values = self._records[self._next : self._next + max_records]
-        self._next += len(values)
-        self._row += len(values)
+        values, count = self._part(self._next, max_records)
+        self._next += count
+        self._row += count
         if self._next >= len(self._records) and not self._ended:
             self._move_on()
         return Batch(values)
+
+    def _part(self, first: int, most: int) -> tuple[list[Any], int]:
+        """Return some of the records that were decoded, and the number of rows that they are."""
+        values = self._records[first : first + most]
+        return values, len(values)
 
     def _load(self) -> None:
         if self._file is None:
@@ -239,27 +302,35 @@ class _ParquetReader(SplitReader):
         self._stored_name = {name: by_name.get(key) for name, key in zip(self._columns, wanted, strict=True)}
         return [name for name in self._stored_name.values() if name is not None]
 
-    def _decoded(self, batch: Any) -> list[Any]:
+    def _decoded(self, batch: Any) -> Any:
         """Return the records of a batch."""
         columns = [self._values(batch, name, column) for name, column in self._columns.items()]
         return [self._make_record(list(values)) for values in zip(*columns, strict=True)]  # hot
 
     def _values(self, batch: Any, name: str, column: ArrowColumn) -> list[Any]:
+        if self._stored_name[name] is None:
+            return [None] * batch.num_rows
+        values: list[Any] = self._array(batch, name, column).to_pylist()
+        return values if column.from_arrow is None else list(map(nullable(column.from_arrow), values))
+
+    def _array(self, batch: Any, name: str, column: ArrowColumn) -> Any:
+        """Return a column of a batch in its declared type."""
+        pa = load_arrow("Parquet")
+        from pyarrow.compute import CastOptions
+
         stored = self._stored_name[name]
         if stored is None:
-            return [None] * batch.num_rows
-        pa = load_arrow("Parquet")
+            return pa.nulls(batch.num_rows, column.type)
         array = batch.column(stored)
         if array.type != column.type:
             try:
                 # Nanoseconds of older writers end at the column's precision; every other loss is an error.
-                array = array.cast(column.type, safe=not pa.types.is_timestamp(array.type))
+                array = array.cast(options=CastOptions(column.type, allow_time_truncate=True))
             except pa.ArrowInvalid as error:
                 raise self._misfit(name, array, column, error) from None
             except pa.ArrowNotImplementedError as error:
                 raise self._misfit(name, array, column, error) from None
-        values: list[Any] = array.to_pylist()
-        return values if column.from_arrow is None else list(map(nullable(column.from_arrow), values))
+        return array
 
     def _misfit(self, name: str, array: Any, column: ArrowColumn, error: Exception) -> ConfigurationError:
         return ConfigurationError(
@@ -277,6 +348,40 @@ class _ParquetReader(SplitReader):
         if self._stream is not None:
             self._stream.close()
             self._stream = self._file = self._batches = None
+
+
+class _AvroParquetReader(_ParquetReader):
+    """Reads generic records. Their timestamps are numbers in the unit of the schema, whatever the file has."""
+
+    def _array(self, batch: Any, name: str, column: ArrowColumn) -> Any:
+        array = super()._array(batch, name, column)
+        return array.cast(with_counts(column.type))
+
+
+class _ParquetColumnsReader(_ParquetReader):
+    """Reads batches of columns. Its positions are those of rows."""
+
+    def __init__(self, schema: Any, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._schema = schema
+
+    def _decoded(self, batch: Any) -> Any:
+        from ekorn.columns.column_batch import ColumnBatch
+
+        pa = load_arrow("Parquet")
+        arrays = [self._array(batch, name, column) for name, column in self._columns.items()]
+        for field, array in zip(self._schema, arrays, strict=True):
+            if not field.nullable and array.null_count:
+                raise ConfigurationError(
+                    f"column {field.name!r} of {shown(self._path)!r} has nulls, but the schema declares it as not null"
+                )
+        return ColumnBatch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+
+    def _part(self, first: int, most: int) -> tuple[list[Any], int]:
+        if first >= len(self._records):
+            return [], 0
+        part = self._records.slice(first, most)
+        return [part], len(part)
 
 
 def _first_byte(row_group: Any) -> int:

@@ -12,24 +12,24 @@ import datetime
 import re
 import struct
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
+from decimal import Decimal, InvalidOperation
 from enum import Enum
 from typing import Any
 
 from ekorn.errors import ConfigurationError
 from ekorn.types import data_types as dt
 from ekorn.types.data_type_info import AnyDecimalType, AnyIntegerType
+from ekorn.types.decimals import decimal_of
 from ekorn.types.java_text import double_text, float_text
 from ekorn.types.time import Instant
 
-__all__ = ["TimestampFormat", "decimal_of", "float_of", "instant_from_text", "text_parser", "text_writer", "whole_of"]
+__all__ = ["TimestampFormat", "float_of", "instant_from_text", "text_parser", "text_writer", "whole_of"]
 
 Parser = Callable[[str], Any]
 Writer = Callable[[Any], str]
 
 _TIME = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?\Z", re.ASCII)
 _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)\Z", re.ASCII)
-_DECIMAL_DIGITS = 200  # more than any column has, so that rounding happens once, at the scale
 
 
 class TimestampFormat(Enum):
@@ -145,19 +145,6 @@ def float_of(value: float) -> float:
         return float(struct.unpack("f", struct.pack("f", value))[0])
     except OverflowError:
         return float("inf") if value > 0 else float("-inf")
-
-
-def decimal_of(value: Decimal, data_type: dt.DecimalType) -> Decimal:
-    """Return a decimal number rounded to the scale of a type; raise a ValueError if it has too many digits."""
-    with localcontext(prec=_DECIMAL_DIGITS):
-        try:
-            rounded = value.quantize(Decimal(1).scaleb(-data_type.scale), ROUND_HALF_UP)
-        except InvalidOperation:
-            raise ValueError(f"{value} has too many digits for {data_type!r}") from None
-    if len(rounded.as_tuple().digits) > data_type.precision:
-        # Flink: uses null for such a number, without an error.
-        raise ValueError(f"{value} has too many digits for {data_type!r}")
-    return rounded
 
 
 def _whole_parser(data_type: dt.IntegralType) -> Parser:

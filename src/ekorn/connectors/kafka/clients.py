@@ -27,6 +27,19 @@ _PERMANENT = frozenset(
 )  # fmt: skip
 
 
+# Errors of one outage: a client that cannot connect reports them in turn, at every attempt.
+_AWAY = frozenset({"_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_TIMED_OUT"})
+_FAILED_CONNECTION = "FAIL"  # the facility of the client's log lines about attempts, which it also reports as errors
+
+
+class _ClientLog:
+    """Takes the client's own log, and leaves the lines about failed connections to `ClientErrors`."""
+
+    def log(self, level: int, message: str, *parts: Any) -> None:
+        failed = bool(parts) and parts[0] == _FAILED_CONNECTION
+        _logger.log(logging.DEBUG if failed else level, message, *parts)
+
+
 def library() -> Any:
     """Return the module `confluent_kafka`."""
     return load("kafka", "Kafka")
@@ -44,7 +57,7 @@ def start_producer(properties: ClientProperties, settings: dict[str, Any]) -> An
 
 def _start(kind: Any, properties: ClientProperties, settings: dict[str, Any]) -> Any:
     try:
-        return kind({**properties.for_librdkafka(), **settings}, logger=_logger)
+        return kind({**properties.for_librdkafka(), **settings}, logger=_ClientLog())
     except (library().KafkaException, ValueError, TypeError) as error:
         detail = error.args[0] if error.args else error
         text = detail.str() if hasattr(detail, "str") else str(detail)
@@ -75,8 +88,10 @@ class ClientErrors:
         text = self._properties.hide(f"{error.name()}: {error.str()}")
         if is_permanent(error):
             self._permanent = self._permanent or text
-        elif error.name() != self._last_logged:  # one line per kind of outage, not one per connection attempt
-            self._last_logged = error.name()
+            return
+        kind = "away" if error.name() in _AWAY else error.name()
+        if kind != self._last_logged:  # one line per kind of outage, not one per connection attempt
+            self._last_logged = kind
             _logger.warning("%s: %s; the client will retry", self._what, text)
 
     def recovered(self) -> None:

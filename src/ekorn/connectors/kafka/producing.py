@@ -113,7 +113,9 @@ class KafkaWriter(SinkWriter[Any, PreparedTransaction]):
             raise KafkaError(_WRITING, self._properties.hide(found))
 
     def _delivered(self, error: Any, message: Any) -> None:
-        if error is not None and self._undelivered is None:
+        if error is None:
+            self._errors.recovered()
+        elif self._undelivered is None:
             self._undelivered = (error, message)
 
     def _partitions_of(self, topic: str) -> Sequence[int]:

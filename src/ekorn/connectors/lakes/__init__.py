@@ -1,4 +1,4 @@
-"""Tables of lakes: Delta and Iceberg, one commit per checkpoint. Parquet files are written in the SLOT process.
+"""Delta and Iceberg tables, with one commit per checkpoint. Parquet files are written in the SLOT process.
 
 | modules | |
 |---|---|

@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from ekorn.clock import SystemClock
+from ekorn.columns.arrow_columns import arrow_column
 from ekorn.connectors.files.file_addresses import input_address
-from ekorn.connectors.formats.arrow_columns import arrow_column
 from ekorn.connectors.formats.parquet_files import ParquetBulkWriters
 from ekorn.connectors.lakes.data_files import DataFile, DataFileWriter, PartitionedWriter
 from ekorn.connectors.lakes.data_folders import DataFolder, RemoteFolder, SharedFolder

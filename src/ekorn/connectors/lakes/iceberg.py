@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from ekorn.connectors.formats.arrow_columns import arrow_column
+from ekorn.columns.arrow_columns import arrow_column
 from ekorn.connectors.formats.parquet_files import ParquetBulkWriters
 from ekorn.connectors.lakes.data_files import DataFile, DataFileWriter, PartitionedWriter
 from ekorn.connectors.lakes.data_folders import DataFolder, SharedFolder, TableFolder

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ekorn.connectors.formats.arrow_columns import load_arrow
+from ekorn.columns.arrow_columns import load_arrow
 from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
 from ekorn.types.composite_types import RowTypeInfo
 from ekorn.types.factory import Types

@@ -7,7 +7,7 @@ import decimal
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from ekorn.connectors.formats.arrow_columns import arrow_column, load_arrow
+from ekorn.columns.arrow_columns import arrow_column, load_arrow
 from ekorn.connectors.formats.arrow_writer import fields_of_row
 from ekorn.errors import ConfigurationError
 from ekorn.types import data_types as dt

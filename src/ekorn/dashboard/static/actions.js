@@ -1,4 +1,4 @@
-// What a person may do with a job: take a savepoint, stop it with one, cancel it, start it again from a savepoint.
+// The buttons of a job: take a savepoint, stop the job with one, cancel it, start it again from a savepoint.
 
 import { asked } from "./dialog.js";
 import { el, notice } from "./dom.js";
@@ -29,7 +29,10 @@ async function stop(job, tell) {
 }
 
 async function cancel(job, tell) {
-  const why = el("p", null, "The job ends without a savepoint. Its checkpoints are kept only if the job retains them on cancellation.");
+  const end = isDataSet(job)
+    ? "The job ends, and its sinks leave nothing."
+    : "The job ends without a savepoint. Its checkpoints are kept only if the job retains them on cancellation.";
+  const why = el("p", null, end);
   if (!(await asked(`Cancel ${job.name}?`, why, "Cancel job", true))) return;
   await patch(`jobs/${job.jid}?mode=cancel`);
   tell("Cancelling the job.");
@@ -55,6 +58,7 @@ async function restore(job, tell) {
   location.hash = `#/jobs/${jobid}/checkpoints`;
 }
 
+const isDataSet = (job) => job.api === "DataSet"; // it has no checkpoints: it can only be cancelled
 const OVER = ["FINISHED", "CANCELED", "FAILED", "SUSPENDED"];
 
 // A job that has not started has no savepoints to take.
@@ -76,9 +80,9 @@ export function actions(job, features, view, { hasStarted = true } = {}) {
       title,
     );
   return [
-    hasStarted && button("Savepoint", savepoint),
-    features["web-submit"] && button("Start from savepoint", restore, { always: true }), // a driver alone has no programs
-    hasStarted && button("Stop with savepoint", stop, { danger: true }),
+    hasStarted && !isDataSet(job) && button("Savepoint", savepoint),
+    features["web-submit"] && !isDataSet(job) && button("Start from savepoint", restore, { always: true }), // a driver alone has no programs
+    hasStarted && !isDataSet(job) && button("Stop with savepoint", stop, { danger: true }),
     button("Cancel", cancel, { danger: true }),
   ].filter(Boolean);
 }

@@ -35,6 +35,8 @@ export async function checkpointsTab(job, view) {
     ],
   }));
   const { counts, latest } = found;
+  const isOn = config.interval > 0 && config.interval < 9e15;
+  const none = isOn ? "No checkpoint has been taken yet." : "The job takes no checkpoints, because execution.checkpointing.interval is not set.";
   return [
     el(
       "div",
@@ -44,13 +46,13 @@ export async function checkpointsTab(job, view) {
       card("Failed", count(counts.failed)),
       card("Restored", count(counts.restored)),
       card("Last duration", latest.completed ? duration(latest.completed.end_to_end_duration) : "-"),
-      card("Interval", config.interval > 0 && config.interval < 9e15 ? duration(config.interval) : "off"),
+      card("Interval", isOn ? duration(config.interval) : "off"),
     ),
     latest.restored &&
       el("p", null, `Restored from ${latest.restored.external_path} at ${moment(latest.restored.restore_timestamp)}.`),
     view.checkpoint ? await parts(job, view.checkpoint) : null,
     el("h2", null, "History"),
-    table(HISTORY, rows, "No checkpoint has been taken yet."),
+    table(HISTORY, rows, none),
   ].filter(Boolean);
 }
 

@@ -1,8 +1,8 @@
-// Asks a person before something is done.
+// Asks for confirmation, or for what an action needs, before the action begins.
 
 import { el } from "./dom.js";
 
-// Asks a question with a form; returns its fields, or null if the person changed their mind. Without a verb it only tells.
+// Asks a question with a form; returns its fields, or null if the dialog was closed. Without a verb it only shows.
 export function asked(title, fields, verb, danger = false) {
   return new Promise((resolve) => {
     const box = document.getElementById("dialog");

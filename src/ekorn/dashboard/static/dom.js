@@ -1,4 +1,4 @@
-// Makes elements. Text from the server is only ever set as text, so nothing in it can become part of the page's code.
+// Makes elements. Text from the server is only set as text, so it cannot become part of the page's code.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -16,6 +16,13 @@ function made(element, attributes, children) {
 export const el = (tag, attributes, ...children) => made(document.createElement(tag), attributes, children);
 
 export const svg = (tag, attributes, ...children) => made(document.createElementNS(SVG, tag), attributes, children);
+
+// A key listener for elements that act as buttons: Enter and the space bar press them.
+export const onPress = (act) => (event) => {
+  if (event.key !== "Enter" && event.key !== " ") return;
+  event.preventDefault(); // the space bar would scroll the page
+  act(event);
+};
 
 export const badge = (state) => el("span", { class: `badge ${state}` }, state);
 
@@ -38,7 +45,7 @@ export function table(columns, rows, empty) {
         tabindex: onclick && "0",
         "aria-selected": selected ? "true" : null,
         onclick,
-        onkeydown: onclick && ((event) => event.key === "Enter" && onclick(event)),
+        onkeydown: onclick && onPress(onclick),
       },
       cells.map((cell, index) => el("td", { class: columns[index][1], "data-title": columns[index][0] }, cell)),
     ),

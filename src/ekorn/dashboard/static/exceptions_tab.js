@@ -1,4 +1,4 @@
-// The failures of a job. Equal ones are one line: the same exception of the same vertex, raised at the same place.
+// The failures of a job. Equal failures share one entry: the same exception of the same vertex, raised at the same place.
 
 import { el } from "./dom.js";
 import { count, moment } from "./format.js";
@@ -13,7 +13,7 @@ const kindOf = (failure) => [failure.exceptionName, vertexOf(failure), frames(fa
 // The first line of a trace names the operator and the record; the frames follow.
 const sentence = (failure) => failure.stacktrace.split("\n")[0].replace(`${failure.exceptionName}: `, "");
 
-// Groups failures, which come newest first; so do the groups, by their newest failure.
+// Groups failures, which come newest first. The groups are in the order of their newest failures.
 export function grouped(failures) {
   const groups = new Map();
   for (const failure of failures) {

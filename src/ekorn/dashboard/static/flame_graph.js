@@ -1,15 +1,15 @@
 // Draws a tree of frames: the width of a frame is the share of the samples in which it was seen.
 
-import { svg } from "./dom.js";
+import { onPress, svg } from "./dom.js";
 
-const WIDTH = 1000;
+const LEAST_GRAPH_WIDTH = 1000; // a narrower screen scrolls
 const HEIGHT = 18;
 const LEAST_WIDTH = 1; // narrower frames are left out
-const LETTER = 6.2;
+const LETTER = 6.7; // the width of a letter, in pixels
 
 const shades = 6;
 
-// The same function has the same colour wherever it stands.
+// A function has the same colour everywhere in the graph.
 function shade(name) {
   let sum = 0;
   for (const letter of name.replace(/:\d+$/, "")) sum = (sum * 31 + letter.charCodeAt(0)) % 65_521;
@@ -30,7 +30,7 @@ function frame(node, { x, y, width }, total, onclick) {
       class: shade(node.name), transform: `translate(${x.toFixed(2)},${y})`, role: "button", tabindex: "0",
       "aria-label": `${node.name}, ${share} % of the samples`,
       onclick,
-      onkeydown: (event) => event.key === "Enter" && onclick(),
+      onkeydown: onPress(onclick),
     },
     svg("title", null, `${node.name}: ${node.value} samples, ${share} %`),
     svg("rect", { width: Math.max(width - 0.5, 0.5).toFixed(2), height: HEIGHT - 1, rx: 2 }),
@@ -38,8 +38,10 @@ function frame(node, { x, y, width }, total, onclick) {
   );
 }
 
-// The path leads from the root to the frame that is as wide as the picture.
-export function flameGraph(root, path, zoom) {
+// The path leads from the root to the frame that is as wide as the picture. The width is in pixels of the screen, so that
+// letters have one size on every screen.
+export function flameGraph(root, path, zoom, screenWidth) {
+  const width = Math.max(LEAST_GRAPH_WIDTH, screenWidth);
   const parts = [];
   let depth = 0;
   const draw = (node, place, above) => {
@@ -48,9 +50,9 @@ export function flameGraph(root, path, zoom) {
     parts.push(frame(node, place, root.value, () => zoom(here.slice(1))));
     let x = place.x;
     for (const child of [...node.children].sort((one, other) => other.value - one.value)) {
-      const width = (place.width * child.value) / node.value;
-      if (width >= LEAST_WIDTH) draw(child, { x, y: place.y + HEIGHT, width }, here);
-      x += width;
+      const share = (place.width * child.value) / node.value;
+      if (share >= LEAST_WIDTH) draw(child, { x, y: place.y + HEIGHT, width: share }, here);
+      x += share;
     }
   };
   let top = root;
@@ -60,14 +62,14 @@ export function flameGraph(root, path, zoom) {
     const next = top.children.find((child) => child.name === name);
     if (!next) break; // the newest samples do not have it
     const here = trail.slice(1);
-    parts.push(frame(top, { x: 0, y, width: WIDTH }, root.value, () => zoom(here)));
+    parts.push(frame(top, { x: 0, y, width }, root.value, () => zoom(here)));
     trail.push(name);
     [top, y] = [next, y + HEIGHT];
   }
-  draw(top, { x: 0, y, width: WIDTH }, trail.slice(0, -1));
+  draw(top, { x: 0, y, width }, trail.slice(0, -1));
   return svg(
     "svg",
-    { class: "flames", viewBox: `0 0 ${WIDTH} ${depth * HEIGHT}`, role: "group", "aria-label": "flame graph" },
+    { class: "flames", viewBox: `0 0 ${width} ${depth * HEIGHT}`, role: "group", "aria-label": "flame graph" },
     parts,
   );
 }

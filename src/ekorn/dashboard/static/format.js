@@ -33,7 +33,8 @@ const isSameDay = (one, other) => moment(one).slice(0, 10) === moment(other).sli
 
 const FIRST_DATE = 946_684_800_000; // the year 2000; smaller timestamps are numbers of the program, and no dates
 
-// Returns {text, lag, title}: the time of a watermark, how far it is behind `now`, and the whole of it for the pointer.
+// Returns {text, lag, title}: the time of a watermark, how far it is behind `now`, and its exact value for the tooltip.
+// `now` is null if the job is over.
 export function watermark(ms, now) {
   if (ms === null || ms <= LEAST_WATERMARK) return { text: "no watermark yet", lag: "", title: "No watermark has arrived yet." };
   if (ms >= LAST_WATERMARK) return { text: "end of input", lag: "", title: `All input has been read (${ms}).` };

@@ -1,6 +1,6 @@
-// Draws the job graph, with what every vertex does now.
+// Draws the job graph with the current figures of every vertex.
 
-import { svg } from "./dom.js";
+import { onPress, svg } from "./dom.js";
 import { bytes, count, rate, watermark } from "./format.js";
 import { layout } from "./layout.js";
 
@@ -14,23 +14,36 @@ const chainOf = (node) =>
     .map((line) => line.replace(/^\+- /, ""))
     .filter(Boolean);
 
-// What a box says below its bar: records and bytes with their totals, and the watermark.
+// What a box says below its bar: records and bytes with their totals, and the watermark. A job that is over has no rates.
 function figures(live, now) {
   if (!live) return [];
   const mark = watermark(live.watermark, now);
+  const records = (direction, perSecond, total) =>
+    now === null ? `${direction} ${count(total)} records` : `${direction} ${rate(perSecond)}, ${count(total)} in total`;
   return [
-    [`in ${rate(live.recordsIn)}, ${count(live.totalIn)} in total`, "Records read per second, and since the subtasks started"],
+    [records("in", live.recordsIn, live.totalIn), "Records read per second, and since the subtasks started"],
     [
-      `out ${rate(live.recordsOut)}, ${count(live.totalOut)} in total, ${bytes(live.totalBytes)}`,
+      `${records("out", live.recordsOut, live.totalOut)}, ${bytes(live.totalBytes)}`,
       "Records written per second, and records and bytes since the subtasks started",
     ],
-    [mark.lag ? `watermark ${mark.text}, ${mark.lag}` : mark.text, mark.title],
+    live.ofDataSet
+      ? progress(live)
+      : [/^\d/.test(mark.text) ? `watermark ${mark.text}${mark.lag && `, ${mark.lag}`}` : mark.text, mark.title],
   ];
+}
+
+// How far a vertex of a DataSet program has come: by its supersteps if it is an iteration, or else by its tasks.
+function progress({ tasks, supersteps }) {
+  const total = Object.values(tasks).reduce((sum, each) => sum + each, 0);
+  const done = `${count(tasks.FINISHED)} of ${count(total)} tasks done`;
+  if (!supersteps) return [tasks.RUNNING ? `${done}, ${count(tasks.RUNNING)} running` : done, "Tasks of Spark"];
+  return [`superstep ${count(supersteps.current)} of at most ${count(supersteps.most)}`, "Supersteps of the iteration"];
 }
 
 function vertex(node, place, size, live, now, chosen, choose) {
   const chain = chainOf(node);
-  const shares = live ?? { busy: 0, blocked: 0, idle: 0 };
+  const runs = live && now !== null;
+  const shares = runs ? live : { busy: 0, blocked: 0, idle: 0 };
   const width = size.vertexWidth - 2 * PAD;
   let left = PAD;
   const share = (name) => {
@@ -47,14 +60,14 @@ function vertex(node, place, size, live, now, chosen, choose) {
       role: "button",
       "aria-label": `${chain.join(", then ")}; parallelism ${node.parallelism}`,
       onclick: choose,
-      onkeydown: (event) => event.key === "Enter" && choose(event),
+      onkeydown: onPress(choose),
     },
     svg("rect", { class: "body", width: size.vertexWidth, height: size.vertexHeight, rx: 8 }),
     svg("title", null, chain.join("\n")),
     svg("text", { x: PAD, y: 20, "font-weight": "600" }, cut(chain[0] ?? "", 30)),
     svg("text", { class: "quiet-text", x: PAD, y: 36 }, cut(chain.slice(1).map((name) => `→ ${name}`).join(" "), 38)),
     svg("text", { class: "quiet-text", x: PAD, y: 52 }, `parallelism ${node.parallelism}`),
-    live && svg("text", { class: "quiet-text", x: size.vertexWidth - PAD, y: 52, "text-anchor": "end" }, load(shares)),
+    runs && svg("text", { class: "quiet-text", x: size.vertexWidth - PAD, y: 52, "text-anchor": "end" }, load(shares)),
     ["busy", "blocked", "idle"].map(share),
     figures(live, now).map(([text, title], index) =>
       svg("text", { class: "quiet-text", x: PAD, y: 86 + 17 * index }, svg("title", null, title), text),
@@ -74,7 +87,7 @@ function edge(input, places, size) {
       "g",
       { class: "edge" },
       svg("path", { d: `M${x1},${y1} C${x1 + bend},${y1} ${x2 - bend},${y2} ${x2},${y2}`, "marker-end": "url(#arrow)" }),
-      svg("text", { class: "quiet-text", x: (x1 + x2) / 2, y: (y1 + y2) / 2 - 6, "text-anchor": "middle" }, cut(strategy, 12)),
+      svg("text", { class: "quiet-text label", x: (x1 + x2) / 2, y: (y1 + y2) / 2 - 6, "text-anchor": "middle" }, cut(strategy, 12)),
       svg("title", null, [strategy, input.local_strategy].filter(Boolean).join(" ")),
     );
   };
@@ -83,7 +96,7 @@ function edge(input, places, size) {
 const load = ({ busy, blocked }) => (blocked > busy ? `back-pressured ${blocked} %` : `busy ${busy} %`);
 
 // `live` maps vertex ids to {busy, blocked, idle (percent), recordsIn, recordsOut, totalIn, totalOut, totalBytes,
-// watermark}; `now` is the time of the driver, or null if the job is over.
+// watermark}, and {ofDataSet, tasks, supersteps} in a DataSet program; `now` is the time of the driver, or null if the job is over.
 export function graph(nodes, live, now, chosen, choose) {
   const size = layout(nodes);
   const arrow = svg(

@@ -1,4 +1,4 @@
-// One job: its state, what may be done with it, and its tabs.
+// The page of one job: its state, its buttons, and its tabs.
 
 import { actions } from "./actions.js";
 import { checkpointsTab } from "./checkpoints_tab.js";
@@ -26,6 +26,7 @@ export const TABS = [
   ["configuration", "Configuration", configurationTab],
   ["logs", "Logs", logsTab],
 ];
+const OF_STATE = ["checkpoints", "threads", "state"]; // a DataSet program has no checkpoints, no slots and no state
 const NO_ANSWER = [404, 409, 410]; // the job waits for slots, or its driver starts, or has ended without starting the job
 
 const views = new Map(); // what the person chose, by job or slot
@@ -44,7 +45,10 @@ export async function jobPage(jobId, wanted, view) {
     if (config.server !== "service" || !NO_ANSWER.includes(error.status)) throw error;
     return unstartedJob(decodeURIComponent(jobId), config, view, error);
   }
-  const [tab, title, show] = TABS.find(([name]) => name === wanted) ?? TABS[0];
+  const tabs = TABS.map(([name, text, show], index) => ({ name, text, show, key: (index + 1) % 10 })).filter(
+    ({ name }) => job.api !== "DataSet" || !OF_STATE.includes(name),
+  );
+  const { name: tab, text: title, show } = tabs.find(({ name }) => name === wanted) ?? tabs[0];
   const content = await show(job, view);
   const started = `started ${moment(job["start-time"])}, ${job["end-time"] > 0 ? "ran" : "running for"} ${duration(job.duration)}`;
   return {
@@ -56,17 +60,13 @@ export async function jobPage(jobId, wanted, view) {
         el("div", { class: "row" }, el("h1", null, job.name), badge(job.state)),
         el("div", { class: "row" }, actions(job, config.features, view)),
       ),
-      el("p", { class: "quiet" }, el("code", null, job.jid), `, ${started}, ${job["job-type"].toLowerCase()}`),
+      el("p", { class: "quiet" }, el("code", null, job.jid), `, ${started}, ${job.api === "DataSet" ? "DataSet program" : job["job-type"].toLowerCase()}`),
       view.told,
       el(
         "nav",
         { class: "tabs", "aria-label": "Views of the job" },
-        TABS.map(([name, text], index) =>
-          el(
-            "a",
-            { href: `#/jobs/${jobId}/${name}`, "aria-current": name === tab ? "page" : null, title: `${text} (${(index + 1) % 10})` },
-            text,
-          ),
+        tabs.map(({ name, text, key }) =>
+          el("a", { href: `#/jobs/${jobId}/${name}`, "aria-current": name === tab ? "page" : null, title: `${text} (${key})` }, text),
         ),
       ),
       content,

@@ -26,7 +26,7 @@ export function layout(nodes) {
   for (const node of nodes) (columns[column.get(node.id)] ??= []).push(node);
   const row = new Map();
   columns.forEach((each) => {
-    // A vertex stands beside the middle of those that feed it, so that edges cross little.
+    // A vertex stands beside the middle of its inputs, so that few edges cross.
     const middle = (node) => {
       const rows = (node.inputs ?? []).map((input) => row.get(input.id)).filter((found) => found !== undefined);
       return rows.length ? rows.reduce((sum, found) => sum + found, 0) / rows.length : 0;

@@ -1,4 +1,4 @@
-// Reads what vertices and their subtasks do now.
+// Reads the current figures of vertices and of their subtasks.
 
 import { get } from "./rest.js";
 
@@ -37,7 +37,8 @@ export async function vertexFigures(job) {
       totalOut: vertex.metrics["write-records"],
       totalBytes: vertex.metrics["write-bytes"],
     };
-    return [vertex.id, { ...asFigures(values), ...totals, watermark: lowest }];
+    const { tasks, supersteps } = vertex;
+    return [vertex.id, { ...asFigures(values), ...totals, watermark: lowest, ofDataSet: job.api === "DataSet", tasks, supersteps }];
   });
   return new Map(await Promise.all(entries));
 }

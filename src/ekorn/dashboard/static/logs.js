@@ -6,7 +6,7 @@ import { get } from "./rest.js";
 
 const LAST_BYTES = 100_000;
 
-// The name of a slot's log begins with the id of the job, which stands above already.
+// The name of a slot's log begins with the id of the job, which the page shows above.
 export const shortName = (jobId, name) => (name.startsWith(`${jobId}-`) ? name.slice(jobId.length + 1) : name);
 
 // The logs of a slot, each with the path below which it is read.
@@ -19,14 +19,15 @@ export async function logsOfSlot(id) {
   return logs.map((log) => ({ ...log, path: `${below}/${encodeURIComponent(log.name)}` }));
 }
 
-// The last part of a log. The page follows its end until the person scrolls up.
+// The last part of a log. The page follows the end of the log until the user scrolls up.
 export async function logText(log) {
   const first = Math.max(0, log.size - LAST_BYTES);
   const text = await get(`${log.path}?offset=${first}`);
+  if (!text) return [el("p", { class: "quiet" }, "The log is empty.")];
   const note = first ? `the last ${bytes(LAST_BYTES)} of ${bytes(log.size)}` : bytes(log.size);
   return [
     el("p", { class: "quiet" }, note),
-    text ? el("pre", { "data-follows": log.path, tabindex: "0", "aria-label": log.name }, text) : el("p", { class: "quiet" }, "The log is empty."),
+    el("pre", { "data-follows": log.path, tabindex: "0", "aria-label": log.name }, text),
   ];
 }
 

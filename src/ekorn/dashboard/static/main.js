@@ -1,4 +1,4 @@
-// Shows the page that the address names, again and again, and listens to keys.
+// Shows the page that the address names, refreshes it every two seconds, and handles keys.
 
 import { asked } from "./dialog.js";
 import { el, notice } from "./dom.js";
@@ -26,15 +26,14 @@ function place() {
   return { kind: kind === "slots" ? "slots" : "jobs", id: id && decodeURIComponent(id), tab };
 }
 
-// Returns {content, trail}: what the page holds, and where it stands as a list of [text, address or nothing].
+// Returns {content, trail}: the elements of the page, and its breadcrumbs as a list of [text, address or nothing].
 function looked({ kind, id, tab }) {
   const view = viewOf(id ?? kind, () => show());
   if (kind === "slots") return id ? slotPage(id, tab ?? "subtasks", view) : slotsPage();
   return id ? jobPage(encodeURIComponent(id), tab || "graph", view) : overview(view);
 }
 
-// What a person does with the page now, and what a new drawing would undo: a click that has begun, text that is selected
-// for copying, a list that is open.
+// What the user is doing and a refresh would undo: a click that has begun, text that is selected for copying, an open list.
 const inHand = { isPressed: false, listSince: 0 };
 const MOST_LIST_MS = 8000;
 
@@ -61,14 +60,16 @@ async function show(isHeld = () => false) {
   } catch (error) {
     if (number !== shown) return;
     if (error.status === 401) return signIn();
-    if (NOT_THERE.includes(error.status)) page.replaceChildren(notice(error.message, true), el("a", { href: "#/" }, "All jobs"));
-    else if (error.status === undefined) throw error;
+    if (NOT_THERE.includes(error.status)) {
+      page.replaceChildren(notice(error.message, true), el("a", { href: "#/" }, "All jobs"));
+      drawTrail(here.kind, [["Jobs", "#/"], ["Not found"]]);
+    } else if (error.status === undefined) throw error;
     else connection.replaceChildren(el("span", { class: "bad" }, error.message));
   }
   if (number === shown) timer = setTimeout(look, INTERVAL_MS);
 }
 
-// Puts the children of the page in place. One that stays is not taken out: it keeps the focus, the pointer and an open list.
+// Puts the children of the page in place. A child that stays is not taken out, so it keeps the focus and an open list.
 function replaceChildren(children) {
   const added = children.map((child) => (child instanceof Node ? child : document.createTextNode(child)));
   for (const child of [...page.childNodes]) if (!added.includes(child)) child.remove();
@@ -79,14 +80,27 @@ function replaceChildren(children) {
   }
 }
 
-// Replaces the page, and keeps what the person has scrolled, opened and focused.
+// What an element is called, by which the same element of the next drawing is found.
+const nameOf = (each) => each.getAttribute("aria-label") ?? each.getAttribute("href") ?? (each.cells?.[0] ?? each).textContent;
+
+const alike = (each) => [...page.querySelectorAll(each.tagName)].filter((other) => nameOf(other) === nameOf(each));
+
+// Returns a function that gives the focus back to what has it now, or to the element that has replaced it.
+function focusKeeper() {
+  const focused = document.activeElement;
+  if (focused === page || !page.contains(focused)) return () => {};
+  const place = alike(focused).indexOf(focused);
+  return () => (page.contains(focused) ? focused : alike(focused)[place])?.focus({ preventScroll: true });
+}
+
+// Replaces the page, and keeps what the user has scrolled, opened and focused.
 function draw(content) {
   const scrolled = [...page.querySelectorAll(SCROLLED)].map((each) => [each.scrollLeft, each.scrollTop]);
   const ends = new Map([...page.querySelectorAll("pre[data-follows]")].map((each) => [each.dataset.follows, isAtEnd(each)]));
   const opened = new Map([...page.querySelectorAll("details")].map((each, index) => [each.dataset.of ?? index, each.open]));
-  const focused = document.activeElement;
+  const keepFocus = focusKeeper();
   replaceChildren(content.flat(Infinity).filter(Boolean));
-  if (page.contains(focused) && focused !== page) focused.focus(); // a field that is kept loses it when it is put back
+  keepFocus();
   [...page.querySelectorAll(SCROLLED)].forEach((each, index) => each.scrollTo(...(scrolled[index] ?? [0, 0])));
   if (location.hash !== drawn) page.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   drawn = location.hash;
@@ -112,7 +126,7 @@ function drawTrail(kind, steps) {
   document.title = [...steps.map(([text]) => text).reverse(), "Ekorn"].join(" · ");
 }
 
-// The page rests until the person has given a token, so that it does not ask again and again.
+// The page makes no requests until the user has given a token, so that it does not ask again and again.
 async function signIn() {
   if (dialog.open) {
     connection.replaceChildren(el("span", { class: "bad" }, "signed out"));

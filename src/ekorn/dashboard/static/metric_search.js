@@ -1,4 +1,4 @@
-// Lets a person choose metrics of an operator for a plot: by search, several at once, combined or by subtask.
+// A form in which the user chooses metrics of an operator for a plot: by search, several at once, combined or by subtask.
 
 import { el } from "./dom.js";
 import { get } from "./rest.js";
@@ -6,7 +6,7 @@ import { SHOWN_AS, combinedBy } from "./plot_choice.js";
 import { unitOf } from "./units.js";
 
 export class MetricSearch {
-  // `onAdd(vertex, names, show)` is told what was chosen.
+  // `onAdd(vertex, names, show)` is called with the choice.
   constructor(onAdd) {
     this.onAdd = onAdd;
     this.vertices = [];

@@ -1,4 +1,4 @@
-// What the driver remembers of a job's metrics, read once and then kept up to date.
+// The history of a job's metrics in the driver, read once and then kept up to date.
 
 import { get } from "./rest.js";
 
@@ -10,7 +10,7 @@ export class JobFigures {
     const last = Math.max(this.points.at(-1)?.timestamp ?? 0, 0);
     const from = this.since !== undefined && since >= this.since ? last : since;
     const { points } = await get(`jobs/${jobId}/metric-history?since=${Math.max(0, from)}`);
-    // The answer about a job whose driver has ended is always whole.
+    // A job whose driver has ended always answers with its whole history.
     this.points = from === last ? [...this.points, ...points.filter((point) => point.timestamp > last)] : points;
     this.since = from === last ? this.since : since;
     this.points = this.points.filter((point) => point.timestamp >= since);

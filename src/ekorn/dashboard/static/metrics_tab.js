@@ -1,4 +1,4 @@
-// The metrics of a job over time: the plots that every job has, those of its functions, and those that a person adds.
+// The metrics of a job over time: the plots that every job has, those of its functions, and those that the user adds.
 
 import { el } from "./dom.js";
 import { MetricSearch } from "./metric_search.js";
@@ -39,7 +39,7 @@ class Board {
     );
   }
 
-  // ------------------------------------------------------------------------------------------ what a person does
+  // ------------------------------------------------------------------------------------------ what the user does
 
   get choice() {
     return kept(this.job.name);
@@ -228,7 +228,7 @@ class Board {
     for (const [other, plot] of this.plots) if (other !== id) plot.markAt(at);
   }
 
-  // Puts the plots into their order. One that stays where it is is not touched, so that it keeps the focus.
+  // Puts the plots into their order. A plot that does not move is not touched, so it keeps the focus.
   place(elements) {
     for (const each of [...this.grid.children]) if (!elements.includes(each)) each.remove();
     elements.forEach((each, index) => this.grid.children[index] !== each && this.grid.insertBefore(each, this.grid.children[index] ?? null));
@@ -237,7 +237,7 @@ class Board {
 
 const hasValues = (series) => series.some((each) => each.values.some((value) => value !== null));
 
-// A watermark before the first and after the last one is no moment.
+// The values before the first watermark and after the last one are not times.
 function moments(name, { times, values }) {
   if (!/Watermark$/.test(name)) return { times, values };
   return { times, values: values.map((value) => (value === null || Math.abs(value) >= 9e15 ? null : value)) };

@@ -17,7 +17,8 @@ export async function timeLineTab(job) {
     part.style.flexGrow = Math.max(span.ms, 1);
     line.append(part);
   }
-  const rows = spans.toReversed().map((span) => ({ cells: [moment(span.timestamp), badge(span.status), duration(span.ms)] }));
+  const isLast = (span) => job["end-time"] > 0 && span === spans.at(-1); // the state in which the job stays
+  const rows = spans.toReversed().map((span) => ({ cells: [moment(span.timestamp), badge(span.status), isLast(span) ? "-" : duration(span.ms)] }));
   return [line, el("h2", null, "States, newest first"), table([["Entered"], ["State"], ["For", "number"]], rows, "")];
 }
 
@@ -27,11 +28,14 @@ export async function accumulatorsTab(job) {
   return [table([["Name"], ["Kind"], ["Value", "long"]], rows, "The functions of this job have no accumulators.")];
 }
 
+// The name of an option, which a narrow column may break behind its dots and hyphens.
+const breakable = (key) => key.split(/(?<=[.-])/).flatMap((part, index) => (index ? [el("wbr"), part] : [part]));
+
 export async function configurationTab(job) {
   const [config, all] = await Promise.all([get(`jobs/${job.jid}/config`), get(`jobs/${job.jid}/jobmanager/config`)]);
   const own = Object.entries(config["execution-config"]).flatMap(([key, value]) =>
     key === "user-config" ? Object.entries(value).map(([name, each]) => [`parameter ${name}`, each]) : [[key, value]],
   );
   const rows = [...own, ...all.map(({ key, value }) => [key, value])];
-  return [table([["Key"], ["Value", "long"]], rows.map(([key, value]) => ({ cells: [key, String(value)] })), "Nothing is set.")];
+  return [table([["Key", "key"], ["Value", "long"]], rows.map(([key, value]) => ({ cells: [el("span", null, breakable(key)), String(value)] })), "Nothing is set.")];
 }

@@ -38,7 +38,7 @@ export function nearest(times, at) {
 }
 
 export class Plot {
-  // `onPoint(at)` is told the moment under the pointer, or null: other plots mark it too.
+  // `onPoint(at)` is called with the moment under the pointer, or null, so that other plots mark it too.
   constructor(title, { note = "", controls = [], onPoint = () => {} } = {}) {
     this.title = title;
     this.onPoint = onPoint;

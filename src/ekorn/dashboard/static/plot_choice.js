@@ -1,5 +1,5 @@
-// What plots there are: those that every job has, those of the metrics of the user's functions, and those that a person has
-// added. What a person has added, removed and moved stays in the browser, by the name of the job.
+// The plots of the metrics view: those that every job has, those of the metrics of its functions, and those that the user has
+// added. What the user has added, removed and moved is kept in the browser, by the name of the job.
 
 import { UNITS, unitOf } from "./units.js";
 
@@ -57,7 +57,7 @@ export function ofUsers(vertices, namesOf) {
   return plots.slice(0, MOST_OF_USERS);
 }
 
-// The metrics of functions stand behind the first plots of every job, which tell how fast it is.
+// The metrics of functions follow the first plots of every job, which show how fast it is.
 const FIRST = 4;
 
 export const inOrder = (users, own) => [...OF_EVERY_JOB.slice(0, FIRST), ...users, ...own, ...OF_EVERY_JOB.slice(FIRST)];
@@ -103,7 +103,7 @@ export const isKept = (jobName) => localStorage.getItem(keyOf(jobName)) !== null
 
 export const forget = (jobName) => localStorage.removeItem(keyOf(jobName));
 
-// Returns the plots in the order of the person: what was never moved stays behind what was.
+// Returns the plots in the order that the user has given them; plots that were never moved follow.
 export function chosen(available, choice) {
   const place = (plot) => {
     const found = choice.order.indexOf(plot.id);

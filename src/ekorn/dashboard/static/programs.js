@@ -1,4 +1,4 @@
-// The programs of a service: brought from this machine, and run as jobs.
+// The programs of a service: uploaded from the user's machine, and run as jobs.
 
 import { asked } from "./dialog.js";
 import { el, notice, table } from "./dom.js";

@@ -1,4 +1,4 @@
-// Asks the REST API. The token stays in this tab: it is sent in a header and never stands in an address.
+// Sends requests to the REST API. The token stays in this tab: it is sent in a header, and is never part of an address.
 
 const KEPT = "ekorn-token";
 const ACCEPTED = "ekorn-token-accepted"; // the token that the server has accepted before
@@ -14,7 +14,7 @@ export class Refused extends Error {
 
 export const keepToken = (token) => sessionStorage.setItem(KEPT, token);
 
-// What is known of the token of this tab, once the server has refused a request for want of one.
+// The state of this tab's token, after the server has refused a request that lacked a valid one.
 export function tokenState() {
   const token = sessionStorage.getItem(KEPT);
   if (token === null) return TOKEN.NONE;
@@ -48,7 +48,7 @@ export const get = (path) => ask("GET", path);
 export const post = (path, body) => ask("POST", path, body ?? {});
 export const patch = (path) => ask("PATCH", path);
 
-// Waits for an operation that the server carries out in the background; returns what it brought.
+// Waits for an operation that the server carries out in the background; returns its result.
 export async function finished(path) {
   for (;;) {
     const answer = await get(path).catch((error) => {

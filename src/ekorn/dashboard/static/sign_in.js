@@ -9,7 +9,7 @@ const WHY = new Map([
   [TOKEN.EXPIRED, "The server no longer accepts the token of this tab: it was started again with another one. Sign in again."],
 ]);
 
-// Returns whether the person gave a token.
+// Returns whether the user gave a token.
 export async function askForToken() {
   const why = WHY.get(tokenState());
   const field = el(

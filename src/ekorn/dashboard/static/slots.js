@@ -9,8 +9,9 @@ const COLUMNS = [
   ["Slot", "name"], ["Use"], ["Job"], ["Host"], ["Process", "number"], ["Memory", "number"], ["RocksDB cache", "number"],
   ["Threads", "number"], ["CPU time", "number"], ["Subtasks", "number"],
 ];
+const STATES = [["State", "long"], ["Operator", "long"], ["Entries", "number"], ["Memory, about", "number"]];
 const SUBTASKS = [["Vertex", "long"], ["Subtask", "number"], ["State"]];
-const TABS = [["subtasks", "Subtasks"], ["log", "Log"], ["output", "Output"], ["threads", "Threads"]];
+const TABS = [["subtasks", "Subtasks"], ["states", "States"], ["log", "Log"], ["output", "Output"], ["threads", "Threads"]];
 const OVER = ["FINISHED", "CANCELED", "FAILED"];
 
 const known = (value, format) => (value === null ? "-" : format(value));
@@ -19,6 +20,9 @@ const live = (slot) => slot.subtasks.filter((each) => !OVER.includes(each.status
 
 // A slot without a host has not answered the driver in time.
 const use = (slot) => badge(slot.host === null ? "no answer" : live(slot).length > 0 ? "used" : "free");
+
+// The memory of a slot, and what it may use if that is bounded.
+const memory = (slot) => known(slot.residentMemory, bytes) + (slot.memoryLimit === null ? "" : ` of ${bytes(slot.memoryLimit)}`);
 
 const address = (id, tab = "subtasks") => `#/slots/${encodeURIComponent(id)}/${tab}`;
 
@@ -38,7 +42,7 @@ export async function slotsPage() {
   const rows = slots.map((slot) => ({
     cells: [
       el("a", { href: address(slot.id), title: slot.id }, nameOf(slot)), use(slot), el("a", { href: `#/jobs/${slot.jobId}/graph` }, slot.jobName),
-      slot.host ?? "-", slot.pid, known(slot.residentMemory, bytes), known(slot.rocksDbCache, bytes), known(slot.threads, count),
+      slot.host ?? "-", slot.pid, memory(slot), known(slot.rocksDbCache, bytes), known(slot.threads, count),
       known(slot.cpuTime, duration), `${live(slot).length}/${slot.subtasks.length}`,
     ],
   }));
@@ -90,7 +94,7 @@ export async function slotPage(id, wanted, view) {
         { class: "cards" },
         card("Host", slot.host ?? "-"),
         card("Process", slot.pid),
-        card("Memory", known(slot.residentMemory, bytes)),
+        card("Memory", memory(slot)),
         slot.rocksDbCache !== null && card("RocksDB cache", bytes(slot.rocksDbCache)),
         card("Threads", known(slot.threads, count)),
         card("CPU time", known(slot.cpuTime, duration)),
@@ -110,6 +114,12 @@ function subtasks(id, slot) {
     cells: [el("a", { href: `#/jobs/${slot.jobId}/graph` }, each.name), each.subtask, badge(each.status)],
   }));
   return table(SUBTASKS, rows, "No subtask runs in this slot.");
+}
+
+// The states that are on the heap, with sizes that the slot estimates from some of their entries.
+function states(id, slot) {
+  const rows = slot.states.map((each) => ({ cells: [each.name, each.operator, count(each.entries), bytes(each.bytes)] }));
+  return table(STATES, rows, "No state is on the heap of this slot.");
 }
 
 // What the slot has logged (".log"), or what functions have printed in it (".out").
@@ -139,6 +149,7 @@ export async function threadDump(id) {
 
 const SHOWN = {
   subtasks,
+  states,
   log: (id, slot) => log(id, slot, ".log"),
   output: (id, slot) => log(id, slot, ".out"),
   threads: (id) => threadDump(id),

@@ -1,4 +1,4 @@
-// What a job can be started from: the savepoints and retained checkpoints of a service that stay.
+// What a job can be started from: the savepoints and the retained checkpoints of a service.
 
 import { el } from "./dom.js";
 import { bytes, moment } from "./format.js";
@@ -14,7 +14,7 @@ const kindOf = (point) => `${point.kind === "SAVEPOINT" ? "savepoint" : "retaine
 const choice = (point) =>
   el("option", { value: point.path, title: point.path }, [moment(point.timestamp), point.jobName, kindOf(point), bytes(point.size)].join(", "));
 
-// The fields "known" and "path" of a form. The points come newest first; those of the job, if there is one, stand above.
+// The fields "known" and "path" of a form. The newest points come first; those of the job, if one is given, come before the others.
 export function startingPointFields(points, { jobId = null, without = null } = {}) {
   const own = points.filter((point) => point.jobId === jobId);
   const others = points.filter((point) => point.jobId !== jobId);
@@ -42,5 +42,5 @@ export function startingPointFields(points, { jobId = null, without = null } = {
   ];
 }
 
-// The path that the person chose or typed; null if none.
+// The path that the user chose or typed; null if there is none.
 export const chosenPoint = (given) => given.path.trim() || given.known || null;

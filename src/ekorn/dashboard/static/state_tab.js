@@ -21,7 +21,7 @@ function shown(answer) {
   ];
 }
 
-// The form is made once and kept: the page shows itself anew every few seconds, and a person may be typing.
+// The form is made once and kept, because the page refreshes itself while the user may be typing.
 function made(job, states) {
   const results = el("section", { "aria-label": "Values", "aria-live": "polite" });
   const name = el("select", { "aria-label": "State" }, states.map((each) => el("option", { value: each.name }, kindOf(each))));
@@ -54,6 +54,7 @@ export async function stateTab(job, view) {
     found = { enabled: true, states: [] }; // the job is over, and its state is not kept
   }
   if (!found.enabled) return [el("p", { class: "quiet" }, "State can be queried only in jobs that run with queryable-state.enable: true.")];
+  if (job["end-time"] > 0) return [el("p", { class: "quiet" }, "The job has ended. State can be looked up only while a job runs.")];
   if (found.states.length === 0) return [el("p", { class: "quiet" }, "The job has no queryable state at the moment.")];
   if (view.lookUp?.dataset.states !== found.states.map(kindOf).join("\n")) view.lookUp = made(job, found.states);
   return [view.lookUp];

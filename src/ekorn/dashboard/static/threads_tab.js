@@ -1,4 +1,4 @@
-// What the slots of a job spend their time with: flame graphs of vertices, and the stacks of all threads of a slot.
+// Where the slots of a job spend their time: flame graphs of vertices, and the stacks of all threads of a slot.
 
 import { el } from "./dom.js";
 import { flameGraph } from "./flame_graph.js";
@@ -32,7 +32,7 @@ async function graph(job, vertex, kind, view) {
   };
   return [
     el("p", { class: "quiet" }, `${root.value} samples until ${moment(endTimestamp)}. The wider a frame, the more time it takes. Click a frame to enlarge it.`),
-    el("div", { class: "wide" }, flameGraph(root, view.zoom ?? [], zoom)),
+    el("div", { class: "wide" }, flameGraph(root, view.zoom ?? [], zoom, document.querySelector(".tabs").clientWidth)),
   ];
 }
 

@@ -48,7 +48,7 @@ export const plain = (value) => value.toLocaleString("en", { maximumFractionDigi
 
 const fine = (ms) => (ms > 0 && ms < 10 ? `${plain(ms)} ms` : ms < 0 ? `-${duration(-ms)}` : duration(ms));
 
-// `least` is the top of the axis if all values are zero, and `top` its top always. Axes begin at zero unless `isMoment`.
+// `least` is the top of the axis if all values are zero; `top` is a fixed top. Axes begin at zero unless `isMoment`.
 export const UNITS = {
   number: { text: plain, tick: scaled(numberScales("")), step: decimalStep, least: 1 },
   count: { text: plain, tick: scaled(numberScales("")), step: (rough) => Math.max(1, decimalStep(rough)), least: 1 },

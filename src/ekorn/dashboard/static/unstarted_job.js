@@ -1,4 +1,4 @@
-// A job of a service that no driver tells of: it waits for slots, it starts, or it failed to start.
+// A job of a service without a driver that answers: the job waits for slots, is starting, or failed to start.
 
 import { actions } from "./actions.js";
 import { badge, el, notice } from "./dom.js";
@@ -9,7 +9,7 @@ import { get } from "./rest.js";
 const ENDED_BADLY = ["FAILED", "SUSPENDED"];
 
 const SENTENCES = {
-  WAITING: (record) => `The job has not started: ${record.why}.`,
+  WAITING: (record) => `The job has not started: ${record.why.replace(/^it waits: /, "")}.`,
   STARTED: () => "The driver of the job is starting. Its log shows how far it is.",
   ENDED: (record) => (ENDED_BADLY.includes(record.state) ? `The job failed to start: ${record.why}.` : `The job has ended: ${record.why}.`),
 };

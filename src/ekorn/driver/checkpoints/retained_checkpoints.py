@@ -7,7 +7,7 @@ from collections.abc import Iterator, Set
 
 from ekorn.checkpoint.checkpoint_directory import CheckpointDirectory
 from ekorn.checkpoint.metadata import CheckpointMetadata
-from ekorn.checkpoint.retention import Deletions, JobEnd, Retention, RetentionPolicy
+from ekorn.checkpoint.retention import CheckpointRetentionPolicy, Deletions, JobEnd, Retention
 from ekorn.config.choices import ExternalizedCheckpointRetention
 from ekorn.config.settings.job_settings import JobSettings
 from ekorn.driver.recovery.job_recovery import JobRecovery
@@ -19,9 +19,11 @@ __all__ = ["RetainedCheckpoints"]
 _log = logging.getLogger(__name__)
 
 _POLICIES = {
-    ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS: RetentionPolicy.NEVER_RETAIN,
-    ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION: RetentionPolicy.RETAIN_ON_FAILURE,
-    ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION: RetentionPolicy.RETAIN_ON_CANCELLATION,
+    ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS: (
+        CheckpointRetentionPolicy.NEVER_RETAIN_AFTER_TERMINATION
+    ),
+    ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION: CheckpointRetentionPolicy.RETAIN_ON_FAILURE,
+    ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION: CheckpointRetentionPolicy.RETAIN_ON_CANCELLATION,
 }
 _ENDS: dict[JobStatus, JobEnd] = {JobStatus.FINISHED: "FINISHED", JobStatus.CANCELED: "CANCELED"}
 
@@ -78,12 +80,15 @@ class RetainedCheckpoints:
     def job_ended(self, status: JobStatus, *, first_id: int) -> None:
         """Keep or delete the checkpoints of a job that has ended, as its retention policy says.
 
+        A job that continued and failed before its next checkpoint keeps those that it continued from.
+
         Args:
             status: How the job ended.
             first_id: The first checkpoint that this driver could begin.
         """
         policy = _POLICIES[self._settings.checkpoints.retention]
         keep = status is JobStatus.SUSPENDED or policy.keeps(_ENDS.get(status, "FAILED"))
+        keep = keep or (status is JobStatus.FAILED and 0 < max(self.retained_ids, default=0) < first_id)
         try:
             if keep:
                 if status is not JobStatus.FAILED:  # after a failure everything is kept for inspection

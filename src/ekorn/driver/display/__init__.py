@@ -1,1 +1,1 @@
-"""What a person in front of a running job sees: lines, progress, notebooks."""
+"""What people who run a job see of it: lines on the terminal, progress, and tables in notebooks."""

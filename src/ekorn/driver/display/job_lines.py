@@ -76,16 +76,16 @@ def progress_line(progress: JobProgress, records_per_s: float, now_ms: int) -> s
         records_per_s: How many records sources read per second lately.
         now_ms: The time of day, from which the lag of the watermark is computed.
     """
-    parts = [progress.status.name.lower(), f"{progress.records_read:,} records", f"{records_per_s:,.0f}/s"]
+    parts = [progress.status.name.lower(), _counted(progress.records_read, "record"), f"{records_per_s:,.0f}/s"]
     lag = _lag(progress.watermark, now_ms)
     if lag is not None:
         parts.append(f"watermark {lag} behind")
     if progress.last_checkpoint_id is not None:
         parts.append(f"checkpoint {progress.last_checkpoint_id}")
     if progress.checkpoints_failed:
-        parts.append(f"{progress.checkpoints_failed} checkpoints failed")
+        parts.append(f"{_counted(progress.checkpoints_failed, 'checkpoint')} failed")
     if progress.restarts:
-        parts.append(f"{progress.restarts} restart{'s' if progress.restarts > 1 else ''}")
+        parts.append(_counted(progress.restarts, "restart"))
     return ", ".join(parts)
 
 
@@ -98,12 +98,16 @@ def end_line(job_name: str, progress: JobProgress, seconds: float) -> str:
     was_stopped = progress.stopped_with is not None and progress.status is JobStatus.FINISHED
     how = "was stopped with a savepoint" if was_stopped else _ENDS.get(progress.status, "ended")
     line = f"job {job_name!r} {how} after {_length(seconds)}"
-    line += f": {progress.records_read:,} records read"
+    line += f": {_counted(progress.records_read, 'record')} read"
     if progress.checkpoints_completed:
-        line += f", {progress.checkpoints_completed} checkpoints"
+        line += f", {_counted(progress.checkpoints_completed, 'checkpoint')}"
     if progress.restarts:
-        line += f", {progress.restarts} restart{'s' if progress.restarts > 1 else ''}"
+        line += f", {_counted(progress.restarts, 'restart')}"
     return f"{line}; to continue it, run it with -s {progress.stopped_with}" if was_stopped else line
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _lag(watermark: int | None, now_ms: int) -> str | None:

@@ -1,4 +1,4 @@
-"""Shows a running job to the person in front of it, and to the one who reads its output later.
+"""Shows a running job to people who watch it, and to those who read its output later.
 
 The first and the last line of a job go to standard error, whatever that is: a terminal, a file, the pipe of a service.
 On a terminal there is a line of progress too, which is written over while the program waits for the job in `execute()`
@@ -50,7 +50,7 @@ class Lines(Protocol):
 
 
 def is_told_by_log(stream: TextIO) -> bool:
-    """Return whether Python's logging writes the lines of jobs to the same stream: they would stand there twice."""
+    """Return whether Python's logging writes the lines of jobs to the same stream, where they would appear twice."""
     logger: logging.Logger | None = logging.getLogger("ekorn")
     if stream.isatty() or is_notebook(stream) or not logging.getLogger("ekorn").isEnabledFor(logging.INFO):
         return False

@@ -45,6 +45,9 @@ class AttemptRunner(Protocol):
             Cancelled: The job was cancelled.
         """
 
+    def end_epoch_early(self) -> None:
+        """Let the sources end the running epoch, or the one that is about to start: the job stops. Thread-safe."""
+
     def wait_for_restart(self, delay_ms: int) -> None:
         """Wait before the next attempt.
 
@@ -149,6 +152,7 @@ class Deployer:
             checkpoint_directory=self.slot_directory,
             inline_threshold_bytes=checkpoints.inline_threshold_bytes,
             max_state_bytes=checkpoints.max_state_bytes,
+            acknowledged_bytes=checkpoints.acknowledged_bytes,
             state_backend=settings.state_backend,
             rocksdb=settings.rocksdb,
             incremental=checkpoints.incremental,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from ekorn.driver.checkpoints.job_checkpoints import JobCheckpoints
 from ekorn.driver.loop.attempt_parts import AttemptParts
@@ -59,6 +60,10 @@ class EpochAttempts:
         parts.deployer.close_subtasks()
         return True
 
+    def end_epoch_early(self) -> None:
+        """Let the sources end the running epoch, or the one that is about to start, as `AttemptRunner` says."""
+        self._epochs.cut_short()
+
     def wait_for_restart(self, delay_ms: int) -> None:
         """Wait before the next attempt. No subtask runs meanwhile."""
         region = self._parts.tracker.failed_region
@@ -95,8 +100,13 @@ class EpochRunner:
         return self._run(self._tracker.carrying(self._order(), due))
 
     def run_last(self) -> Epoch[EpochAck]:
-        """Run one epoch. Nothing is read or emitted before the next epoch, as always in this mode."""
-        return self.run()
+        """Run one epoch in which no source reads. Nothing is emitted before the next epoch, as always in this mode."""
+        due = self._tracker.start_due()
+        return self._run(self._tracker.carrying(replace(self._order(), max_records=0), due))
+
+    def cut_short(self) -> None:
+        """Let the sources end the running epoch, or the next one, before its budget is spent. Thread-safe."""
+        self._engine.cut_epoch(self._tracker.next_number)
 
     def run_draining(self) -> Epoch[EpochAck]:
         """Run one epoch in which the sources end, although there is more to read. It carries no checkpoint."""

@@ -44,7 +44,7 @@ from ekorn.driver.loop.job import Job
 from ekorn.driver.output.job_output import JobOutput
 from ekorn.driver.queries.query_routing import StateQueries
 from ekorn.driver.queries.query_server import answer_queries
-from ekorn.driver.recovery.failures import is_lost_output, job_error, text_of
+from ekorn.driver.recovery.failures import job_error, keeps_checkpoints, text_of
 from ekorn.driver.recovery.job_recovery import JobRecovery
 from ekorn.driver.recovery.repeated_failures import RepeatedFailures
 from ekorn.driver.recovery.restarts import restart_strategy
@@ -132,7 +132,9 @@ class JobLoop:
         for line in (start_line(self.facts), *plan_lines(graph)):
             self._job.log.info(_log, "%s", line)
         handle.requests.savepoint_directory = self._settings.savepoint_directory
-        handle.requests.wake_with(on_cancel=self._interrupt, on_request=self._engine.wake)
+        handle.requests.wake_with(
+            on_cancel=self._interrupt, on_request=self._engine.wake, on_stop=self._attempts.end_epoch_early
+        )
         handle.view.inspect(self._engine)
 
     def _assemble(
@@ -210,7 +212,7 @@ class JobLoop:
             status = JobStatus.SUSPENDED if self._handle.requests.suspend_requested else JobStatus.CANCELED
             error = JobCancelledError(self._settings.job_name)
         except AttemptFailed as failed:
-            self._keeps_checkpoints = is_lost_output(failed.failure.error)
+            self._keeps_checkpoints = keeps_checkpoints(failed.failure.error)
             error = self._job_error(failed.failure.error)
         except Exception as unexpected:  # a defect of ekorn must still end the job and reach the user
             _log.exception("job %s failed", self._settings.job_name)

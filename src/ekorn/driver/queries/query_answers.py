@@ -11,6 +11,7 @@ import logging
 import threading
 from collections import deque
 
+from ekorn.driver.queries.answer_room import ROOM, AnswerRoom
 from ekorn.driver.queries.query_routing import PendingValues
 from ekorn.driver.queries.query_wire import Answer, encode_answer
 from ekorn.errors import QueryError
@@ -28,9 +29,11 @@ class AnswersInOrder:
         link: The connection of the client.
         name: The name of the sending thread.
         most: The most queries in flight.
+        room: Counts the bytes that the client did not accept at once.
     """
 
-    def __init__(self, link: Link, name: str, most: int) -> None:
+    def __init__(self, link: Link, name: str, most: int, room: AnswerRoom = ROOM) -> None:
+        self._room = room
         self._link = link
         self._name = name
         self._most = most
@@ -80,6 +83,8 @@ class AnswersInOrder:
                 messages = [encode_answer(_answer(self._begun[position])) for position in range(ready)]
                 if not self._broken:
                     self._rest = self._link.send_each_now(messages)
+                    if self._rest is not None:
+                        self._room.keep(len(self._rest))
                 for _ in messages:
                     self._begun.popleft()
             finally:
@@ -103,6 +108,7 @@ class AnswersInOrder:
             except OSError:  # the client is gone: its remaining queries are read and not answered
                 self._broken = True
                 self._link.shut_down()
+            self._room.give_back(len(rest))
             self._rest = None
             with self._changed:
                 self._changed.notify_all()

@@ -14,6 +14,7 @@ from ekorn.checkpoint.checkpoint_directory import CheckpointDirectory
 from ekorn.checkpoint.metadata import CheckpointMetadata
 from ekorn.driver.checkpoints.retained_checkpoints import RetainedCheckpoints
 from ekorn.driver.loop.job import Job
+from ekorn.driver.queries.answer_room import ROOM, AnswerRoom
 from ekorn.driver.queries.state_reader import Consistency, FoundValues
 from ekorn.engine.protocol import Engine
 from ekorn.errors import InvalidKeyError, QueryRefused, StateNotServed, UnknownQueryableState, preview
@@ -39,7 +40,16 @@ class _Target(NamedTuple):
 
 
 class PendingValues:
-    """The values of a query in flight, which slots are looking up."""
+    """The values of a query in flight, which slots are looking up.
+
+    Args:
+        kind: The kind of the state.
+        size: How many keys were asked for.
+        parts: Of each request to a slot: the positions of its keys in the query, and the values.
+        most_bytes: How large the values may be together.
+        name: The queryable name of the state, for error messages.
+        room: Counts the values that have arrived until `result` returns them.
+    """
 
     def __init__(
         self,
@@ -47,26 +57,44 @@ class PendingValues:
         size: int,
         parts: list[tuple[list[int], Future[list[bytes | None]]]],
         most_bytes: int = MOST_ANSWER_BYTES,
+        *,
+        name: str = "",
+        room: AnswerRoom = ROOM,
     ) -> None:
         self._kind = kind
         self._size = size
-        self._parts = parts  # of each request to a slot: the positions of its keys in the query, and the values
+        self._parts = parts
         self._most_bytes = most_bytes
+        self._name = name
+        self._room = room
         self._lock = threading.Lock()
         self._bytes = 0  # of the values that have arrived
+        self._in_room = 0  # of those that are kept
+        self._lacks_room = False
+        self._is_over = False  # `result` has returned or raised
         for _, found in parts:
             found.add_done_callback(self._arrived)
 
     def _arrived(self, found: Future[list[bytes | None]]) -> None:
         """Count the bytes of values; let go of them if they are too many, while other slots still answer."""
         if found.exception() is None:
-            values = found.result()
+            size = sum(map(len, filter(None, found.result())))
             with self._lock:
-                self._bytes += sum(map(len, filter(None, values)))
-                if self._bytes > self._most_bytes:
-                    for _, part in self._parts:
-                        if part.done() and part.exception() is None:
-                            part.result().clear()
+                self._bytes += size
+                if self._is_over:
+                    return
+                if self._bytes <= self._most_bytes and not self._lacks_room and self._room.take(size):
+                    self._in_room += size
+                    return
+                self._lacks_room |= self._bytes <= self._most_bytes
+                self._leave_room()
+                for _, part in self._parts:
+                    if part.done() and part.exception() is None:
+                        part.result().clear()
+
+    def _leave_room(self) -> None:
+        self._room.give_back(self._in_room)
+        self._in_room = 0
 
     @property
     def is_done(self) -> bool:
@@ -84,18 +112,26 @@ class PendingValues:
         """Wait for the slots and return the values.
 
         Raises:
-            StateNotServed: The job does not run any more, or a slot does not answer in time.
+            StateNotServed: The job does not run any more, a slot does not answer in time, or too many answers wait.
             QueryRefused: The values are larger than an answer may be.
         """
         values: list[bytes | None] = [None] * self._size
-        for _, found in self._parts:
-            found.result()
-        with self._lock:  # an answer that has arrived but is not counted yet is not larger than its slot lets it be
-            if self._bytes > self._most_bytes:
-                raise QueryRefused(too_large(self._size, self._bytes))
-            for positions, found in self._parts:
-                for position, value in zip(positions, found.result(), strict=True):
-                    values[position] = value
+        try:
+            for _, found in self._parts:
+                found.result()
+            with self._lock:  # an answer that has arrived but is not counted yet is not larger than its slot lets it be
+                if self._bytes > self._most_bytes:
+                    raise QueryRefused(too_large(self._size, self._bytes))
+                if self._lacks_room:
+                    why = f"answers of {self._room.most_bytes} bytes wait in the driver until clients take them"
+                    raise StateNotServed(self._name, why)
+                for positions, found in self._parts:
+                    for position, value in zip(positions, found.result(), strict=True):
+                        values[position] = value
+        finally:
+            with self._lock:
+                self._is_over = True
+                self._leave_room()
         return FoundValues(self._kind, values)
 
 
@@ -141,7 +177,7 @@ class StateQueries:
             wanted = [keys[position] for position in positions]
             query = StateQuery(target.subtask, attempt, name, wanted, timeout_s, target.checkpoint)
             parts.append((positions, self._engine.look_up(query)))
-        return PendingValues(state.kind, len(keys), parts)
+        return PendingValues(state.kind, len(keys), parts, name=name)
 
     def states(self) -> tuple[QueryableState, ...]:
         """Return the queryable states of the job; none unless it runs."""

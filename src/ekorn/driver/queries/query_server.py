@@ -18,11 +18,11 @@ from ekorn.config.settings.deployment_settings import LinkSettings, QueryableSet
 from ekorn.driver.job_handle import JobHandle
 from ekorn.driver.queries.query_answers import AnswersInOrder, refusal
 from ekorn.driver.queries.query_routing import PendingValues, StateQueries
-from ekorn.driver.queries.query_wire import MOST_QUERY_BYTES, Answer, decode_keys, decode_query
+from ekorn.driver.queries.query_wire import MOST_QUERY_BYTES, Answer, decode_keys, decode_query, encode_answer
 from ekorn.driver.queries.state_reader import QueryAddress
 from ekorn.driver.runtime_folder import runtime_folder
 from ekorn.engine.slots.link_certificate import certificate_for
-from ekorn.errors import ConfigurationError, EkornError, QueryRefused, UnknownJob
+from ekorn.errors import ConfigurationError, EkornError, QueryRefused, StateNotServed, UnknownJob
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.links.encryption import Certificate
 from ekorn.links.link import Link, MessageTooLarge
@@ -34,6 +34,9 @@ __all__ = ["QueryServer", "answer_queries", "read_token", "token_file_name"]
 
 _log = logging.getLogger(__name__)
 _LEAST_TOKEN_BYTES = 16
+_MOST_CLIENTS = 64  # connected at the same time: each has threads, queries and answers of its own
+_MOST_TURNED_AWAY = 64  # further clients that may be told so at the same time; the others are closed without a word
+_TURN_AWAY_S = 5.0  # how long such a client may take to ask
 _MOST_UNANSWERED = 16  # the most queries of one client in flight; further ones wait in its connection
 
 
@@ -47,6 +50,8 @@ class QueryServer:
             ConfigurationError: No port is free.
         """
         self._jobs: dict[str, StateQueries] = {}
+        self._clients = 0
+        self._counting = threading.Lock()
         self.token = token
         self._listener = _listener(settings, token.encode(), self._serve, certificate)
         self.host, self.port = self._listener.address[0], int(self._listener.address[1])
@@ -66,9 +71,25 @@ class QueryServer:
         self._listener.close()
 
     def _serve(self, link: Link) -> None:
+        """Answer a client until it is gone. If there are too many, it is told so instead."""
+        with self._counting:
+            self._clients += 1
+            clients = self._clients
+        try:
+            link.accept_at_most(MOST_QUERY_BYTES)
+            if clients <= _MOST_CLIENTS:
+                self._converse(link)
+            elif clients <= _MOST_CLIENTS + _MOST_TURNED_AWAY:
+                _turn_away(link)
+            else:
+                link.close()
+        finally:
+            with self._counting:
+                self._clients -= 1
+
+    def _converse(self, link: Link) -> None:
         """Pass the queries of a client on to slots. `AnswersInOrder` sends the answers."""
         answers = AnswersInOrder(link, f"{threading.current_thread().name}-answers", _MOST_UNANSWERED)
-        link.accept_at_most(MOST_QUERY_BYTES)
         try:
             while True:
                 for message in link.receive_arrived():
@@ -89,6 +110,18 @@ class QueryServer:
             return queries.begin(query.name, keys, query.consistency)
         except Exception as error:
             return refusal(error)
+
+
+def _turn_away(link: Link) -> None:
+    """Tell a client that there are too many, as the answer to its first query."""
+    why = f"the driver has {_MOST_CLIENTS} clients already; shut clients down that are not needed, or ask again later"
+    link.settimeout(_TURN_AWAY_S)
+    try:
+        name = decode_query(link.receive()).name
+        link.send(encode_answer(refusal(StateNotServed(name, why))))
+    except (EkornError, EOFError, OSError) as error:
+        _log.debug("a client beyond the limit was not told so: %s", error)
+    link.close()
 
 
 _servers: dict[tuple[QueryableSettings, LinkSettings], QueryServer] = {}

@@ -1,1 +1,1 @@
-"""What follows a failure, and what a job starts from: restart decisions, restore points."""
+"""Recovery: whether a job restarts after a failure, and which checkpoint or savepoint it starts from."""

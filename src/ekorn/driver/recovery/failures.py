@@ -5,10 +5,17 @@ from __future__ import annotations
 import linecache
 import re
 
-from ekorn.errors import EkornError, JobExecutionError, PendingFileLost, UserFunctionError
+from ekorn.errors import (
+    EkornError,
+    JobExecutionError,
+    PendingFileLost,
+    RestoreError,
+    StateMigrationError,
+    UserFunctionError,
+)
 from ekorn.storage.long_texts import cut_texts
 
-__all__ = ["is_lost_output", "job_error", "text_of"]
+__all__ = ["job_error", "keeps_checkpoints", "text_of"]
 
 
 def job_error(
@@ -24,7 +31,7 @@ def job_error(
         refusal: Why the restart strategy refused another restart.
     """
     if not restarts and isinstance(error, UserFunctionError) and not error.reaches_outside:
-        refusal = None  # a restart would meet the same exception, so it is no advice
+        refusal = None  # a restart would meet the same exception, so the refusal of one is no help to the user
     if isinstance(error, UserFunctionError):
         failed = JobExecutionError.from_user_error(
             job_name,
@@ -56,11 +63,22 @@ def text_of(error: BaseException) -> str:
         return type(error).__name__
 
 
-def is_lost_output(error: BaseException) -> bool:
-    """Return whether an attempt failed because output that waits for its commit is lost."""
+def keeps_checkpoints(error: BaseException) -> bool:
+    """Return whether the checkpoints of a job that an error ended are kept, whatever their retention.
+
+    They are if they could not be restored, or their output could not be committed: what they hold is nowhere else.
+    """
     if isinstance(error, UserFunctionError):
-        return error.original_type == PendingFileLost.__name__
-    return isinstance(error, PendingFileLost)
+        return error.original_type in _names(*_NOT_TAKEN_OVER)
+    return isinstance(error, _NOT_TAKEN_OVER)
+
+
+_NOT_TAKEN_OVER = (PendingFileLost, RestoreError, StateMigrationError)
+
+
+def _names(*kinds: type[BaseException]) -> set[str]:
+    """Return the names of classes of errors and of all their subclasses."""
+    return {kind.__name__ for kind in kinds}.union(*(_names(*kind.__subclasses__()) for kind in kinds))
 
 
 _FRAME = re.compile(r'( +)File "(.+)", line (\d+), in ')

@@ -1,8 +1,8 @@
-"""Recognises a job that fails in the same way again and again, and says whose fault that is."""
+"""Recognises a job that fails repeatedly in the same way, and says whether the program or the machine is at fault."""
 
 from __future__ import annotations
 
-from ekorn.errors import UserFunctionError
+from ekorn.errors import SlotMemoryError, UserFunctionError
 
 __all__ = ["RepeatedFailures"]
 
@@ -13,7 +13,8 @@ class RepeatedFailures:
     """Counts failures in a row of one kind.
 
     Two exceptions of the program are of one kind if class, operator and line of the program are the same, whatever the
-    record and the message. Other failures are of one kind if class and message are the same.
+    record and the message. Two slots that exceed one setting of memory fail in one way, whatever they used. Other
+    failures are of one kind if class and message are the same.
 
     >>> failures = RepeatedFailures()
     >>> failures.advice_after(ValueError("no price"))
@@ -38,6 +39,8 @@ class RepeatedFailures:
 
 
 def _kind(error: BaseException) -> tuple[str | None, ...]:
+    if isinstance(error, SlotMemoryError):
+        return (type(error).__name__, error.raised_by)
     if not isinstance(error, UserFunctionError):
         return (type(error).__name__, str(error))
     if error.program_line is not None:
@@ -46,7 +49,12 @@ def _kind(error: BaseException) -> tuple[str | None, ...]:
 
 
 def _fault(error: BaseException) -> str:
-    """Return whose fault a failure is that repeats itself, and how to go on; nothing if that is not known."""
+    """Return what is at fault for a repeated failure and how to go on; nothing if that is not known."""
+    if isinstance(error, SlotMemoryError):
+        return (
+            f": the memory that a slot may use is too little for this job, so restarts do not help; raise "
+            f"{error.raised_by} and start the program again with ekorn run --resume"
+        )
     if not isinstance(error, UserFunctionError) or error.program_line is None:
         return ""
     if error.reaches_outside:

@@ -1,4 +1,4 @@
-"""Checks that a job can start from a savepoint, and runs nothing: before another program takes a running job over."""
+"""Checks, without running anything, that a job can start from a savepoint, before a new program takes over a job."""
 
 from __future__ import annotations
 

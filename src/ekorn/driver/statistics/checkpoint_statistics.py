@@ -163,6 +163,11 @@ class CheckpointStatistics:
             self.failed += 1
             self.last_failed = record
 
+    def end(self) -> None:
+        """Note that the job has ended: checkpoints in flight do not complete any more."""
+        for checkpoint_id in list(self._pending):
+            self.fail(checkpoint_id, "the job ended before the checkpoint was complete")
+
     def keep(self, retained_ids: Set[int]) -> None:
         """Note which checkpoints still have their files. Savepoints belong to the user and are kept."""
         gone = {

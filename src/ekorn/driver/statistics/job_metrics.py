@@ -45,6 +45,7 @@ class Totals(NamedTuple):
     bytes_out: int = 0
     watermark: int = MIN_TIMESTAMP
     crossed_bytes: int = 0
+    bytes_in: int = 0
 
 
 class Rates(NamedTuple):
@@ -56,6 +57,7 @@ class Rates(NamedTuple):
     busy_ms: float = 0.0
     blocked_ms: float = 0.0
     idle_ms: float = 1000.0
+    bytes_in: float = 0.0
 
 
 class _Sample(NamedTuple):
@@ -110,6 +112,7 @@ class JobMetrics:
                 before.bytes_out + ack.bytes_out,
                 ack.watermark,
                 before.crossed_bytes + ack.crossed_bytes,
+                before.bytes_in + ack.bytes_in,
             )
             self._totals[subtask] = totals
             own = {(self.labels[operator], name): report for (operator, name), report in ack.metrics.items()}
@@ -163,6 +166,7 @@ class JobMetrics:
             busy,
             blocked,
             1000.0 - busy - blocked,
+            (totals.bytes_in - before.bytes_in) / seconds,
         )
 
     def accumulators(self, subtask: SubtaskId) -> dict[str, Any]:
@@ -194,9 +198,11 @@ class JobMetrics:
                 found |= flattened(name, report.values)
         totals, rates = self.totals(subtask), self.rates(subtask)
         return found | {
+            "numBytesIn": totals.bytes_in,
             "numBytesOut": totals.bytes_out,
             "numRecordsInPerSecond": round(rates.records_in, 3),
             "numRecordsOutPerSecond": round(rates.records_out, 3),
+            "numBytesInPerSecond": round(rates.bytes_in, 3),
             "numBytesOutPerSecond": round(rates.bytes_out, 3),
             "busyTimeMsPerSecond": round(rates.busy_ms, 3),
             "backPressuredTimeMsPerSecond": round(rates.blocked_ms, 3),

@@ -24,11 +24,11 @@ from ekorn.driver.statistics.vertex_history import VertexHistory, numbers_of
 from ekorn.engine.protocol import Failure
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.graph.addresses import SubtaskId
-from ekorn.graph.job_graph import JobGraph, Vertex
+from ekorn.graph.job_graph import JobGraph, Vertex, VertexId
 from ekorn.metrics.process_memory import is_slot_here, resident_bytes
 from ekorn.operators.epoch import Ack
 
-__all__ = ["MOST_RESCALES", "JobStatistics", "RescaleRecord", "StatusChange", "VertexChange"]
+__all__ = ["MOST_RESCALES", "JobStatistics", "RescaleRecord", "StatusChange", "Supersteps", "VertexChange"]
 
 _LONGEST_TIME_LINE = 1000
 MOST_RESCALES = 100
@@ -46,6 +46,13 @@ class _Shares(NamedTuple):
 
     busy: float
     blocked: float
+
+
+class Supersteps(NamedTuple):
+    """How far an iteration of a DataSet program has come: the superstep that runs, and the most that there may be."""
+
+    current: int
+    most: int
 
 
 class VertexChange(NamedTuple):
@@ -101,6 +108,7 @@ class JobStatistics:
         facts: What was known about the job when it started; None until its loop is assembled.
         rescales: The latest changes of the parallelism, the oldest first.
         time_line: The statuses that the job was in, the oldest first.
+        supersteps: The iterations of a DataSet program that have begun, by vertex.
     """
 
     def __init__(self, graph: JobGraph, settings: JobSettings, clock: Clock) -> None:
@@ -119,6 +127,7 @@ class JobStatistics:
         self.latencies = MarkLatencies(graph, settings.latency)
         self.restarts = 0
         self.rescales: tuple[RescaleRecord, ...] = ()
+        self.supersteps: dict[VertexId, Supersteps] = {}
         self.facts: JobFacts | None = None
         self.time_line: tuple[StatusChange, ...] = (StatusChange(JobStatus.CREATED, self.started_ms),)
 
@@ -175,8 +184,8 @@ class JobStatistics:
         self.history.add(
             self.clock.monotonic(),
             self.clock.now_ms(),
-            busy=max(each.busy for each in shares),
-            blocked=max(each.blocked for each in shares),
+            busy=max((each.busy for each in shares), default=0.0),
+            blocked=max((each.blocked for each in shares), default=0.0),
             restarts=self.restarts,
             state_bytes=None if last is None else last.state_bytes,
             checkpoint_ms=None if last is None or last.ended_ms is None else last.ended_ms - last.triggered_ms,
@@ -226,6 +235,7 @@ class JobStatistics:
         """Note that the job has ended."""
         now_ms = self.clock.now_ms()
         self.lives.end(status, now_ms)
+        self.checkpoints.end()
         self.enter(status)
         self.ended_ms = now_ms
 

@@ -76,13 +76,18 @@ class SubtaskLives:
 
     def deploy(self, subtasks: Iterable[SubtaskId], attempt: int, now_ms: int) -> None:
         """Begin an attempt of subtasks. Those that still ran are cancelled."""
+        self.schedule(subtasks := list(subtasks), attempt, now_ms)
+        self.enter(subtasks, "DEPLOYING", now_ms)
+
+    def schedule(self, subtasks: Iterable[SubtaskId], attempt: int, now_ms: int) -> None:
+        """Begin an attempt of subtasks, which wait for their turn. Those that still ran are cancelled."""
         for subtask in subtasks:
             last = self._now[subtask]
             if last.state != "CREATED":
                 ended = last.entered("CANCELED", now_ms)
                 self._before[subtask] = (*self._before.get(subtask, ())[1 - _MOST_ATTEMPTS :], ended)
-            times = {"CREATED": now_ms, "SCHEDULED": now_ms, "DEPLOYING": now_ms}
-            self._now[subtask] = SubtaskLife(attempt, self._slots[subtask], "DEPLOYING", times)
+            times = {"CREATED": now_ms, "SCHEDULED": now_ms}
+            self._now[subtask] = SubtaskLife(attempt, self._slots[subtask], "SCHEDULED", times)
 
     def enter(self, subtasks: Iterable[SubtaskId], state: SubtaskState, now_ms: int) -> None:
         """Note that subtasks have changed their state."""

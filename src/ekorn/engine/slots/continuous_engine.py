@@ -296,7 +296,7 @@ class ContinuousSlotEngine(SlotEngine):
         running = self._running.attempts
         hosted = frozenset(subtask for subtask in subtasks_in(self._graph, {number}) if subtask in running)
         if hosted:
-            self._fail(SlotLostError(number, "it was abandoned"), hosted)
+            self._fail(self.pool.slots[number].loss("it was abandoned"), hosted)
 
     def _epoch_stalled(self) -> None:
         self._fail(DeploymentError("the epoch has stalled"))

@@ -9,12 +9,13 @@ from ekorn.engine.protocol import EpochResult, Failure
 from ekorn.engine.slots.slot_calls import SlotCalls, subtasks_in
 from ekorn.engine.slots.slot_engine import Platform, SlotEngine
 from ekorn.engine.subtask_outcome import SubtaskFailure, add_output
-from ekorn.errors import SlotLostError, UserFunctionError
+from ekorn.errors import SlotLostError, SlotMemoryError, UserFunctionError
 from ekorn.graph.addresses import SubtaskId
 from ekorn.graph.job_graph import JobGraph
 from ekorn.graph.regions import in_regions_of
 from ekorn.operators.epoch import EpochAck, EpochOrder, OutputPart
 from ekorn.slot_protocol.deployment import Deployment
+from ekorn.slot_protocol.messages import CutEpoch
 from ekorn.slot_protocol.slot_events import FlowEvent
 
 __all__ = ["EpochSlotEngine", "LevelRunner"]
@@ -106,12 +107,20 @@ class EpochSlotEngine(SlotEngine):
         """
         if not isinstance(error, SlotLostError):
             return error
-        ended = self.pool.slots[error.slot].process.wait_for_end()
+        slot = self.pool.slots[error.slot]
+        ended = slot.process.wait_for_end()
         if ended is None:
             return self._calls.lost_slot() or error
+        if isinstance(own := slot.loss(ended), SlotMemoryError):
+            return own
         left = [of for of, found in errors.items() if isinstance(found, SlotLostError) and found.slot == error.slot]
         ran = ", ".join(f"{self._graph.vertices[of.vertex].name!r} (subtask {of.subtask})" for of in sorted(left))
         return SlotLostError(error.slot, f"{ended} while it ran {ran}")
+
+    def cut_epoch(self, number: int) -> None:
+        attempt = self._deployments.attempt
+        if attempt is not None:  # else nothing runs yet
+            self._diagnostics.cut_epoch(CutEpoch(attempt, number))
 
     def _waits_for_resources(self) -> bool:
         return self._levels.waits_for_resources()

@@ -175,7 +175,7 @@ class ChildSlotProcess:
 
     @property
     def alive(self) -> bool:
-        return not self._has_ended()
+        return self._given_up is None and not self._has_ended()
 
     def wait_for_end(self) -> str | None:
         if self._given_up is not None:

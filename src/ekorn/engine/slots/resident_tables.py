@@ -80,7 +80,7 @@ class ResidentTables:
         """Return the error of a slot that is gone, or None if all are there."""
         for slot in self._pool.slots:
             if not slot.process.alive:
-                return SlotLostError(slot.number, slot.process.wait_for_end() or "its process ended")
+                return slot.loss("its process ended")
         return None
 
     def close(self) -> None:

@@ -216,6 +216,7 @@ def _put_before(earlier: MarkAck, ack: MarkAck) -> None:
     ack.blocked_ms += earlier.blocked_ms
     ack.aligned_ms += earlier.aligned_ms
     ack.deferred_blobs += earlier.deferred_blobs
+    ack.bytes_in += earlier.bytes_in
     ack.bytes_out += earlier.bytes_out
     ack.crossed_bytes += earlier.crossed_bytes
     ack.output_bytes += earlier.output_bytes

@@ -66,7 +66,7 @@ class SlotCalls:
 
     def loss_of(self, number: int) -> SlotLostError:
         """Return the error that says how the process of a slot has ended. Waits a moment for a process that ends."""
-        return SlotLostError(number, self.pool.slots[number].process.wait_for_end() or "its process ended")
+        return self.pool.slots[number].loss("its process ended")
 
 
 def subtasks_of(graph: JobGraph) -> Iterator[SubtaskId]:

@@ -5,6 +5,8 @@ Everything here is thread-safe. A request has a connection of its own, and waits
 
 from __future__ import annotations
 
+import logging
+import threading
 from concurrent.futures import Future
 
 from ekorn.engine.slots.slot_handle import SlotHandle
@@ -13,12 +15,22 @@ from ekorn.errors import SlotLostError, StateNotServed
 from ekorn.graph.job_graph import JobGraph
 from ekorn.metrics.thread_stacks import ThreadStack
 from ekorn.slot_protocol.diagnostics import SamplingPlan, SlotLogs, SlotVitals, StackSample
+from ekorn.slot_protocol.messages import CutEpoch
 from ekorn.slot_protocol.state_query import StateQuery, slot_of_query
 
 __all__ = ["SlotDiagnostics"]
 
+_log = logging.getLogger(__name__)
+
 _ANSWER_S = 10.0  # how long a slot may take to answer with its stacks or its log
 _GLANCE_S = 2.0  # how long a slot may take to say what its process uses, which pages ask every few seconds
+
+
+def _cut(slot: SlotHandle, request: CutEpoch) -> None:
+    try:
+        slot.cut_epoch(request, _GLANCE_S)
+    except SlotLostError as error:  # the epoch ends later than it might, or fails as the loss of a slot lets it
+        _log.debug("slot %d was not told to end epoch %d: %s", slot.number, request.number, error)
 
 
 class SlotDiagnostics:
@@ -47,6 +59,17 @@ class SlotDiagnostics:
     def vitals(self, slot: int) -> SlotVitals:
         """Return what the process of a slot uses."""
         return self._handle_of(slot).vitals(_GLANCE_S)
+
+    def cut_epoch(self, request: CutEpoch) -> None:
+        """Let the sources of all slots end an epoch. A slot that does not answer delays no other."""
+        threads = [
+            threading.Thread(target=_cut, args=(slot, request), name="ekorn-cut-epoch", daemon=True)
+            for slot in list(self._pool.slots)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()  # each ends within the time of an answer
 
     def _handle_of(self, slot: int) -> SlotHandle:
         slots = list(self._pool.slots)

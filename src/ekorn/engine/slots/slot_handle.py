@@ -17,13 +17,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ekorn.config import options
-from ekorn.errors import DeploymentError, QueryError, SlotLostError, StateNotServed
+from ekorn.errors import DeploymentError, QueryError, SlotLostError, SlotMemoryError, StateNotServed
 from ekorn.links.link import Address, Link, connect
 from ekorn.links.pipelined_link import PipelinedLink
 from ekorn.metrics.thread_stacks import ThreadStack
 from ekorn.slot_protocol.diagnostics import SamplingPlan, SlotLogs, SlotVitals, StackSample
 from ekorn.slot_protocol.messages import (
     AnswerQueries,
+    CutEpoch,
     Deploy,
     Done,
     DumpThreads,
@@ -35,7 +36,14 @@ from ekorn.slot_protocol.messages import (
     SampleStacks,
     Subscribe,
 )
-from ekorn.slot_protocol.slot_events import FlowEvent, OperatorHint, SlotActivity, SlotEvent, UnreadableEvent
+from ekorn.slot_protocol.slot_events import (
+    FlowEvent,
+    OperatorHint,
+    SlotActivity,
+    SlotEnds,
+    SlotEvent,
+    UnreadableEvent,
+)
 from ekorn.slot_protocol.state_query import Found, QueryableState, StateQuery
 from ekorn.slot_protocol.task_messages import ACK
 from ekorn.types.by_value import dumps
@@ -93,6 +101,7 @@ class SlotHandle:
         self._on_hint: Callable[[OperatorHint], None] = lambda hint: None
         self.queries = QueryLink(number, address, secret)
         self.beside: str | None = None  # Spark's name of the host of the executor beside which the slot runs, if known
+        self._own_reason: SlotMemoryError | None = None  # the slot has ended itself
         self._ending = False  # the driver ends the slot itself, so broken connections are expected
 
     def connect(
@@ -137,6 +146,13 @@ class SlotHandle:
                 report = self._report_in(link.receive())
                 if isinstance(report, SlotActivity):  # a heartbeat
                     on_activity(self.number, report)
+                elif isinstance(report, SlotEnds):
+                    for hint in report.hints:
+                        on_event(hint)
+                    self._own_reason = report.error
+                    self._give_up("it has exceeded its memory")
+                    on_lost(self.number)
+                    return
                 else:
                     on_event(report)
         except TimeoutError:
@@ -148,10 +164,10 @@ class SlotHandle:
         finally:
             link.close()
 
-    def _report_in(self, message: bytes) -> SlotEvent | FlowEvent | UnreadableEvent | SlotActivity:
+    def _report_in(self, message: bytes) -> SlotEvent | FlowEvent | UnreadableEvent | SlotActivity | SlotEnds:
         """Unpickle a report. An error of the user's classes does not end the connection."""
         try:
-            report: SlotEvent | FlowEvent | SlotActivity = pickle.loads(message)
+            report: SlotEvent | FlowEvent | SlotActivity | SlotEnds = pickle.loads(message)
         except Exception as error:
             return UnreadableEvent(self.number, f"{type(error).__name__}: {error}")
         return report
@@ -205,10 +221,19 @@ class SlotHandle:
                 if not self._unanswered:  # else this answers an earlier request, which is no longer waited for
                     return done.error
         except TimeoutError as error:
-            return SlotLostError(self.number, self.process.wait_for_end() or str(error))
+            return self.loss(str(error))
         except (OSError, EOFError) as error:
             self._give_up_if_alive(error)
-            return SlotLostError(self.number, self.process.wait_for_end() or str(error))
+            return self.loss(str(error))
+
+    def loss(self, otherwise: str) -> SlotLostError:
+        """Return the error of the slot, which is gone. Waits a moment for a process that ends.
+
+        Args:
+            otherwise: The reason, unless more is known.
+        """
+        ended = self.process.wait_for_end()
+        return self._own_reason or SlotLostError(self.number, ended or otherwise)
 
     def thread_stacks(self, timeout_s: float) -> list[ThreadStack]:
         """Ask the slot for the stacks of its threads, over a connection of its own. Thread-safe.
@@ -246,6 +271,14 @@ class SlotHandle:
         """
         found: SlotVitals = self._asked_aside(ReadVitals(), timeout_s)
         return found
+
+    def cut_epoch(self, request: CutEpoch, timeout_s: float) -> None:
+        """Let the sources of the slot end an epoch, over a connection of its own. Thread-safe.
+
+        Raises:
+            SlotLostError: The slot does not answer in time.
+        """
+        self._asked_aside(request, timeout_s)
 
     def preload(self, request: Preload, timeout_s: float) -> BaseException | None:
         """Let the slot read state in advance, over a connection of its own; return the error, or None. Thread-safe.

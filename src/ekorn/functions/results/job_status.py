@@ -20,6 +20,8 @@ class JobStatus(Enum):
     RESTARTING = 7
     SUSPENDED = 8
     RECONCILING = 9
+    INITIALIZING = 10
+    """The service has received the job, and its driver does not run yet. PyFlink lacks it; Java has it."""
 
     def is_globally_terminal_state(self) -> bool:
         """Return whether the job has ended for good."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -87,6 +87,21 @@ class ListState(MergingState[T, Iterable[T]]):
         return iter(self.get())
 
 
+class MapEntry(NamedTuple, Generic[K, V]):
+    """One entry of a map: a pair of key and value, with the getters of Java's `Map.Entry`."""
+
+    key: K
+    value: V
+
+    def get_key(self) -> K:
+        """Return the key."""
+        return self.key
+
+    def get_value(self) -> V:
+        """Return the value."""
+        return self.value
+
+
 class MapState(State, Generic[K, V]):
     """One map per key. The order of iteration is not specified."""
 
@@ -113,6 +128,14 @@ class MapState(State, Generic[K, V]):
     @abstractmethod
     def items(self) -> Iterable[tuple[K, V]]:
         """Return all entries."""
+
+    def entries(self) -> Iterable[MapEntry[K, V]]:
+        """Return all entries, as `items` does, under Java's name and with the getters of its entries."""
+        return (MapEntry(key, value) for key, value in self.items())
+
+    def iterator(self) -> Iterator[MapEntry[K, V]]:
+        """Return an iterator over all entries. In Java it has this name; in Python `iter` of a map is over its keys."""
+        return iter(self.entries())
 
     @abstractmethod
     def keys(self) -> Iterable[K]:
@@ -157,6 +180,10 @@ class ReadOnlyBroadcastState(State, Generic[K, V]):
     def items(self) -> Iterable[tuple[K, V]]:
         """Return all entries."""
 
+    def immutable_entries(self) -> Iterable[MapEntry[K, V]]:
+        """Return all entries, as `items` does, under Java's name and with the getters of its entries."""
+        return (MapEntry(key, value) for key, value in self.items())
+
     @abstractmethod
     def keys(self) -> Iterable[K]:
         """Return all keys."""
@@ -197,6 +224,14 @@ class BroadcastState(ReadOnlyBroadcastState[K, V]):
     @abstractmethod
     def remove(self, key: K) -> None:
         """Remove a key."""
+
+    def entries(self) -> Iterable[MapEntry[K, V]]:
+        """Return all entries. In Java a change of the result changes the state; here `put` and `remove` do."""
+        return self.immutable_entries()
+
+    def iterator(self) -> Iterator[MapEntry[K, V]]:
+        """Return an iterator over all entries."""
+        return iter(self.entries())
 
     def __setitem__(self, key: K, value: V) -> None:
         self.put(key, value)

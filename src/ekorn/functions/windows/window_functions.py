@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ekorn.functions.process_functions import Emitted
-from ekorn.functions.record_functions import Function
+from ekorn.functions.process_functions import Emitted, SideOutputContext
+from ekorn.functions.record_functions import Function, WrappingFunction
 
 if TYPE_CHECKING:
     from ekorn.functions.state.state_stores import KeyedStateStore
@@ -37,7 +37,7 @@ class AllWindowFunction(Function, Generic[IN, OUT, W]):
         """Yield the results of a window, or return an iterable of them."""
 
 
-class _WindowContext(ABC, Generic[CW]):
+class _WindowContext(SideOutputContext, Generic[CW]):
     @abstractmethod
     def window(self) -> CW:
         """Return the window that is evaluated or cleared."""
@@ -62,7 +62,7 @@ class _WindowContext(ABC, Generic[CW]):
 class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
     """Evaluates a window of a key, with access to time and to the state of the window and of the key.
 
-    Emit with ``yield value``, and to a side output with ``yield output_tag, value``.
+    Emit with ``yield value``, and to a side output with ``yield output_tag, value`` or `context.output`.
     """
 
     class Context(_WindowContext[CW]):
@@ -79,7 +79,7 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
 class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
     """Evaluates a window of a stream without keys, with access to time and state.
 
-    Emit with ``yield value``, and to a side output with ``yield output_tag, value``.
+    Emit with ``yield value``, and to a side output with ``yield output_tag, value`` or `context.output`.
     """
 
     class Context(_WindowContext[CW]):
@@ -91,6 +91,34 @@ class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
 
     def clear(self, context: ProcessAllWindowFunction.Context[W]) -> None:
         """Clear the state of a window that is over."""
+
+
+class CalledWindowFunction(WrappingFunction, WindowFunction[Any, Any, Any, Any]):
+    """Calls a plain function in place of a `WindowFunction`."""
+
+    def apply(self, key: Any, window: Any, inputs: Iterable[Any]) -> Iterable[Any]:
+        return self.wrapped(key, window, inputs)  # type: ignore[no-any-return]
+
+
+class CalledProcessWindowFunction(WrappingFunction, ProcessWindowFunction[Any, Any, Any, Any]):
+    """Calls a plain function in place of a `ProcessWindowFunction`."""
+
+    def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
+        return self.wrapped(key, context, elements)  # type: ignore[no-any-return]
+
+
+class CalledAllWindowFunction(WrappingFunction, AllWindowFunction[Any, Any, Any]):
+    """Calls a plain function in place of an `AllWindowFunction`."""
+
+    def apply(self, window: Any, inputs: Iterable[Any]) -> Iterable[Any]:
+        return self.wrapped(window, inputs)  # type: ignore[no-any-return]
+
+
+class CalledProcessAllWindowFunction(WrappingFunction, ProcessAllWindowFunction[Any, Any, Any]):
+    """Calls a plain function in place of a `ProcessAllWindowFunction`."""
+
+    def process(self, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
+        return self.wrapped(context, elements)  # type: ignore[no-any-return]
 
 
 class JoinFunction(Function, Generic[IN1, IN2, OUT]):
@@ -120,8 +148,8 @@ class CoGroupFunction(Function, Generic[IN1, IN2, OUT]):
 class ProcessJoinFunction(Function, Generic[IN1, IN2, OUT]):
     """Processes the pairs of an interval join."""
 
-    class Context(ABC):
-        """The context of `process_element`: timestamps of the pair."""
+    class Context(SideOutputContext):
+        """The context of `process_element`: timestamps of the pair, and side outputs."""
 
         @abstractmethod
         def get_left_timestamp(self) -> int:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Protocol
 
-from ekorn.errors import UnsupportedOperationError
+from ekorn.codegen.chain_operator import Out
+from ekorn.errors import UnsupportedOperationError, preview
+from ekorn.functions.output_tag import OutputTag
 from ekorn.functions.process_functions import KeyedProcessFunction
 from ekorn.functions.sink_contract import SinkContext
 from ekorn.functions.state.checkpointed import FunctionInitializationContext, FunctionSnapshotContext
@@ -51,15 +54,50 @@ class Clocks(TimerService):
         raise UnsupportedOperationError("timers need a keyed stream: call key_by before process")
 
 
+class EmitsToSides(Protocol):
+    """The part of an operator that `SideOutputs` uses. The subtask sets both attributes."""
+
+    side_out: dict[str, Out]
+    relief: Iterator[bool]
+
+
+class SideOutputs:
+    """Emits records to the side outputs of an operator while its function runs: `output` of contexts."""
+
+    def __init__(self, operator: EmitsToSides) -> None:
+        self._operator = operator
+
+    def emit(self, tag: OutputTag, value: Any, time_ms: int | None) -> None:
+        """Emit a record; records of a side output that nobody reads are dropped."""
+        if tag.__class__ is not OutputTag:
+            raise TypeError(f"output() takes an OutputTag and a record, got {preview(tag)}")
+        to_side = self._operator.side_out.get(tag.tag_id)
+        if to_side is not None:
+            to_side(value, time_ms)
+            next(self._operator.relief, None)  # full blobs leave, as between the results that a function yields
+
+
 class ElementContext(KeyedProcessFunction.Context, SinkContext):
-    """The context of process functions and sinks. The generated loop sets `time` for each record."""
+    """The context of process functions and sinks. The generated loop sets `time` for each record.
 
-    __slots__ = ("_cell", "_clocks", "time")
+    Args:
+        clocks: The timer service.
+        cell: Holds the current key; None without keys.
+        sides: The side outputs of the operator; None for a sink, which has none.
+    """
 
-    def __init__(self, clocks: TimerService, cell: list[Any] | None) -> None:
+    __slots__ = ("_cell", "_clocks", "_sides", "time")
+
+    def __init__(self, clocks: TimerService, cell: list[Any] | None, sides: SideOutputs | None = None) -> None:
         self.time: int | None = None
         self._clocks = clocks
         self._cell = cell
+        self._sides = sides
+
+    def output(self, output_tag: OutputTag, value: Any) -> None:
+        if self._sides is None:
+            raise UnsupportedOperationError("a sink has no side outputs; emit to them in a process() before the sink")
+        self._sides.emit(output_tag, value, self.time)
 
     def timestamp(self) -> int | None:
         return self.time

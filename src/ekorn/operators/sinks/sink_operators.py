@@ -74,7 +74,10 @@ class WriterOperator(RuntimeOperator):
 
     def initialize(self) -> None:
         super().initialize()
-        self._commit([c for _, c in self.states.get_list_state(_COMMITTABLES).get()])
+        restored = [c for _, c in self.states.get_list_state(_COMMITTABLES).get()]
+        if restored:
+            point("sink-recover", self.environment.index)
+        self._commit(restored)
         self.states.get_list_state(_COMMITTABLES).clear()
         context = writer_context(self.environment, self.operator, exactly_once=not self._at_once)
         self._writer = self._sink.create_writer(context, list(self.states.get_list_state(_WRITERS).get()))

@@ -72,7 +72,7 @@ class SourceFunctionOperator(SourceHead):
                 progress.bytes_read += self._read_size.measure(records) * len(items) // len(records)
             yield from _runs(items, progress)
             spent = progress.records >= budget.max_records or progress.bytes_read >= budget.max_bytes
-            if spent or clock.monotonic() >= deadline:
+            if spent or clock.monotonic() >= deadline or budget.is_cut():
                 progress.backlog = True
                 return
 

@@ -7,12 +7,13 @@ operator state, captured at the end of the epoch that carries the checkpoint.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ekorn.codegen.chain_operator import Emit
 from ekorn.codegen.code_builder import CodeBuilder
+from ekorn.columns.columns_type import row_count
 from ekorn.functions.source_contract import Batch
 from ekorn.operators.operator import RuntimeOperator
 from ekorn.operators.time.watermarks import SourceEvent
@@ -32,6 +33,7 @@ class Budget:
     max_bytes: int = 1 << 62
     group_watermarks: Mapping[str, int] = field(default_factory=dict)  # the lowest watermark of each alignment group
     wait_s: float = 0.002  # how long to wait for the first record
+    is_cut: Callable[[], bool] = lambda: False  # whether to stop now, whatever is left
 
 
 @dataclass(slots=True)
@@ -68,6 +70,18 @@ class ReadSize:
         self._record_bytes = sum(map(size_of, sample)) / len(sample)
         self._length = min(self._most_records, max(self._length, count * _GROWTH))
         return int(self._record_bytes * count)
+
+
+class ColumnReadSize(ReadSize):
+    """Decides how many rows a source of columns reads at a time. The bytes of a batch are known."""
+
+    def measure(self, values: Sequence[Any]) -> int:
+        rows = row_count(list(values))
+        size: int = sum(batch.size_bytes for batch in values)
+        if rows:
+            self._record_bytes = size / rows
+            self._length = min(self._most_records, max(self._length, rows * _GROWTH))
+        return size
 
 
 class SourceHead(RuntimeOperator):

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ekorn.columns.columns_type import has_columns, row_count
 from ekorn.functions.source_contract import Batch, Malformed, SourceConnection, Split, SplitReader, SteppedReader
 from ekorn.functions.state.state_descriptors import ListStateDescriptor
 from ekorn.functions.state.state_handles import ListState
@@ -18,12 +19,13 @@ from ekorn.graph.job_graph import Operator
 from ekorn.graph.specs import SourceSpec
 from ekorn.keygroups import stable_hash
 from ekorn.operators.environment import SubtaskEnvironment
-from ekorn.operators.sources.source_head import Budget, ReadSize, SourceHead, SourceProgress
+from ekorn.operators.sources.source_head import Budget, ColumnReadSize, ReadSize, SourceHead, SourceProgress
 from ekorn.operators.time.held_watermark import HeldWatermark
 from ekorn.operators.time.watermarks import SourceEvent, SplitWatermarks
 
 _log = logging.getLogger(__name__)
 BATCH_RECORDS = 4096
+BATCH_ROWS = 1 << 17  # of columns
 _NO_LIMIT = 1 << 62
 _SPLITS = ListStateDescriptor("_splits")
 
@@ -33,7 +35,7 @@ class SplitSourceOperator(SourceHead):
 
     def __init__(self, operator: Operator, spec: SourceSpec, environment: SubtaskEnvironment) -> None:
         super().__init__(operator, environment)
-        self._source = spec.source
+        self._source = spec.source.for_job(checkpointing=environment.graph.settings.checkpointing)
         self._readers: dict[str, tuple[Split, SplitReader]] = {}
         self._known: set[str] = set()  # the splits that were discovered; none is read twice
         self._done: dict[str, Split] = {}
@@ -43,14 +45,16 @@ class SplitSourceOperator(SourceHead):
         self._next_discovery: float | None = None  # the monotonic time of the next discovery
         self._cut_short: str | None = None  # the split that was being read when the last budget was spent
         # Subtasks learn each other's stage as they learn the watermarks of an alignment group: through the driver.
-        self._stage_group = f"stages of {operator.id}" if spec.source.stage_count > 1 else None
-        self._read_size = ReadSize(BATCH_RECORDS)
+        self._stage_group = f"stages of {operator.id}" if self._source.stage_count > 1 else None
+        columns = has_columns(operator.output_type)
+        self._read_size = ColumnReadSize(BATCH_ROWS) if columns else ReadSize(BATCH_RECORDS)
+        self._count = row_count if columns else len
         self.watermarks: SplitWatermarks | None = None
         self.alignment: WatermarkAlignment | None = None
         if spec.watermarks is not None:
             settings = environment.graph.settings
             periodic = settings.auto_watermark_interval_ms > 0
-            self.watermarks = SplitWatermarks(
+            self.watermarks = _watermarks_of(columns=columns)(
                 spec.watermarks, environment.clock, batch=settings.batch, periodic=periodic, hint=self.hint
             )
             self.alignment = None if settings.batch else spec.watermarks.alignment
@@ -141,7 +145,7 @@ class SplitSourceOperator(SourceHead):
             for split_id, (split, reader) in _in_turn(readers, first):
                 left = budget.max_records - progress.records
                 left_bytes = budget.max_bytes - progress.bytes_read
-                if left <= 0 or left_bytes <= 0 or clock.monotonic() >= deadline:
+                if left <= 0 or left_bytes <= 0 or clock.monotonic() >= deadline or budget.is_cut():
                     progress.backlog = True
                     self._cut_short = split_id
                     return
@@ -150,7 +154,7 @@ class SplitSourceOperator(SourceHead):
                 batch = reader.read(self._read_size.next_batch(left, left_bytes))
                 if batch.values:
                     idle = False
-                    progress.records += len(batch.values)
+                    progress.records += self._count(batch.values)
                     progress.bytes_read += self._read_size.measure(batch.values)
                     yield from self._stamped(split_id, batch)
                 if batch.malformed:
@@ -233,6 +237,15 @@ class SplitSourceOperator(SourceHead):
         super().close()
 
 
+def _watermarks_of(*, columns: bool) -> type[SplitWatermarks]:
+    """Return the class of the watermarks of a source of rows, or of columns."""
+    if not columns:
+        return SplitWatermarks
+    from ekorn.operators.columns.column_timestamps import ColumnSplitWatermarks  # which loads PyArrow
+
+    return ColumnSplitWatermarks
+
+
 def _in_turn(
     readers: Mapping[str, tuple[Split, SplitReader]], first: str | None
 ) -> list[tuple[str, tuple[Split, SplitReader]]]:
@@ -265,7 +278,8 @@ class SteppedSourceOperator(SplitSourceOperator):
         if step is not None:
             for reader in self._stepped():
                 reader.allow(step)
-        whole_steps = replace(budget, max_records=_NO_LIMIT, max_ms=_NO_LIMIT, max_bytes=_NO_LIMIT)
+        no_limit = Budget(_NO_LIMIT, _NO_LIMIT, _NO_LIMIT)
+        whole_steps = replace(no_limit, group_watermarks=budget.group_watermarks, wait_s=budget.wait_s)
         yield from super().read(whole_steps, progress)
         progress.backlog = step is not None and any(reader.last_step() > step for reader in self._stepped())
 

@@ -1,15 +1,16 @@
 """The generation of watermarks: idleness, the splits of a source, the job's time characteristic.
 
-In a job that runs in epochs, periodic watermarks are emitted at the end of every epoch, not by the clock: the same
-input cut into the same epochs has the same watermarks, and a small bounded input has none before its end. In a job that
-runs continuously, they are emitted at `pipeline.auto-watermark-interval`, as in Flink.
+Periodic watermarks are emitted at `pipeline.auto-watermark-interval`, as in Flink. There is one exception: a job that
+runs in epochs and does not set the interval emits them at the end of every epoch, not by the clock. The same input cut
+into the same epochs then has the same watermarks, and a small bounded input has none before its end
+(`subtask/periodic_watermarks.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ekorn.clock import Clock
 from ekorn.functions.source_contract import Batch
@@ -99,6 +100,12 @@ class _SplitOutput(WatermarkOutput):
         self.idle, self.changed = False, True
 
 
+class _Split(NamedTuple):
+    generator: WatermarkGenerator
+    output: _SplitOutput
+    check: TimestampCheck | None
+
+
 class SplitWatermarks:
     """The watermark of a source subtask: the minimum over its splits that are not idle, with a generator per split."""
 
@@ -129,14 +136,19 @@ class SplitWatermarks:
         self._periodic = periodic and not batch
         assigner = strategy.timestamp_assigner
         self._check = None if assigner is None else TimestampCheck(assigner, hint)
-        self._splits: dict[str, tuple[WatermarkGenerator, _SplitOutput]] = {}
+        self._hint = hint
+        self._splits: dict[str, _Split] = {}
         self.watermark_ms = MIN_TIMESTAMP
         self.idle = False
 
     def add(self, split_id: str) -> None:
         """Add a split. It holds the watermark back from now on, whether or not it has records."""
         if split_id not in self._splits:
-            self._splits[split_id] = (make_generator(self._strategy, self._clock), _SplitOutput())
+            strategy = self._strategy.for_split()
+            assigner, check = strategy.timestamp_assigner, self._check
+            if strategy is not self._strategy and assigner is not None:
+                check = TimestampCheck(assigner, self._hint)
+            self._splits[split_id] = _Split(make_generator(strategy, self._clock), _SplitOutput(), check)
 
     def remove(self, split_id: str) -> Iterator[SourceEvent]:
         """Remove a split that was read to its end. It no longer holds the watermark back."""
@@ -146,14 +158,14 @@ class SplitWatermarks:
     def stamp(self, split_id: str, batch: Batch) -> Iterator[Batch | SourceEvent]:
         """Yield a run of a split's records with timestamps, and each watermark directly after its record."""
         values, times = batch.values, batch.timestamps
-        if self._check is not None:
-            assign = self._check.assign
+        generator, output, check = self._splits[split_id]
+        if check is not None:
+            assign = check.assign
             before = times if times is not None else [MIN_TIMESTAMP] * len(values)
-            times = self._check.whole_run([assign(v, t) for v, t in zip(values, before, strict=True)], values)
+            times = check.whole_run([assign(v, t) for v, t in zip(values, before, strict=True)], values)
         if self._batch:
             yield Batch(values, times)
             return
-        generator, output = self._splits[split_id]
         if type(generator) in self._BY_MAXIMUM:
             yield Batch(values, times)
             if times:
@@ -176,16 +188,16 @@ class SplitWatermarks:
         """Call the generators for periodic watermarks: when these are due, and after each run of aligned sources."""
         if not self._periodic:
             return
-        for generator, output in self._splits.values():
+        for generator, output, _ in self._splits.values():
             generator.on_periodic_emit(output)
         yield from self._combined()
 
     def by_split(self) -> dict[str, int]:
         """Return the watermarks of the splits that are not idle."""
-        return {split_id: output.watermark_ms for split_id, (_, output) in self._splits.items() if not output.idle}
+        return {split_id: output.watermark_ms for split_id, (_, output, _) in self._splits.items() if not output.idle}
 
     def _combined(self) -> Iterator[SourceEvent]:
-        outputs = [output for _, output in self._splits.values()]
+        outputs = [output for _, output, _ in self._splits.values()]
         for output in outputs:
             output.changed = False
         active = [output.watermark_ms for output in outputs if not output.idle]
@@ -201,7 +213,10 @@ class SplitWatermarks:
 class SourceTime:
     """Applies the job's time characteristic to the records and watermarks of a source."""
 
-    def __init__(self, characteristic: TimeCharacteristic, clock: Clock, interval_ms: int) -> None:
+    def __init__(
+        self, characteristic: TimeCharacteristic, clock: Clock, interval_ms: int, *, columns: bool = False
+    ) -> None:
+        self._columns = columns
         self._characteristic = characteristic
         self._clock = clock
         self._interval_ms = interval_ms
@@ -215,10 +230,15 @@ class SourceTime:
             if item.idle is not None or item.watermark_ms == MAX_TIMESTAMP:
                 yield item
         elif self._characteristic is TimeCharacteristic.ProcessingTime:
-            yield Batch(item.values, None)
+            yield self._stamped(item, None)
         else:
-            yield Batch(item.values, [self._clock.now_ms()] * len(item.values))
+            yield self._stamped(item, self._clock.now_ms())
             yield from self.end_epoch()
+
+    def _stamped(self, batch: Batch, time_ms: int | None) -> Batch:
+        if self._columns:
+            return Batch([columns.stamped(time_ms) for columns in batch.values])
+        return Batch(batch.values, None if time_ms is None else [time_ms] * len(batch.values))
 
     def end_epoch(self) -> Iterator[SourceEvent]:
         """Advance ingestion time by the clock."""

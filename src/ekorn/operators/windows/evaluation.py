@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ekorn.errors import UnsupportedOperationError
+from ekorn.functions.output_tag import OutputTag
 from ekorn.functions.record_functions import WrappingFunction
 from ekorn.functions.state.state_stores import KeyedStateStore
 from ekorn.functions.timer_service import TimerService
@@ -18,6 +19,7 @@ from ekorn.functions.windows.window_functions import (
 )
 from ekorn.graph.specs import WindowSpec
 from ekorn.keygroups import user_key
+from ekorn.operators.contexts.function_contexts import SideOutputs
 from ekorn.operators.contexts.subtask_context import StateStore
 from ekorn.operators.operator import RuntimeOperator
 from ekorn.operators.results import emit_results
@@ -67,7 +69,7 @@ class CallWindowFunction(Evaluator):
         self._operator = operator
         self._cleanups = operator.backend.every_record
         self._is_list = is_list
-        self._context = WindowContext(operator.backend, clocks, merging=merging)
+        self._context = WindowContext(operator.backend, clocks, SideOutputs(operator), merging=merging)
         self._call: Callable[[Any, Any, Iterable[Any]], Iterable[Any] | None]
         self.clears_windows = False
         if isinstance(function, WindowFunction):
@@ -87,14 +89,14 @@ class CallWindowFunction(Evaluator):
     def evaluate(self, key: Any, window: Any, contents: Any, time_ms: int | None) -> None:
         for clean_up in self._cleanups:
             clean_up()
-        self._context.current = window
+        self._context.current, self._context.time = window, time_ms
         results = self._call(user_key(key), window, contents if self._is_list else [contents])
         if results is not None:
             emit_results(results, time_ms, self._operator)
 
     def clear(self, window: Any) -> None:
         if self.clears_windows:
-            self._context.current = window
+            self._context.current, self._context.time = window, window.max_timestamp()
             self._function.clear(self._context)
 
 
@@ -107,17 +109,27 @@ def _users_function(function: Any) -> Callable[..., Any]:
 
 
 class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction.Context[Any]):
-    """The context of process window functions. `current` is the window that is evaluated or cleared."""
+    """The context of process window functions.
 
-    def __init__(self, backend: KeyedStateBackend, clocks: TimerService, *, merging: bool) -> None:
+    Attributes:
+        current: The window that is evaluated or cleared.
+        time: The timestamp of its results.
+    """
+
+    def __init__(self, backend: KeyedStateBackend, clocks: TimerService, sides: SideOutputs, *, merging: bool) -> None:
         self.current: Any = None
+        self.time: int | None = None
         self._clocks = clocks
+        self._sides = sides
         self._merging = merging
         self._window_state = StateStore(backend.in_windows("window/"))
         self._global_state = StateStore(backend)
 
     def window(self) -> Any:
         return self.current
+
+    def output(self, output_tag: OutputTag, value: Any) -> None:
+        self._sides.emit(output_tag, value, self.time)
 
     def current_processing_time(self) -> int:
         return self._clocks.current_processing_time()

@@ -121,7 +121,7 @@ def _apply(step: dis.Instruction, stack: list[str | None], function: UserCode) -
         stack.extend([None] * effect)
     if stack:
         stack[-1] = part_of
-    if name == "LOAD_GLOBAL" and effect == 1 and isinstance(function.variables.get(str(step.argval)), _CONTAINERS):
+    if name == "LOAD_GLOBAL" and isinstance(function.variables.get(str(step.argval)), _CONTAINERS):
         stack[-1] = str(step.argval)
 
 

@@ -100,7 +100,7 @@ class EnvironmentSettings:
     def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> None:
         """Set the time that the job uses, as in Flink 1.x: the meaning of `time_window`, and what sources stamp.
 
-        The auto-watermark interval is set as well: to 0 for processing time, else to 200 ms.
+        The auto-watermark interval is set as well: to 0 for processing time, else to its default.
         """
         if not isinstance(characteristic, TimeCharacteristic):
             raise TypeError(
@@ -109,8 +109,10 @@ class EnvironmentSettings:
             )
         self._configuration.set_string(options.TIME_CHARACTERISTIC.key, characteristic.name)
         interval = options.AUTO_WATERMARK_INTERVAL
-        interval_ms = 0 if characteristic is TimeCharacteristic.ProcessingTime else interval.default
-        self._configuration.set_string(interval.key, f"{interval_ms} ms")
+        if characteristic is TimeCharacteristic.ProcessingTime:
+            self._configuration.set_string(interval.key, "0 ms")
+        else:
+            self._configuration.remove_config(interval.key)
 
     def get_stream_time_characteristic(self) -> TimeCharacteristic:
         """Return the time that the job uses."""

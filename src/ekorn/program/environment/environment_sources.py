@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+from ekorn.columns.columns_type import has_columns
 from ekorn.config.settings.job_settings import JobSettings
 from ekorn.connectors.collection_source import CollectionSource
 from ekorn.connectors.data_frames.deferred_source import DeferredSource
@@ -92,6 +93,9 @@ class EnvironmentSources:
         produced = getattr(source, "get_produced_type", None)
         if type_info is None and callable(produced):
             type_info = produced()
+        if has_columns(type_info) and watermark_strategy is not None and not by_columns(watermark_strategy):
+            rows = self._source(source_name, SourceSpec(source, WatermarkStrategy.no_watermarks()), type_info)
+            return rows.assign_timestamps_and_watermarks(watermark_strategy)
         return self._source(source_name, SourceSpec(source, watermark_strategy), type_info)
 
     def add_source(
@@ -105,7 +109,8 @@ class EnvironmentSources:
         It runs in one subtask unless it is a `ParallelSourceFunction`.
         """
         if isinstance(source_func, SourceSpelling):
-            return self.from_source(source_func.as_source(), WatermarkStrategy.no_watermarks(), source_name, type_info)
+            source, strategy = source_func.as_source(), source_func.watermark_strategy
+            return self.from_source(source, strategy, source_name, type_info)
         check_function("add_source", source_func, SourceFunction, None)
         check_output_type("add_source", type_info, "type_info")
         alone = not isinstance(source_func, ParallelSourceFunction)
@@ -162,7 +167,15 @@ class EnvironmentSources:
 
     def _source(self, name: str, spec: OperatorSpec, type_info: TypeInformation | None, **more: bool) -> DataStream:
         node = self._graph.source(name, spec, type_info, **more)
+        if has_columns(type_info):
+            environment = cast("StreamExecutionEnvironment", self)
+            return environment._stream_kinds.as_column_stream(environment, node)
         return DataStream(cast("StreamExecutionEnvironment", self), (Edge(node),))
+
+
+def by_columns(strategy: WatermarkStrategy) -> bool:
+    """Return whether a source of columns can follow a strategy by itself, without looking at rows."""
+    return strategy.is_built_in and (strategy.timestamp_assigner is None or strategy.timestamp_column is not None)
 
 
 class DeferredInputs:

@@ -15,7 +15,9 @@ from ekorn.config.choices import CheckpointingMode
 from ekorn.config.configuration import Configuration
 from ekorn.config.option import ConfigOption
 from ekorn.config.settings.fields import read_settings
+from ekorn.config.settings.job_names import chosen_job_name
 from ekorn.config.settings.job_settings import JobSettings, job_settings
+from ekorn.config.settings.memory_settings import JobMemory, job_memory
 from ekorn.config.settings.metric_settings import state_latency_settings
 from ekorn.config.starting_configuration import starting_configuration, with_current_keys
 from ekorn.config.value_text import parse_map
@@ -193,13 +195,13 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, D
 
     def job_graph(self, job_name: str | None = None) -> JobGraph:
         """Return the graph of the drawn job: vertices, chains and exchanges. Nothing runs."""
-        name = job_name or options.JOB_NAME.read(self._configuration) or DEFAULT_JOB_NAME
-        if not isinstance(name, str):
-            raise TypeError(f"a job's name is a string, got {name!r}")
+        name = chosen_job_name(job_name, self._configuration, DEFAULT_JOB_NAME)
         return build_job_graph(self._graph, self._graph_settings(name))
 
     def _graph_settings(self, name: str) -> GraphSettings:
-        return graph_settings(self._configuration, name, self._checkpoints, self._cached_files.values())
+        groups = {name: group.resources() for name, group in self._slot_groups.items()}
+        memory = job_memory(self._configuration, groups)
+        return graph_settings(self._configuration, name, self._checkpoints, self._cached_files.values(), memory)
 
     def job_settings(self, job_name: str) -> JobSettings:
         """Return the settings that a job of this environment is submitted with."""
@@ -250,7 +252,11 @@ class StreamExecutionEnvironment(EnvironmentSettings, EnvironmentDependencies, D
 
 
 def graph_settings(
-    configuration: Configuration, job_name: str, checkpoints: CheckpointConfig, cached_files: Iterable[CachedFile]
+    configuration: Configuration,
+    job_name: str,
+    checkpoints: CheckpointConfig,
+    cached_files: Iterable[CachedFile],
+    memory: JobMemory,
 ) -> GraphSettings:
     """Read the settings that the translation of a stream graph to a job graph depends on."""
     execution = read_settings(
@@ -258,6 +264,8 @@ def graph_settings(
         configuration,
         cached_files=(*_configured_files(configuration), *cached_files),
         checkpointing=checkpoints.is_checkpointing_enabled(),
+        memory=memory,
+        watermark_interval_set=options.AUTO_WATERMARK_INTERVAL.find(configuration) is not None,
         state_latency=state_latency_settings(configuration),
         releases_at_once=checkpoints.get_checkpointing_mode() is CheckpointingMode.AT_LEAST_ONCE,
     )

@@ -31,8 +31,8 @@ _drawn: weakref.WeakSet[Drawn] = weakref.WeakSet()
 
 def remind_of_execute(drawn: Drawn) -> None:
     """Watch what a program draws until the program ends, or its environment is gone."""
-    if not _drawn:
-        atexit.register(_remind)
+    atexit.unregister(_remind)  # of environments that are gone: one line is enough
+    atexit.register(_remind)
     _drawn.add(drawn)
 
 

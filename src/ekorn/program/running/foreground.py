@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import signal
 import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from ekorn.driver.job_handle import JobHandle
 from ekorn.errors import JobCancelledError
 from ekorn.functions.results.job_execution_result import JobExecutionResult
 
 __all__ = ["JobInterrupted", "end_with_program", "start_in_foreground", "wait_in_foreground"]
+
+T = TypeVar("T")
 
 _PATIENCE_S = 30.0
 
@@ -41,14 +44,15 @@ class _Terminated(BaseException):
     """SIGTERM arrived."""
 
 
-def start_in_foreground(start: Callable[[], JobHandle]) -> JobHandle:
+def start_in_foreground(start: Callable[[], T]) -> T:
     """Start a job; the start takes seconds if Spark is to be started too.
 
     Raises:
         JobInterrupted: Ctrl-C ended the start. In an interactive session it is a `SessionInterrupted`.
     """
     try:
-        return start()
+        with _ctrl_c_only_raises():
+            return start()
     except KeyboardInterrupt:
         _raise_interrupted("Ctrl-C interrupted the start of the job; no record was read", 128 + signal.SIGINT)
 
@@ -62,15 +66,16 @@ def wait_in_foreground(handle: JobHandle) -> JobExecutionResult:
         JobInterrupted: Ctrl-C or SIGTERM ended it. In an interactive session it is a `SessionInterrupted`.
     """
     handle.view.is_in_foreground = True
-    try:
-        with _sigterm_raises():
-            return handle.wait()
-    except KeyboardInterrupt:
-        line = _end(handle, "Ctrl-C")
-        code = 128 + signal.SIGINT
-    except _Terminated:
-        line = _end(handle, "SIGTERM")
-        code = 128 + signal.SIGTERM
+    with _ctrl_c_only_raises():
+        try:
+            with _sigterm_raises():
+                return handle.wait()
+        except KeyboardInterrupt:
+            line = _end(handle, "Ctrl-C")
+            code = 128 + signal.SIGINT
+        except _Terminated:
+            line = _end(handle, "SIGTERM")
+            code = 128 + signal.SIGTERM
     _raise_interrupted(line, code)
 
 
@@ -90,10 +95,15 @@ def _end(handle: JobHandle, signal_name: str) -> str:
             handle.wait(_PATIENCE_S)
         except TimeoutError:
             return f"{signal_name}: job {handle.job_name!r} has not ended after {_PATIENCE_S:.0f} s and was abandoned"
+        except KeyboardInterrupt:
+            return f"Ctrl-C once more: job {handle.job_name!r} has not ended and was abandoned"
     return f"{signal_name} ended job {handle.job_name!r}; {_how_to_resume(handle)}"
 
 
 def _how_to_resume(handle: JobHandle) -> str:
+    statistics = handle.view.statistics
+    if statistics is not None and not statistics.graph.settings.in_slots:
+        return "its sinks leave nothing, and the next run starts from the beginning"
     path = handle.progress().last_checkpoint_path
     if path is None or path.startswith("memory:"):
         return "it has no checkpoint in a directory, so the next run starts from the beginning"
@@ -143,6 +153,34 @@ def _show_in_one_line() -> None:
 
 def _is_interactive() -> bool:
     return hasattr(sys, "ps1") or "get_ipython" in getattr(sys.modules.get("builtins"), "__dict__", {})
+
+
+@contextlib.contextmanager
+def _ctrl_c_only_raises() -> Iterator[None]:
+    """Let Ctrl-C cancel nothing in the block, where PySpark would cancel all jobs of the session, and print traces.
+
+    The job is ended in order, and with it the jobs of Spark that belong to it.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not _is_of_pyspark(before):
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    logging.getLogger().addFilter(_is_news)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        logging.getLogger().removeFilter(_is_news)
+
+
+def _is_of_pyspark(handler: object) -> bool:
+    return str(getattr(handler, "__module__", "")).partition(".")[0] == "pyspark"
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Return whether a line of the log is more than the call that Ctrl-C ended, with which Py4J fills 20 lines."""
+    return "KeyboardInterrupt while sending command" not in str(record.msg)
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, overload
 
 from ekorn.errors import InvalidProgramError, warn
+from ekorn.functions.batch_function import BatchFunction
 from ekorn.functions.dead_letters import DEAD_LETTERS
 from ekorn.functions.output_tag import OutputTag
 from ekorn.functions.process_functions import KeyedProcessFunction, ProcessFunction
@@ -20,18 +21,22 @@ from ekorn.functions.windows.time_assigners import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
+from ekorn.graph.column_specs import BatchLibrary, ToColumnsSpec
 from ekorn.graph.plan import function_text
 from ekorn.graph.specs import FilterSpec, FlatMapSpec, MapSpec, ProcessSpec, ProjectSpec, TimestampsSpec
+from ekorn.graph.stream_graph import Edge
 from ekorn.legacy.selection import OutputSelector
 from ekorn.legacy.time_characteristic import TimeCharacteristic
 from ekorn.legacy.timestamp_extractors import (
     AscendingBy,
     AssignerWithPeriodicWatermarks,
     AssignerWithPunctuatedWatermarks,
+    TimestampExtractor,
     strategy_of,
 )
 from ekorn.program.checks.argument_checks import check_function, check_single_result, warn_if_nothing_is_returned
 from ekorn.program.checks.pickling_check import check_sendable
+from ekorn.program.streams.column_types import columns_of, row_type_from
 from ekorn.program.streams.data_frame_methods import DataFrameMethods
 from ekorn.program.streams.partitioning_methods import PartitioningMethods
 from ekorn.types.composite_types import RowTypeInfo, TupleTypeInfo
@@ -40,6 +45,7 @@ from ekorn.types.type_information import TypeInformation
 
 if TYPE_CHECKING:
     from ekorn.program.streams.broadcast_stream import BroadcastConnectedStream, BroadcastStream
+    from ekorn.program.streams.column_stream import ColumnStream
     from ekorn.program.streams.connected_streams import ConnectedStreams
     from ekorn.program.streams.iterative_stream import IterativeStream, Step
     from ekorn.program.streams.stream_kinds import SplitStream
@@ -120,7 +126,10 @@ class DataStream(PartitioningMethods, DataFrameMethods):
 
     def assign_timestamps_and_watermarks(
         self,
-        watermark_strategy: WatermarkStrategy | AssignerWithPeriodicWatermarks | AssignerWithPunctuatedWatermarks,
+        watermark_strategy: WatermarkStrategy
+        | AssignerWithPeriodicWatermarks
+        | AssignerWithPunctuatedWatermarks
+        | TimestampExtractor,
     ) -> DataStream:
         """Give each record a timestamp, and replace the watermarks of the stream.
 
@@ -130,6 +139,13 @@ class DataStream(PartitioningMethods, DataFrameMethods):
         strategy = strategy_of(watermark_strategy)
         check_sendable("assign_timestamps_and_watermarks", watermark_strategy)
         return self._transform("Timestamps/Watermarks", TimestampsSpec(strategy), self._type())
+
+    def assign_timestamps(self, extractor: TimestampExtractor) -> DataStream:
+        """Give each record a timestamp, and replace the watermarks of the stream, by an extractor of Flink 1.0.
+
+        Everything that `assign_timestamps_and_watermarks` takes is accepted too, which new programs call.
+        """
+        return self.assign_timestamps_and_watermarks(extractor)
 
     def assign_ascending_timestamps(self, func: Callable[[Any], int]) -> DataStream:
         """Give each record the timestamp that the function returns for it; timestamps must not decrease."""
@@ -149,6 +165,35 @@ class DataStream(PartitioningMethods, DataFrameMethods):
         The operator sends dead letters if `on_record_error("dead-letter")` or `ekorn.on-record-error` says so.
         """
         return self.get_side_output(DEAD_LETTERS)
+
+    # ------------------------------------------------------------------------------ as columns
+
+    def to_columns(self, row_type: Any = None, max_rows: int = 65536) -> ColumnStream:
+        """Return the stream as columns: batches of rows in Arrow's layout.
+
+        Args:
+            row_type: The columns: `DataTypes.ROW(...)`, `Types.ROW_NAMED(...)` or a schema of Arrow. By default those
+                of the stream's declared type. Records are rows, tuples or dicts.
+            max_rows: The most rows of a batch. Without a backlog a batch holds what has arrived together.
+        """
+        if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
+            raise ValueError(f"to_columns() takes a max_rows above 0, got {max_rows!r}")
+        declared = self._type() if row_type is None else row_type
+        if row_type is None and not isinstance(declared, RowTypeInfo):
+            raise InvalidProgramError(
+                f"to_columns() needs the columns: the type of this stream is {self._type_text()}; pass "
+                "to_columns(Types.ROW_NAMED([...], [...])), or declare rows where the stream is created"
+            )
+        columns = row_type_from(declared, "to_columns")
+        spec = ToColumnsSpec(columns, max_rows)
+        node = self._environment._graph.operator("To Columns", spec, self._edges, columns_of(columns), like_input=True)
+        return self._kinds.column_stream(self._environment, (Edge(node),), columns)
+
+    def map_batches(
+        self, func: Callable[[Any], Any] | BatchFunction, output_type: Any, library: BatchLibrary = "arrow"
+    ) -> ColumnStream:
+        """Turn batches of this stream's rows, as columns, into batches of columns: see `ColumnStream.map_batches`."""
+        return self.to_columns().map_batches(func, output_type, library)
 
     # ------------------------------------------------------------------------------ with other streams
 

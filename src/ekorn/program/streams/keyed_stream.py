@@ -7,11 +7,13 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec
 
-from ekorn.errors import UnsupportedOperationError
+from ekorn.errors import InvalidProgramError, UnsupportedOperationError
+from ekorn.functions.column_aggregates import ColumnAggregate
 from ekorn.functions.latest_values import QueryableRecords
 from ekorn.functions.process_functions import KeyedProcessFunction
 from ekorn.functions.record_fields import Field
 from ekorn.functions.record_functions import (
+    FieldKeySelector,
     FilterFunction,
     FlatMapFunction,
     FoldFunction,
@@ -45,9 +47,13 @@ from ekorn.graph.specs import (
 from ekorn.graph.stream_graph import Edge, Node
 from ekorn.program.checks.argument_checks import check_function, check_single_result, warn_if_nothing_is_returned
 from ekorn.program.checks.pickling_check import check_sendable
+from ekorn.program.streams.column_types import row_type_from
 from ekorn.program.streams.data_stream import DataStream
 from ekorn.program.streams.data_stream_sink import DataStreamSink
 from ekorn.program.streams.key_selection import KeySelection
+from ekorn.types.composite_types import RowTypeInfo
+from ekorn.types.data_type_info import row_type_info
+from ekorn.types.data_types import RowType
 from ekorn.types.factory import Types
 from ekorn.types.type_information import TypeInformation
 
@@ -304,6 +310,37 @@ class KeyedStream(DataStream):
     def cache(self) -> NoReturn:
         """Raise: a keyed stream does not support this."""
         raise UnsupportedOperationError("cache() on a keyed stream: call cache() on the result of an operator")
+
+    # ------------------------------------------------------------------------------ aggregates of columns by name
+
+    def aggregate(self, *, emits: Literal["each", "last"] = "each", **aggregates: ColumnAggregate) -> DataStream:
+        """Aggregate the rows of each key: `aggregate(total=Sum("amount"), orders=Count())`.
+
+        The stream needs a declared row type, and keys that are fields by name. The state is that of
+        `KeyedColumnStream.aggregate`: a savepoint taken on rows restores on columns, and the other way round.
+
+        Args:
+            emits: For streams of columns. On rows every record gives a result.
+            aggregates: `Sum`, `Count`, `Min`, `Max`, `Mean`, `First` or `Last`, by the name of the result.
+        """
+        names, row_type = self._keys_by_name("aggregate")
+        spec = self._kinds.aggregate_spec(row_type, names, aggregates, emits, on_columns=False)
+        return self._per_key("Aggregate", spec, row_type_info(spec.row_type))
+
+    def _keys_by_name(self, call: str) -> tuple[tuple[str, ...], RowType]:
+        """Return the key fields and the columns of the rows.
+
+        Raises:
+            InvalidProgramError: The stream has no declared row type, or its keys are not fields by name.
+        """
+        selector, declared = self._key.selector, self._type()
+        fields = selector.fields if isinstance(selector, FieldKeySelector) else ()
+        if not fields or not all(isinstance(field, str) for field in fields) or not isinstance(declared, RowTypeInfo):
+            raise InvalidProgramError(
+                f"{call}() needs rows of a declared type with keys by name, such as "
+                f"key_by('customer').aggregate(total=Sum('amount')); the type of this stream is {self._type_text()}"
+            )
+        return tuple(str(field) for field in fields), row_type_from(declared, call)
 
     # ------------------------------------------------------------------------------ building the graph
 

@@ -27,10 +27,12 @@ class PartitioningMethods(StreamCore):
 
         Args:
             key_selector: A `KeySelector`, a callable of one argument, a field by position or name, or a list of
-                fields. With fields the key is a tuple.
+                fields. With fields the key is a tuple. A key is any value with a stable hash: text, a number, bytes,
+                a tuple, a list, a frozen dataclass. An array, a dict and a set are none.
             key_type: The type of the key.
         """
-        return self._kinds.keyed_stream(self._environment, self._edges, key_spec("key_by", key_selector, key_type))
+        key = key_spec("key_by", key_selector, key_type, self._type())
+        return self._kinds.keyed_stream(self._environment, self._edges, key)
 
     def partition_custom(
         self, partitioner: Callable[[Any, int], int] | Partitioner, key_selector: KeySelection

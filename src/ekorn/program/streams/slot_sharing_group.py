@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import total_ordering
 
+from ekorn.config.settings.memory_settings import SlotResources
+
 _KIBI = 1 << 10
 
 
@@ -126,6 +128,11 @@ class SlotSharingGroup:
                 parts.append(f"{amount} {what}")
         parts += [f"{amount:g} {name}" for name, amount in sorted(self.external_resources.items())]
         return ", ".join(parts)
+
+    def resources(self) -> SlotResources:
+        """Return the resources as settings of the job."""
+        memory = (self.task_heap_memory, self.task_off_heap_memory, self.managed_memory)
+        return SlotResources(self.cpu_cores, *(None if size is None else size.get_bytes() for size in memory))
 
     class Builder:
         """Builds a slot-sharing group."""

@@ -14,11 +14,14 @@ from ekorn.graph.stream_graph import Edge
 from ekorn.legacy.selection import OutputSelector
 from ekorn.legacy.split_stream import SelectMethods, split_edges
 from ekorn.program.streams.broadcast_stream import BroadcastConnectedStream, BroadcastStream
+from ekorn.program.streams.column_stream import ColumnStream, as_column_stream
 from ekorn.program.streams.connected_streams import ConnectedStreams
 from ekorn.program.streams.data_stream import DataStream
 from ekorn.program.streams.iterative_stream import IterativeStream
+from ekorn.program.streams.keyed_column_stream import KeyedColumnStream, aggregate_spec
 from ekorn.program.streams.keyed_stream import KeyedStream
 from ekorn.program.streams.window_joins import CoGroupedStreams, IntervalJoin, JoinedStreams
+from ekorn.program.streams.windowed_column_stream import WindowedColumnStream
 from ekorn.program.streams.windowed_stream import AllWindowedStream, WindowedStream
 
 
@@ -45,9 +48,14 @@ class StreamKinds:
 
     data_stream = DataStream
     keyed_stream = KeyedStream
+    column_stream = ColumnStream
+    keyed_column_stream = KeyedColumnStream
+    as_column_stream = staticmethod(as_column_stream)
+    aggregate_spec = staticmethod(aggregate_spec)
     split_stream = SplitStream
     iterative_stream = IterativeStream
     windowed_stream = WindowedStream
+    windowed_column_stream = WindowedColumnStream
     all_windowed_stream = AllWindowedStream
     connected_streams = ConnectedStreams
     broadcast_stream = BroadcastStream

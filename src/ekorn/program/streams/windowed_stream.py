@@ -5,21 +5,29 @@ Trigger, evictor and lateness are set step by step. The function that evaluates 
 
 from __future__ import annotations
 
+import inspect
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ekorn.errors import UnsupportedOperationError
+from ekorn.errors import InvalidProgramError, UnsupportedOperationError
+from ekorn.functions.column_aggregates import ColumnAggregate
 from ekorn.functions.output_tag import OutputTag
 from ekorn.functions.record_fields import Field
-from ekorn.functions.record_functions import AggregateFunction, FoldFunction, Function, ReduceFunction
+from ekorn.functions.record_functions import AggregateFunction, FoldFunction, Function, ReduceFunction, WrappingFunction
 from ekorn.functions.rolling_aggregates import MaxByFunction, MaxFunction, MinByFunction, MinFunction, SumFunction
 from ekorn.functions.windows.assigner_contract import MergingWindowAssigner, WindowAssigner
 from ekorn.functions.windows.evictors import Evictor
+from ekorn.functions.windows.named_aggregates import AllWindowRows, NamedAggregates, WindowRows
+from ekorn.functions.windows.time_assigners import TimeWindowAssigner
 from ekorn.functions.windows.trigger_contract import Trigger
 from ekorn.functions.windows.window_functions import (
     AllWindowFunction,
+    CalledAllWindowFunction,
+    CalledProcessAllWindowFunction,
+    CalledProcessWindowFunction,
+    CalledWindowFunction,
     ProcessAllWindowFunction,
     ProcessWindowFunction,
     WindowFunction,
@@ -38,8 +46,11 @@ from ekorn.graph.stream_graph import Edge, Node
 from ekorn.program.checks.argument_checks import check_function, check_instance, check_output_type, check_single_result
 from ekorn.program.checks.attribute_suggestions import SuggestsMethods
 from ekorn.program.checks.pickling_check import check_sendable
+from ekorn.program.streams.column_types import row_type_from, window_fields
 from ekorn.program.streams.data_stream import DataStream
 from ekorn.program.streams.stream_display import DrawnInNotebooks
+from ekorn.types.composite_types import RowTypeInfo
+from ekorn.types.data_type_info import row_type_info
 from ekorn.types.time import Duration, Time, millis_of
 from ekorn.types.type_information import TypeInformation
 
@@ -53,9 +64,10 @@ S = TypeVar("S", bound="_Windowed")
 class _Windowed(DrawnInNotebooks, SuggestsMethods):
     """The common part of windows with and without keys."""
 
-    _function_kinds: tuple[type[Function], ...] = ()
     _apply_kind: type[Function]
     _process_kind: type[Function]
+    _called: tuple[type[WrappingFunction], type[WrappingFunction]]  # what calls a plain function: `apply`, `process`
+    _arity: int  # the number of arguments of a plain function
 
     def __init__(self, stream: DataStream, window_assigner: WindowAssigner[Any, Any]) -> None:
         check_instance("window", window_assigner, WindowAssigner)
@@ -123,7 +135,8 @@ class _Windowed(DrawnInNotebooks, SuggestsMethods):
 
         Args:
             reduce_function: A `ReduceFunction` or a callable of two records.
-            window_function: Called with the value when a window fires; without it the value is the result.
+            window_function: Called with the value when a window fires; without it the value is the result. A plain
+                function is called as by `apply`, or as by `process` if its parameter is named `context` or `ctx`.
             output_type: The type of the results.
         """
         check_function("reduce", reduce_function, ReduceFunction, 2)
@@ -133,22 +146,40 @@ class _Windowed(DrawnInNotebooks, SuggestsMethods):
 
     def aggregate(
         self,
-        aggregate_function: AggregateFunction,
+        aggregate_function: AggregateFunction | None = None,
         window_function: Any = None,
         accumulator_type: TypeInformation | None = None,
         output_type: TypeInformation | None = None,
+        **aggregates: ColumnAggregate,
     ) -> DataStream:
         """Aggregate the records of each window as they arrive, keeping one accumulator.
 
+        With aggregates by name, such as `aggregate(total=Sum("amount"), orders=Count())`, the results are rows of the
+        key's fields, `window_start` and `window_end` of time windows in milliseconds, and the aggregates. The stream
+        needs a declared row type, and keys that are fields by name. On a stream of columns, tumbling and sliding
+        windows with their default trigger are computed on columns. All others take rows and give rows.
+
         Args:
             aggregate_function: The `AggregateFunction`.
-            window_function: Called with the aggregate when a window fires; without it the aggregate is the result.
+            window_function: Called with the aggregate when a window fires; without it the aggregate is the result. A
+                plain function is called as in `reduce`.
             accumulator_type: The type of the accumulator.
             output_type: The type of the results.
+            aggregates: `Sum`, `Count`, `Min`, `Max`, `Mean`, `First` or `Last`, by the name of the result, instead of
+                all other arguments.
         """
+        if aggregates:
+            if any(each is not None for each in (aggregate_function, window_function, accumulator_type, output_type)):
+                raise TypeError("aggregate() takes an AggregateFunction, or aggregates by name, and not both")
+            return self._aggregates_by_name(aggregates)
         check_function("aggregate", aggregate_function, AggregateFunction, None)
+        assert aggregate_function is not None, "it was checked"
         check_output_type("aggregate", accumulator_type, "accumulator_type")
         return self._result("aggregate", AggregateContents(aggregate_function), window_function, output_type)
+
+    @abstractmethod
+    def _aggregates_by_name(self, aggregates: Mapping[str, ColumnAggregate]) -> DataStream:
+        """Draw windows with aggregates by name."""
 
     def fold(
         self,
@@ -196,19 +227,32 @@ class _Windowed(DrawnInNotebooks, SuggestsMethods):
     def _listed(
         self, call: str, function: Any, kind: type[Function], output_type: TypeInformation | None
     ) -> DataStream:
-        check_function(call, function, kind, None)
+        check_function(call, function, kind, self._arity)
+        if not isinstance(function, Function):
+            function = self._called[kind is self._process_kind](function)
         return self._result(call, ListContents(), function, output_type)
+
+    def _window_function(self, call: str, function: Any) -> Function:
+        """Return the window function behind an incremental one. A plain function is called in place of one."""
+        if isinstance(function, self._apply_kind | self._process_kind):
+            check_function(call, function, type(function), None)
+            return function
+        if isinstance(function, Function) or not callable(function):
+            names = " or a ".join(kind.__name__ for kind in (self._apply_kind, self._process_kind))
+            raise TypeError(f"the window function of {call}() must be a {names}, or a plain function; got {function!r}")
+        check_function(call, function, self._apply_kind, self._arity)
+        return self._called[_takes_the_context(function, self._arity - 2)](function)
 
     def _result(
         self, call: str, contents: WindowContents, function: Any, output_type: TypeInformation | None
     ) -> DataStream:
-        if function is not None and not isinstance(function, self._function_kinds):
-            names = " or a ".join(kind.__name__ for kind in self._function_kinds)
-            raise TypeError(f"the window function of {call}() must be a {names}, got {function!r}")
         if function is not None:
-            check_function(call, function, type(function), None)
+            function = self._window_function(call, function)
         check_output_type(call, output_type)
-        spec = WindowSpec(
+        return self._transform(self._name(function or contents), self._spec(contents, function), output_type)
+
+    def _spec(self, contents: WindowContents, function: Function | None) -> WindowSpec:
+        return WindowSpec(
             assigner=self._assigner,
             trigger=self._trigger,
             contents=contents,
@@ -217,8 +261,17 @@ class _Windowed(DrawnInNotebooks, SuggestsMethods):
             lateness_ms=self._lateness_ms,
             late_tag=None if self._late_tag is None else self._late_tag.tag_id,
         )
-        name = f"Window({self._assigner!r}, {type(self._trigger).__name__}, {type(function or contents).__name__})"
-        return self._transform(name, spec, output_type)
+
+    def _named_spec(self, aggregates: Mapping[str, ColumnAggregate], function: Function) -> WindowSpec:
+        return self._spec(AggregateContents(NamedAggregates(tuple(aggregates.values()))), function)
+
+    @property
+    def _has_bounds(self) -> bool:
+        """Whether the windows are known to be spans of time."""
+        return isinstance(self._assigner, TimeWindowAssigner)
+
+    def _name(self, evaluates: Any) -> str:
+        return f"Window({self._assigner!r}, {type(self._trigger).__name__}, {type(evaluates).__name__})"
 
     def _drawn_nodes(self) -> tuple[Node, ...]:
         return self._stream._drawn_nodes()
@@ -248,25 +301,41 @@ class WindowedStream(_Windowed):
         'Window(TumblingEventTimeWindows(5000, 0), EventTimeTrigger, ReduceContents)'
     """
 
-    _function_kinds = (WindowFunction, ProcessWindowFunction)
+    _apply_kind, _process_kind = WindowFunction, ProcessWindowFunction
+    _called = (CalledWindowFunction, CalledProcessWindowFunction)
+    _arity = 3  # key, window or context, records
 
     def __init__(self, keyed_stream: KeyedStream, window_assigner: WindowAssigner[Any, Any]) -> None:
         super().__init__(keyed_stream, window_assigner)
         self._keyed_stream = keyed_stream
 
     def apply(
-        self, window_function: WindowFunction[Any, Any, Any, Any], output_type: TypeInformation | None = None
+        self,
+        window_function: WindowFunction[Any, Any, Any, Any] | Callable[[Any, Any, Iterable[Any]], Any],
+        output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Call a `WindowFunction` with all records of a window when the window fires."""
+        """Call a `WindowFunction` with all records of a window when the window fires.
+
+        A plain function is called with the key, the window and the records.
+        """
         return self._listed("apply", window_function, WindowFunction, output_type)
 
     def process(
         self,
-        process_window_function: ProcessWindowFunction[Any, Any, Any, Any],
+        process_window_function: ProcessWindowFunction[Any, Any, Any, Any] | Callable[[Any, Any, Iterable[Any]], Any],
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Call a `ProcessWindowFunction` with all records of a window when the window fires."""
+        """Call a `ProcessWindowFunction` with all records of a window when the window fires.
+
+        A plain function is called with the key, the context and the records.
+        """
         return self._listed("process", process_window_function, ProcessWindowFunction, output_type)
+
+    def _aggregates_by_name(self, aggregates: Mapping[str, ColumnAggregate]) -> DataStream:
+        names, row_type = self._keyed_stream._keys_by_name("aggregate")
+        rows = window_fields(row_type, names, aggregates, bounds=self._has_bounds)
+        spec = self._named_spec(aggregates, WindowRows(rows.field_names(), bounds=self._has_bounds))
+        return self._transform(self._name(spec.function), spec, row_type_info(rows))
 
     def _transform(self, name: str, spec: WindowSpec, output_type: TypeInformation | None) -> DataStream:
         return self._keyed_stream._per_key(name, spec, output_type)
@@ -275,24 +344,45 @@ class WindowedStream(_Windowed):
 class AllWindowedStream(_Windowed):
     """The windows of a stream without keys. All records go to one subtask."""
 
-    _function_kinds = (AllWindowFunction, ProcessAllWindowFunction)
+    _apply_kind, _process_kind = AllWindowFunction, ProcessAllWindowFunction
+    _called = (CalledAllWindowFunction, CalledProcessAllWindowFunction)
+    _arity = 2  # window or context, records
 
     def __init__(self, data_stream: DataStream, window_assigner: WindowAssigner[Any, Any]) -> None:
         super().__init__(data_stream, window_assigner)
 
     def apply(
-        self, window_function: AllWindowFunction[Any, Any, Any], output_type: TypeInformation | None = None
+        self,
+        window_function: AllWindowFunction[Any, Any, Any] | Callable[[Any, Iterable[Any]], Any],
+        output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Call an `AllWindowFunction` with all records of a window when the window fires."""
+        """Call an `AllWindowFunction` with all records of a window when the window fires.
+
+        A plain function is called with the window and the records.
+        """
         return self._listed("apply", window_function, AllWindowFunction, output_type)
 
     def process(
         self,
-        process_window_function: ProcessAllWindowFunction[Any, Any, Any],
+        process_window_function: ProcessAllWindowFunction[Any, Any, Any] | Callable[[Any, Iterable[Any]], Any],
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Call a `ProcessAllWindowFunction` with all records of a window when the window fires."""
+        """Call a `ProcessAllWindowFunction` with all records of a window when the window fires.
+
+        A plain function is called with the context and the records.
+        """
         return self._listed("process", process_window_function, ProcessAllWindowFunction, output_type)
+
+    def _aggregates_by_name(self, aggregates: Mapping[str, ColumnAggregate]) -> DataStream:
+        declared = self._stream._type()
+        if not isinstance(declared, RowTypeInfo):
+            raise InvalidProgramError(
+                "aggregate() with aggregates by name needs rows of a declared type, such as Types.ROW_NAMED(...); the "
+                f"type of this stream is {self._stream._type_text()}"
+            )
+        rows = window_fields(row_type_from(declared, "aggregate"), (), aggregates, bounds=self._has_bounds)
+        spec = self._named_spec(aggregates, AllWindowRows(rows.field_names(), bounds=self._has_bounds))
+        return self._transform(self._name(spec.function), spec, row_type_info(rows))
 
     def _transform(self, name: str, spec: WindowSpec, output_type: TypeInformation | None) -> DataStream:
         # Flink: windows without keys are the windows of one key that all records share.
@@ -305,3 +395,11 @@ class AllWindowedStream(_Windowed):
 
 def _the_one_key(record: Any) -> int:
     return 0
+
+
+def _takes_the_context(function: Callable[..., Any], place: int) -> bool:
+    """Return whether the parameter of a plain function at the place of the window is named after the context."""
+    try:
+        return list(inspect.signature(function).parameters)[place] in ("context", "ctx")
+    except (ValueError, TypeError, IndexError):
+        return False  # some builtins have no signature

@@ -83,7 +83,7 @@ class JobOverviews:
     def described(self, record: JobRecord, said: DriverReport) -> dict[str, Any]:
         """Return a record for people to read, with the state of the job and without secrets."""
         shown: dict[str, Any] = next((job for job in said.jobs if job.get("jid") == record.job_id), {})
-        state = record.status if record.phase == "ENDED" else shown.get("state", "CREATED")
+        state = record.status if record.phase == "ENDED" else shown.get("state", record.status_without_driver)
         return {
             "id": record.job_id,
             "name": shown.get("name", record.name),

@@ -101,7 +101,7 @@ def without_driver(service: JobService, record: JobRecord) -> dict[str, Any]:
         "start-time": record.submitted_ms,
         "end-time": ended_ms,
         "duration": until_ms - record.submitted_ms,
-        "state": record.status or "CREATED",
+        "state": record.status_without_driver,
         "last-modification": record.ended_ms or record.started_ms or record.submitted_ms,
         "tasks": dict.fromkeys(("total", *(state.lower() for state in STATES)), 0),
         "pending-operators": 0,

@@ -10,6 +10,7 @@ import ast
 import hashlib
 import io
 import os
+import shutil
 import stat
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -156,10 +157,5 @@ def _unpack_one(opened: zipfile.ZipFile, entry: zipfile.ZipInfo, folder: Path) -
         target.mkdir(parents=True, exist_ok=True)
         return
     target.parent.mkdir(parents=True, exist_ok=True)
-    left = entry.file_size
     with opened.open(entry) as source, target.open("xb") as written:
-        while piece := source.read(1 << 16):
-            left -= len(piece)
-            if left < 0:  # the header of the entry announced fewer bytes
-                raise ConfigurationError(f"the program holds {entry.filename[:80]!r}, which is larger than declared")
-            written.write(piece)
+        shutil.copyfileobj(source, written)  # reads no more than the header announces, and then checks the CRC

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -71,6 +72,8 @@ def start_driver(store: JobStore, record: JobRecord, script: Path) -> Started:
 def found_driver(store: JobStore, job_id: str, uid: int | None = None) -> Started | None:
     """Return the process that runs the driver of a job; None if there is none.
 
+    The process is no older than the file that describes what it runs: an older one is the driver of an earlier run.
+
     Args:
         store: The store of the service.
         job_id: The job.
@@ -79,6 +82,7 @@ def found_driver(store: JobStore, job_id: str, uid: int | None = None) -> Starte
     """
     owner = os.geteuid() if uid is None else uid
     words = [os.fsencode(word) for word in _command(store.submission(job_id))[1:]]
+    written = _written_at(store.submission(job_id))
     for folder in Path("/proc").glob("[0-9]*"):
         pid = int(folder.name)
         try:
@@ -87,7 +91,7 @@ def found_driver(store: JobStore, job_id: str, uid: int | None = None) -> Starte
         except OSError:
             continue  # the process has ended
         start = _start_of(pid) if is_first else None
-        if start is not None:
+        if start is not None and start >= written:
             return Started(pid, start)
     return None
 
@@ -171,6 +175,7 @@ def _write_submission(
 ) -> None:
     found: dict[str, Any] = {"script": str(script), "arguments": list(arguments), "settings": dict(settings)}
     found |= {"answers": str(answers), "leader": leader, "plan": None if plan is None else str(plan)}
+    found["written_at"] = _ticks_now()
     write_private(file, json.dumps(found).encode())
 
 
@@ -196,6 +201,19 @@ def end_process(pid: int, pid_started: int, *, at_once: bool = False) -> None:
                     child.wait()
             else:
                 os.kill(pid, signal.SIGTERM)
+
+
+def _written_at(submission: Path) -> int:
+    """Return when a submission was written, in ticks since the machine started; 0 if the file does not tell."""
+    try:
+        return int(json.loads(submission.read_bytes())["written_at"])
+    except (OSError, ValueError, TypeError, KeyError):  # no submission, or one of an earlier version
+        return 0
+
+
+def _ticks_now() -> int:
+    """Return the time in the unit of `_start_of`."""
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
 
 
 def _start_of(pid: int) -> int | None:

@@ -93,6 +93,11 @@ class JobRecord:
         return JobPlan(self.program, self.script, self.arguments, self.settings, self.slots)
 
     @property
+    def status_without_driver(self) -> str:
+        """The status of the job as the service alone knows it: that of its end, or how far its start has come."""
+        return self.status or ("CREATED" if self.phase == "WAITING" else "INITIALIZING")
+
+    @property
     def is_changing(self) -> bool:
         """Whether the job is on its way from one plan to another."""
         return self.then is not None or self.fallback is not None

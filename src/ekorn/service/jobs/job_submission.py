@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ekorn.config import options
 from ekorn.config.configuration import Configuration
 from ekorn.config.job_id import JobID
+from ekorn.config.settings.memory_settings import LEAST_SLOT_BYTES
 from ekorn.errors import ConfigurationError
 from ekorn.service.jobs.job_record import JobRecord
 
@@ -47,8 +48,11 @@ def submitted_record(wanted: Submission, now_ms: int) -> JobRecord:
     """
     settings = {str(key): str(value) for key, value in (wanted.settings or {}).items()}
     slots = _slots_of(wanted, settings)
-    if wanted.slot_memory_bytes < 0:
-        raise ConfigurationError(f"the memory of a slot is {wanted.slot_memory_bytes} bytes; it must be 0 or more")
+    if wanted.slot_memory_bytes < 0 or 0 < wanted.slot_memory_bytes < LEAST_SLOT_BYTES:
+        raise ConfigurationError(
+            f"the memory of a slot is {wanted.slot_memory_bytes} bytes; it must be 0 (no claim and no limit), or at "
+            f"least {LEAST_SLOT_BYTES}, which a slot needs to start"
+        )
     job_id = _checked_id(wanted.job_id or settings.get(options.JOB_ID.key))
     script = script_of(wanted.program)
     settings |= {
@@ -56,6 +60,11 @@ def submitted_record(wanted: Submission, now_ms: int) -> JobRecord:
         options.MOST_SLOTS.key: str(slots),
         options.JOB_ID.key: job_id,
     }
+    if wanted.slot_memory_bytes:
+        settings |= {
+            options.MEMORY_PROCESS_SIZE.key: f"{wanted.slot_memory_bytes} b",
+            options.TASK_SLOTS.key: "1",  # a slot gets all that it claims
+        }
     return JobRecord(
         job_id=job_id,
         name=script.removesuffix(".py"),

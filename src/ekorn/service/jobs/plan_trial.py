@@ -66,11 +66,12 @@ class PlanTrials:
     limits: TrialLimits
     clock: Clock
     _asked: set[tuple[str, int]] = field(default_factory=set)  # the drivers that were asked for a checkpoint
+    _since: dict[tuple[str, int], float] = field(default_factory=dict)  # by driver: when this service saw it run first
 
     def verdict(self, record: JobRecord) -> tuple[Verdict, str]:
         """Return the verdict on a started job on trial, and the reason in words."""
         remote = RemoteJob(driver_client(record, _ANSWER_S), record.job_id)
-        ran_ms = self.clock.now_ms() - record.trial_ms if record.trial_ms else 0
+        ran_ms = self._ran_ms(record)
         try:
             progress = remote.progress()
             found = judge(progress, ran_ms, self.limits)
@@ -84,7 +85,13 @@ class PlanTrials:
             return Verdict.UNDECIDED, ""
         if found is not Verdict.UNDECIDED:
             self._asked.discard((record.job_id, record.pid))
+            self._since.pop((record.job_id, record.pid), None)
         return found, found.value.format(restarts=progress.restarts, seconds=self.limits.time_ms / 1000)
+
+    def _ran_ms(self, record: JobRecord) -> int:
+        """Return how long a driver has run, by a clock that cannot be set. A service that starts anew begins at 0."""
+        now_s = self.clock.monotonic()
+        return round((now_s - self._since.setdefault((record.job_id, record.pid), now_s)) * 1000)
 
     def _ask_for_checkpoint(self, record: JobRecord, remote: RemoteJob) -> None:
         """Ask a driver for a checkpoint, once: its next periodic one may be far away."""

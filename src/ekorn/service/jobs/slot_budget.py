@@ -25,7 +25,7 @@ class SlotBudget:
     def refusal(self, job: JobRecord) -> str | None:
         """Return why a job could never start here, or None."""
         if job.slots > self.slots:
-            return f"it needs {job.slots} slots, but the service has only {self.slots} (taskmanager.numberOfTaskSlots)"
+            return f"it needs {_slots(job)}, but the service has only {self.slots} (taskmanager.numberOfTaskSlots)"
         if self.memory_bytes is not None and _memory(job) > self.memory_bytes:
             return (
                 f"it claims {_memory(job)} bytes of memory, but the service has only {self.memory_bytes} "
@@ -38,7 +38,7 @@ class SlotBudget:
         taken = list(started)
         free = self.slots - sum(each.slots for each in taken)
         if job.slots > free:
-            return f"it needs {job.slots} slots, but only {max(free, 0)} of {self.slots} are free"
+            return f"it needs {_slots(job)}, but only {max(free, 0)} of {self.slots} are free"
         if self.memory_bytes is not None:
             left = self.memory_bytes - sum(map(_memory, taken))
             if _memory(job) > left:
@@ -46,6 +46,10 @@ class SlotBudget:
                     f"it claims {_memory(job)} bytes of memory, but only {max(left, 0)} of {self.memory_bytes} are free"
                 )
         return None
+
+
+def _slots(job: JobRecord) -> str:
+    return f"{job.slots} slot" if job.slots == 1 else f"{job.slots} slots"
 
 
 def _memory(job: JobRecord) -> int:

@@ -11,8 +11,10 @@ import queue
 import secrets
 import threading
 from collections.abc import Callable
+from typing import NoReturn
 
 from ekorn.checkpoint.file_names import SnapshotNames, savepoint_file
+from ekorn.config import options
 from ekorn.errors import CheckpointFailed
 from ekorn.faults import point
 from ekorn.graph.addresses import SubtaskId
@@ -193,14 +195,26 @@ class _MemoryTarget(_Target):
         return label
 
     def write(self, path: str, payload: bytes) -> StateFile:
-        limit = self._deployment.max_state_bytes
+        most, most_together = self._deployment.max_state_bytes, self._deployment.acknowledged_bytes
         file = inline_state(payload, compressed=self._deployment.compression)
-        if file.size > limit:
-            raise CheckpointFailed(
-                self._captured.checkpoint_id,
+        if file.size > most:
+            self._refuse(
                 f"a state of {file.size:,} bytes is too large for checkpoints in the driver's memory "
-                f"(at most {limit:,}); store checkpoints as files (execution.checkpointing.dir, and "
-                "execution.checkpointing.storage: filesystem), or raise max_state_size of the "
-                "JobManagerCheckpointStorage or MemoryStateBackend",
+                f"(at most {most:,})",
+                "raise max_state_size of the JobManagerCheckpointStorage or MemoryStateBackend",
             )
-        return self._count(file)
+        file = self._count(file)
+        if self.bytes_written > most_together:
+            self._refuse(
+                f"the acknowledgement of the subtask has at least {self.bytes_written:,} bytes of state, which is more "
+                f"than the frame size (at most {most_together:,})",
+                f"raise {options.FRAME_SIZE.key}",
+            )
+        return file
+
+    def _refuse(self, what: str, raising: str) -> NoReturn:
+        raise CheckpointFailed(
+            self._captured.checkpoint_id,
+            f"{what}; store checkpoints as files (execution.checkpointing.dir, and execution.checkpointing.storage: "
+            f"filesystem), or {raising}",
+        )

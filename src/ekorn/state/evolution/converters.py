@@ -20,7 +20,8 @@ from decimal import Decimal
 from typing import Any
 
 from ekorn.state.evolution.avro_resolution import resolver
-from ekorn.state.evolution.type_descriptions import PICKLED, Incompatible, Schema, changed, find_global, spell
+from ekorn.state.evolution.type_descriptions import PICKLED, Incompatible, Schema, changed, spell
+from ekorn.types.global_names import find_global
 from ekorn.types.record_classes import RecordClass
 from ekorn.types.row import Row, make_row
 

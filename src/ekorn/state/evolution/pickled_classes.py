@@ -19,8 +19,9 @@ from typing import Any
 
 from ekorn.errors import CorruptFileError, StateMigrationError
 from ekorn.state.evolution.converters import field_converters
-from ekorn.state.evolution.type_descriptions import Incompatible, find_global, name_of
+from ekorn.state.evolution.type_descriptions import Incompatible, name_of
 from ekorn.types.by_value import dumps
+from ekorn.types.global_names import find_global
 from ekorn.types.record_classes import RecordClass, is_named_tuple, record_class
 
 ClassFields = dict[str, list[list[Any]] | None]

@@ -24,9 +24,10 @@ from ekorn.state.codecs import Codec, PickledCodec, SerializerCodec
 from ekorn.state.declared import Declaration, Described
 from ekorn.state.evolution.converters import Converter, converter
 from ekorn.state.evolution.pickled_classes import rebuilding
-from ekorn.state.evolution.type_descriptions import PICKLED, Incompatible, Schema, changed, describe, find_global, spell
+from ekorn.state.evolution.type_descriptions import PICKLED, Incompatible, Schema, changed, describe, spell
 from ekorn.state.kinds import shape_of
 from ekorn.state.snapshots import StateInfo
+from ekorn.types.global_names import find_global
 from ekorn.types.serializer import TypeSerializer, TypeSerializerSnapshot
 from ekorn.types.type_information import TypeInformation
 

@@ -13,6 +13,7 @@ from ekorn.state.declared import Declaration
 from ekorn.state.evolution.restore_checks import migrate
 from ekorn.state.heap.change_log import ChangeLog, FullTables
 from ekorn.state.heap.expiry import expire
+from ekorn.state.heap.heap_timers import HeapTimers
 from ekorn.state.keyed_backend import CapturedState, KeyedStateBackend, KeyedStates, Translate
 from ekorn.state.kinds import Handles, StateKind
 from ekorn.state.restored_tables import ReadTables, read_tables
@@ -99,6 +100,14 @@ class HeapStateBackend(TableStates, KeyedStateBackend):
         self.heap.by_name[info.name] = table
         table.info, table.declared = declared.info, declared
         table.load(restored.data)
+
+    def timers(self, name: str, *, windowed: bool) -> HeapTimers:
+        timers = HeapTimers(name, tracked=self.tracked, windowed=windowed)
+        self.adopt(timers)
+        return timers
+
+    def on_heap(self) -> dict[str, Collection[Any]]:
+        return {name: table.in_memory() for name, table in list(self.heap.by_name.items())}
 
     def has_entries(self, state_name: str) -> bool:
         table = self.heap.by_name.get(state_name)

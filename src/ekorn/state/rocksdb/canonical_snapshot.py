@@ -74,7 +74,7 @@ class _CountingStore(RocksStore):
 
 
 def _run_of(entries: Iterator[tuple[Any, Any]], store: _CountingStore) -> Iterator[tuple[Any, Any]]:
-    """Yield the next entries, until they come to a chunk."""
+    """Yield the next entries until they fill a chunk."""
     most_bytes = store.scanned_bytes + CHUNK_BYTES
     for entry in islice(entries, _RUN_ENTRIES):
         yield entry

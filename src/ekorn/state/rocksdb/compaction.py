@@ -1,13 +1,13 @@
-"""When all files of an instance are merged, in addition to what RocksDB decides itself.
+"""Decide when all files of an instance are merged, in addition to the merges of RocksDB itself.
 
 A merged file is a new file, which an incremental checkpoint writes. RocksDB's universal compaction (`store_options.py`)
 merges small files with small files, and all files once the newer ones are together as large as the oldest. So obsolete
-entries never take more room than current ones. Two things RocksDB cannot know:
+entries never take more room than current ones. RocksDB cannot know two things:
 
 * The first checkpoint writes everything anyway. If the files of a first load are merged before it, they are written
   once, and not again with a later checkpoint: `settle`.
-* A deletion is small, however large the deleted entry. RocksDB can be told to merge files with many deletions, but then
-  does so at once: with 1% of the entries replaced by others between checkpoints, two of three checkpoints wrote
+* A deletion is small, however large the deleted entry. RocksDB can merge files with many deletions, but then does so
+  at once: with 1% of the entries replaced by others between checkpoints, two of three checkpoints wrote
   everything. `tidy` counts entries instead of bytes: there are never more dead entries than live ones.
 
 With `compaction.style: NONE` neither RocksDB nor this module merges anything.
@@ -54,12 +54,12 @@ class Merging:
 
     def _is_half_dead(self) -> bool:
         files = self._store.files()
-        deleted = sum(file.deletions for file in files)
+        deleted = sum(file.deletions for file in files) + self._store.deleted_by_range
         return deleted >= self._limits.few_deletions and 2 * deleted >= sum(file.entries for file in files) - deleted
 
     def begin(self) -> None:
         """Merge all files on a thread of its own."""
-        self._store.deletions = 0
+        self._store.deletions = self._store.deleted_by_range = 0
         self._thread = threading.Thread(target=self._merge, name="rocksdb-merging", daemon=True)
         self._thread.start()
 

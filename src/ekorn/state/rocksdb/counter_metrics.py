@@ -13,8 +13,8 @@ __all__ = ["counter_metrics"]
 def counter_metrics(wanted: Sequence[str], read_all: Callable[[], Mapping[str, int]]) -> dict[str, Callable[[], int]]:
     """Return the metrics of counters by name, and what reads them.
 
-    RocksDB tells all of its counters in one text. The first metric of a report reads them, and the others take what it
-    has read: metrics are read in the order in which they are registered.
+    RocksDB reports all of its counters in one text. The first metric of a report reads them, and the others take
+    what it has read: metrics are read in the order in which they are registered.
 
     Args:
         wanted: Flink's keys of the counters.
@@ -36,7 +36,7 @@ _NAMES = {"compaction-read-bytes": "compact-read-bytes", "compaction-write-bytes
 
 
 class _Counters:
-    """The counters, as they were when the first of them was read last."""
+    """The values of the counters at the time when the first of them was last read."""
 
     def __init__(self, read_all: Callable[[], Mapping[str, int]]) -> None:
         self._read_all = read_all

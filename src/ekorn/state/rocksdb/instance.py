@@ -11,6 +11,7 @@ from ekorn.config.settings.rocksdb_settings import RocksDBSettings
 from ekorn.errors import CorruptFileError, StateError
 from ekorn.functions.state.state_ttl import StateTtlConfig
 from ekorn.keygroups import KeyGroupRange
+from ekorn.state.codecs import PickledCodec
 from ekorn.state.declared import Declaration
 from ekorn.state.evolution.restore_checks import migrate
 from ekorn.state.keyed_backend import KeyedStateBackend
@@ -18,16 +19,19 @@ from ekorn.state.kinds import KINDS, Handles, StateKind, bare_kind
 from ekorn.state.rocksdb.compaction import Merging
 from ekorn.state.rocksdb.handles import rocks_kind
 from ekorn.state.rocksdb.limits import RocksLimits
+from ekorn.state.rocksdb.rocks_timers import RocksTimers
 from ekorn.state.rocksdb.store import META, RocksStore
+from ekorn.state.rocksdb.stored_timers import StoredTimers
 from ekorn.state.rocksdb.sweep import Sweep
 from ekorn.state.rocksdb.tables import RocksTable, Shared
 from ekorn.state.rocksdb.value_tables import ValueTable
 from ekorn.state.rocksdb.value_weights import weigh_values
 from ekorn.state.snapshots import StateInfo
+from ekorn.state.timers import TIMERS
 from ekorn.state.ttl_handles import Expiry
 
 _META_KEY = META + b"tables"
-_META_VERSION = 1
+_META_VERSION = 2  # version 1 has no timers
 
 
 class ExpiredAt(NamedTuple):
@@ -47,11 +51,6 @@ class InstanceMeta(NamedTuple):
 
     next_piece: int  # the next number for a piece of a list
     states: dict[int, StateInfo]  # by number
-
-
-def in_rocksdb(kind: str) -> bool:
-    """Return whether states of this kind are kept in RocksDB, and not on the heap beside it."""
-    return bare_kind(kind) in KINDS
 
 
 class RocksTables:
@@ -75,6 +74,7 @@ class RocksTables:
         self.max_parallelism = max_parallelism
         self.key_groups = key_groups  # of the subtask
         self.by_name: dict[str, RocksTable] = {}
+        self.queues: dict[str, RocksTimers] = {}
         self.restored: dict[str, StateInfo] = {}
         self.operator = ""
         self.sweeps: list[Sweep] = []
@@ -83,6 +83,15 @@ class RocksTables:
         self._written_meta = b""
         self._shared: Shared | None = None
         self._merging: Merging | None = None
+
+    def keeps(self, kind: str) -> bool:
+        """Return whether states of this kind are kept in RocksDB, and not on the heap beside it."""
+        return bare_kind(kind) in KINDS or (kind == TIMERS and not self.has_timers_on_heap)
+
+    @property
+    def has_timers_on_heap(self) -> bool:
+        """Whether the job is configured to keep its timers in memory."""
+        return self.settings.timer_factory == "HEAP"
 
     @property
     def is_open(self) -> bool:
@@ -150,6 +159,24 @@ class RocksTables:
         table.sized = weigh_values(declared.value, table.weigh_new)
         table.info, table.declared = declared.info, declared
 
+    def timers(self, name: str, *, windowed: bool) -> RocksTimers:
+        """Return the timers of the operator in one time domain, with those that were restored."""
+        declared = Declaration(StateInfo(name, TIMERS), PickledCodec(name), None, self.backend.key_type)
+        queue = self.queues[name] = RocksTimers(self, declared, windowed=windowed)
+        return queue
+
+    def add_timers(self) -> None:
+        """Create the tables of the timers there are; this opens the instance if there is no other state."""
+        for queue in self.queues.values():
+            queue.attach()
+
+    def drop(self, name: str) -> None:
+        """Give up a table and its entries."""
+        table = self.by_name.pop(name)
+        self.shared.exit()
+        for start, end in table.ranges(self.key_groups):
+            self.store.delete_range(start, end)
+
     def add(self, info: StateInfo, number: int | None = None) -> RocksTable:
         """Create the table of a state that the job has not declared yet."""
         if number is None:
@@ -179,6 +206,7 @@ class RocksTables:
 
     def flush(self) -> None:
         """Write the changed entries and the record of the tables to RocksDB."""
+        self.add_timers()
         batch = self.store.batch()
         for table in self.by_name.values():
             table.flush(batch)
@@ -187,6 +215,8 @@ class RocksTables:
             batch.put(_META_KEY, meta)
             self._written_meta = meta
         batch.done()
+        for queue in self.queues.values():
+            queue.evict()
 
     def _meta(self) -> bytes:
         states = [[t.number, t.info.name, t.info.kind, t.info.ttl] for t in self.by_name.values()]
@@ -204,6 +234,7 @@ class RocksTables:
     def close(self) -> None:
         """Close the instance and remove its folder."""
         self.by_name.clear()
+        self.queues.clear()
         self.sweeps.clear()
         if self._merging is not None:
             self._merging.stop()
@@ -216,6 +247,8 @@ class RocksTables:
 
 def make_table(info: StateInfo, number: int, shared: Shared) -> RocksTable:
     """Create the table for a kind of state."""
+    if info.kind == TIMERS:
+        return StoredTimers(info, number, shared)
     kind = KINDS.get(bare_kind(info.kind))
     make = ValueTable if kind is None else rocks_kind(kind).table
     return make(info, number, shared)
@@ -232,7 +265,7 @@ def read_meta(store: RocksStore) -> InstanceMeta:
         raise CorruptFileError(store.folder, "an instance of RocksDB without a list of its states", "keyed state")
     try:
         document = json.loads(raw)
-        if document["version"] != _META_VERSION:
+        if document["version"] not in range(1, _META_VERSION + 1):
             found = f"keyed state of format version {document['version']}"
             raise CorruptFileError(store.folder, found, f"version {_META_VERSION}, the newest this release reads")
         states = {number: StateInfo(name, kind, ttl=ttl) for number, name, kind, ttl in document["states"]}

@@ -77,7 +77,7 @@ def window_bytes(window: Any) -> bytes:
 
 
 def entry_bytes(key: Any) -> tuple[bytes, bool]:
-    """Encode the key of a map's entry, equal keys alike; return the bytes, and whether the key can be read back."""
+    """Encode the key of a map's entry; return bytes that equal keys share, and whether the key can be read back."""
     out: Out = []
     exact = _put_equal(out, key)
     return b"".join(out), exact
@@ -173,7 +173,7 @@ _EXACT: dict[type, Callable[[Out, Any], None]] = {
 
 
 def _put_equal(out: Out, value: Any) -> bool:
-    """Encode the key of a map's entry, or a part of a key that is neither plain nor a tuple; equal values are alike."""
+    """Encode the key of a map's entry, or a part of a key that is no plain value or tuple; equal values share bytes."""
     cls = value.__class__
     if cls is str or cls is bytes or cls is int or value is None:
         _EXACT[cls](out, value)
@@ -243,7 +243,7 @@ def _iso(value: datetime.date | datetime.time) -> str:
 
 
 def _put_number(out: Out, value: Any) -> None:
-    """Encode equal numbers of different types alike."""
+    """Encode a number such that equal numbers of different types have the same bytes."""
     if isinstance(value, complex) or (isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real)):
         if value.imag != 0:
             out.append(b"c")

@@ -20,7 +20,7 @@ class KnownAddresses:
         self._fit = True
 
     def limit(self, entries: int, most: int) -> None:
-        """Forget all addresses if the table, with this many entries of at most so many, leaves no memory for them.
+        """Forget all addresses if the table, with `entries` of at most `most` entries, leaves no memory for them.
 
         An address takes up to two thirds of the memory of an entry, so all addresses fit as long as the table is filled
         to at most three fifths.

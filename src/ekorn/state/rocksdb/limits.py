@@ -1,4 +1,4 @@
-"""Sizes and counts by which the work on an instance of RocksDB is cut. They are not options: one choice fits all."""
+"""Sizes and counts that bound each piece of work on a RocksDB instance. They are no options: one choice fits all."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class ListTable(RocksTable):
     """A table with a list per key.
 
     The first piece of a list has the number 0, so one lookup tells whether there is a list. Later pieces have ascending
-    numbers. The first piece stays, if need be empty, as long as there are others.
+    numbers. The first piece stays as long as there are others, even if it is empty.
     """
 
     def __init__(self, info: StateInfo, number: int, shared: Shared) -> None:

@@ -50,7 +50,7 @@ def _in_order(known: KnownMap) -> list[_Placed]:
 
 
 def _merged(newer: list[_Placed], stored: Iterator[_Placed]) -> Iterator[tuple[Any, Any]]:
-    """Yield the entries of a map, those in memory instead of those in RocksDB."""
+    """Yield the entries of a map; an entry in memory replaces the one in RocksDB."""
     last = None
     for place, entry, kept in merge(newer, stored, key=itemgetter(0)):  # of two with one address, the newer comes first
         if place != last and kept is not GONE:
@@ -119,7 +119,7 @@ class MapTable(RocksTable):
     def items(self, key: Any, known: KnownMap) -> Iterator[tuple[Any, Any]]:
         """Return all entries as they are now; later changes of the map do not reach the iterator.
 
-        The entries of a large map come in the order in which RocksDB keeps them, wherever they are.
+        The entries of a large map come in RocksDB's order, whether they are in memory or on disk.
         """
         if not known.complete:
             stored = self._stored(key)

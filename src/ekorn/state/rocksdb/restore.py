@@ -15,12 +15,13 @@ from ekorn.keygroups import KeyGroupRange, key_group, user_key
 from ekorn.state.canonical_format import decode_file
 from ekorn.state.heap.heap_backend import HeapStateBackend
 from ekorn.state.keyed_backend import RestoredTable, RestoredTables, Translate
-from ekorn.state.rocksdb.instance import RocksTables, in_rocksdb, read_meta
+from ekorn.state.rocksdb.instance import RocksTables, read_meta
 from ekorn.state.rocksdb.instance_files import Files, beside_of, fetch
 from ekorn.state.rocksdb.key_bytes import PREFIX
 from ekorn.state.rocksdb.store import RocksStore
 from ekorn.state.rocksdb.tables import RocksTable
 from ekorn.state.snapshots import CANONICAL, ROCKSDB, KeyedFiles, OperatorRestore, StateInfo
+from ekorn.state.timers import TIMERS
 from ekorn.storage.file_store import FileStore
 
 
@@ -42,14 +43,14 @@ def restore_into(
     restored.check_formats()
     native = [part for part in restored.keyed if part.format == ROCKSDB]
     opened = _open_instances(rocks, native, store)
-    beside_tables: RestoredTables = {}
+    beside_tables = _timers_to_heap(rocks)
     for part in [*map(beside_of, native), *(p for p in restored.keyed if p.format == CANONICAL)]:
         _read_canonical(rocks, part, store, beside_tables)
     if translate is not None:
         translate(beside_tables)
     for info, entries in beside_tables.values():
-        if in_rocksdb(info.kind):
-            rocks.restored.setdefault(info.name, info)  # a table that `translate` made has no description yet
+        if rocks.keeps(info.kind):
+            rocks.restored.setdefault(info.name, info)  # a table that `translate` has made has no description yet
             _write_all(rocks, info, entries)
         else:
             beside.load(info, entries)
@@ -73,6 +74,15 @@ def _open_instances(rocks: RocksTables, parts: list[KeyedFiles], store: FileStor
         if part is not largest:
             _add_instance(rocks, part, store)
     return files
+
+
+def _timers_to_heap(rocks: RocksTables) -> RestoredTables:
+    """Take restored timers out of the instance if the job keeps its timers on the heap."""
+    found = [table for table in rocks.by_name.values() if not rocks.keeps(table.info.kind)]
+    tables = {t.info.name: RestoredTable(t.info, dict(t.entries(rocks.key_groups))) for t in found}
+    for name in tables:
+        rocks.drop(name)
+    return tables
 
 
 def _add_instance(rocks: RocksTables, part: KeyedFiles, store: FileStore) -> None:
@@ -122,17 +132,20 @@ def _read_canonical(rocks: RocksTables, part: KeyedFiles, store: FileStore, besi
             info = rocks.restored.get(name) or StateInfo(name, kind)
             there = {key: value for key, value in zip(keys, values, strict=True) if is_mine(info, key)}
             removed = [key for key in gone if is_mine(info, key)]
-            if not in_rocksdb(kind):
+            if not rocks.keeps(kind):
                 entries = beside_tables.setdefault(name, RestoredTable(info, {})).entries
                 entries.update(there)
                 for key in removed:
                     entries.pop(key, None)
-            elif number == 0:  # there is no earlier entry to replace
+                continue
+            table = _table(rocks, info)
+            if number == 0 or kind == TIMERS:  # there is no earlier entry to replace, or no value in it
                 _write_all(rocks, info, there)
             else:
-                table = _table(rocks, info)
-                for key, value in (*there.items(), *((key, None) for key in removed)):
+                for key, value in there.items():
                     table.replace_whole(key, value)
+            for key in removed:
+                table.replace_whole(key, None)
     for table in rocks.by_name.values():
         table.make_room()
 

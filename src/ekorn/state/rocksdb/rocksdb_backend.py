@@ -1,12 +1,13 @@
 """The RocksDB backend: keyed state on local disk, larger than memory, whose checkpoints link files instead of copying.
 
-One instance holds all states of an operator in one subtask. Timers, and other tables that an operator brings along
-(`adopt`), are kept in a heap backend beside it and are part of its checkpoints.
+One instance holds all states of an operator in one subtask, and its timers. Tables that an operator brings along
+(`adopt`), and timers if the job is configured so, are kept in a heap backend beside it and are part of its checkpoints.
 
     handles.py                             the handles on list, map and value state; the tables of kinds of state
     instance.py                            all tables of an operator
     tables.py, value_tables.py, list_tables.py, map_tables.py
                                            the states: dictionaries of the entries in use, in front of RocksDB
+    rocks_timers.py, stored_timers.py      the timers: the next ones in memory, and all of them in RocksDB
     known_addresses.py                     the addresses of keys in use
     value_weights.py                       the memory of large values in use
     key_bytes.py, value_bytes.py           keys and values as bytes
@@ -17,7 +18,7 @@ One instance holds all states of an operator in one subtask. Timers, and other t
     sweep.py                               remove expired entries
     compaction.py                          when all files are merged
     local_folder.py                        the folder of an instance
-    limits.py                              the sizes and counts by which all this is cut
+    limits.py                              the sizes and counts that bound each piece of work
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from ekorn.state.rocksdb.store import META
 from ekorn.state.snapshots import WINDOWED, OperatorRestore, StateInfo
 from ekorn.state.table import Table
 from ekorn.state.table_states import TableStates
+from ekorn.state.timers import TimerQueue
 from ekorn.storage.file_store import FileStore
 
 _COLUMN_FAMILY = "default"  # RocksDB's own name: all states of an operator share it
@@ -124,8 +126,18 @@ class RocksDBKeyedBackend(TableStates, KeyedStateBackend):
         self._beside.key_type = self.key_type
         self._beside.adopt(table)
 
+    def timers(self, name: str, *, windowed: bool) -> TimerQueue:
+        if self.rocks.has_timers_on_heap:
+            self._beside.key_type = self.key_type
+            return self._beside.timers(name, windowed=windowed)
+        return self.rocks.timers(name, windowed=windowed)
+
+    def on_heap(self) -> dict[str, Collection[Any]]:
+        in_use = {name: table.data for name, table in list(self.rocks.by_name.items())}
+        return self._beside.on_heap() | in_use
+
     def has_entries(self, state_name: str) -> bool:
-        return self._beside.has_entries(state_name) or next(self.entries(state_name), None) is not None
+        return next(self.entries(state_name), None) is not None or self._beside.has_entries(state_name)
 
     def keys(self, state_name: str) -> Iterator[Any]:
         table = self.rocks.by_name.get(state_name)
@@ -143,6 +155,7 @@ class RocksDBKeyedBackend(TableStates, KeyedStateBackend):
             yield from dict.fromkeys(key for table in tables for key in table.keys(here))
 
     def entries(self, state_name: str) -> Iterator[tuple[Any, Any]]:
+        self.rocks.add_timers()
         table = self.rocks.by_name.get(state_name)
         if table is None:
             return self._beside.entries(state_name)
@@ -159,6 +172,8 @@ class RocksDBKeyedBackend(TableStates, KeyedStateBackend):
 
     def drop_all(self) -> None:
         self._beside.drop_all()
+        for queue in self.rocks.queues.values():
+            queue.drop()
         for table in self.rocks.by_name.values():
             table.forget()
         if self.rocks.is_open:
@@ -174,6 +189,7 @@ class RocksDBKeyedBackend(TableStates, KeyedStateBackend):
 
     def snapshot(self, checkpoint_id: int) -> CapturedState:
         beside = self._beside.snapshot(checkpoint_id)
+        self.rocks.add_timers()
         if not self.rocks.is_open:
             return beside
         uploads = self._uploads
@@ -188,10 +204,12 @@ class RocksDBKeyedBackend(TableStates, KeyedStateBackend):
 
     def native_snapshot(self, checkpoint_id: int) -> CapturedState:
         beside = self._beside.full_snapshot(checkpoint_id)
+        self.rocks.add_timers()
         return self._linked(beside, None, _ignore_files) if self.rocks.is_open else beside
 
     def full_snapshot(self, checkpoint_id: int) -> CapturedState:
         beside = self._beside.full_snapshot(checkpoint_id)
+        self.rocks.add_timers()
         if not self.rocks.is_open:
             return beside
         return CapturedEntries(self._link(), beside, self.rocks, self._expired())
@@ -242,7 +260,9 @@ class RocksDBKeyedBackend(TableStates, KeyedStateBackend):
         return (*self._beside.undeclared(), *on_disk)
 
     def infos(self) -> tuple[StateInfo, ...]:
-        return (*self._beside.infos(), *(t.saved_as() for t in self.rocks.by_name.values()))
+        tables = self.rocks.by_name
+        no_timers = (queue.declared.info for name, queue in self.rocks.queues.items() if name not in tables)
+        return (*self._beside.infos(), *(table.saved_as() for table in tables.values()), *no_timers)
 
     def close(self) -> None:
         self._beside.close()

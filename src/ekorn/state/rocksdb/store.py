@@ -57,7 +57,8 @@ class RocksStore:
         self._write_options.disable_wal = True
         self._db.set_write_options(self._write_options)
         self._raw_get = self._db.get
-        self.deletions = 0  # counted since the instance was opened; `Merging` sets the count back
+        self.deletions = 0  # counted since the instance was opened; `Merging` sets the counts back
+        self.deleted_by_range = 0  # those of them that files do not count
         self._cancelled = False
 
     # -------------------------------------------------------------------------------------------------------- reading
@@ -246,6 +247,16 @@ class WriteBatch:
         self._size += len(address)
         if self._size > self._limit:
             self.done()
+
+    def delete_range(self, first: bytes, end: bytes) -> None:
+        """Remove the addresses from `first` to before `end`. Call `deleted_by_range` with the number of entries."""
+        self._writes.delete_range(first, end)
+        self._size += len(first) + len(end)
+
+    def deleted_by_range(self, entries: int) -> None:
+        """Count entries that were deleted by ranges, so that files are merged when there are many."""
+        self._store.deletions += entries
+        self._store.deleted_by_range += entries
 
     def done(self) -> None:
         """Apply the writes collected so far."""

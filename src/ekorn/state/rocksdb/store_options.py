@@ -39,7 +39,8 @@ def make_options(rocksdict: Any, settings: RocksDBSettings) -> Any:
     table.set_format_version(5)
     if settings.bloom_bits_per_key:
         table.set_bloom_filter(settings.bloom_bits_per_key, False)
-    memory = _shared_memory(rocksdict, settings.block_cache_bytes, settings.memory_per_slot_bytes)
+    per_slot, ratio = settings.memory_per_slot_bytes, settings.write_buffer_ratio
+    memory = _shared_memory(rocksdict, settings.block_cache_bytes, per_slot, ratio)
     table.set_block_cache(memory.block_cache)
     if memory.write_buffer_manager is not None:
         options.set_write_buffer_manager(memory.write_buffer_manager)
@@ -93,7 +94,7 @@ class _SharedMemory(NamedTuple):
 
 
 _MOST_CACHES = 8
-_CACHES: deque[Any] = deque(maxlen=_MOST_CACHES)  # of this process, for people who ask how large they are
+_CACHES: deque[Any] = deque(maxlen=_MOST_CACHES)  # of this process, for reports of their size
 
 
 def block_cache_bytes() -> int | None:
@@ -105,14 +106,20 @@ def block_cache_bytes() -> int | None:
 
 
 @lru_cache(maxsize=_MOST_CACHES)
-def _shared_memory(rocksdict: Any, cache_bytes: int, per_slot_bytes: int | None) -> _SharedMemory:
-    """Return what all instances of this process share, made on the first call."""
-    cache = rocksdict.Cache(cache_bytes if per_slot_bytes is None else per_slot_bytes)
-    _CACHES.append(cache)
+def _shared_memory(rocksdict: Any, cache_bytes: int, per_slot_bytes: int | None, ratio: float) -> _SharedMemory:
+    """Return what all instances of this process share, made on the first call.
+
+    Flink: write buffers may exceed their bound by a half, since the active one still fills while another is written.
+    Bound and cache are so much smaller that the sum is kept.
+    """
     if per_slot_bytes is None:
+        cache = rocksdict.Cache(cache_bytes)
+        _CACHES.append(cache)
         return _SharedMemory(cache, None)
-    half = per_slot_bytes // 2  # Flink: half of it may be write buffers
-    manager = rocksdict.WriteBufferManager.new_write_buffer_manager_with_cache(half, False, cache)
+    cache = rocksdict.Cache(int((3 - ratio) * per_slot_bytes / 3))
+    _CACHES.append(cache)
+    bound = int(2 * ratio * per_slot_bytes / 3)
+    manager = rocksdict.WriteBufferManager.new_write_buffer_manager_with_cache(bound, False, cache)
     return _SharedMemory(cache, manager)
 
 

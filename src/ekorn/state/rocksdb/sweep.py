@@ -2,15 +2,18 @@
 
 rocksdict offers no compaction filter. Instead a sweep walks through the entries of a state, some of them in every
 epoch, and deletes the expired ones; RocksDB drops them when it merges files, which it does soon for a file with many
-deletions. After a round that found no entry to expire before some time, the sweep rests until that time. So the entries
-of a state that live long are not read in vain.
+deletions. After a round that found no entry to expire before some time, the sweep rests until that time. Long-lived
+entries are therefore not read again and again.
 
 A sweep does not touch entries that changed since they were last written to RocksDB, nor lists in use: reads remove
 expired entries that they meet.
+
+Flink documents the logger of its compaction filter. Here the sweeps log to it, at the level DEBUG.
 """
 
 from __future__ import annotations
 
+import logging
 import pickle
 from collections.abc import Callable, Iterator
 
@@ -23,6 +26,7 @@ from ekorn.state.rocksdb.tables import RocksTable
 from ekorn.state.rocksdb.value_bytes import split_original, stamp_of, with_original, without_original
 from ekorn.types.by_value import dumps
 
+_log = logging.getLogger("org.rocksdb.FlinkCompactionFilter")  # Flink: the name in its documentation
 _SEQUENCE_BYTES = 8
 
 StoredEntries = list[tuple[bytes, bytes]]
@@ -97,6 +101,12 @@ class Sweep:
         self.checked += seen
         if self._at is None:
             self._rest()
+        if seen and _log.isEnabledFor(logging.DEBUG):
+            _log.debug(
+                "state %r: checked %d entries in RocksDB, removed %d; TTL: %d ms, current timestamp: %d ms%s",
+                self._table.info.name, seen, removed, self._ttl_ms, now_ms,
+                "" if self._at is not None else f"; the next round begins at {self.rests_until_ms} ms",
+            )  # fmt: skip
         return removed
 
     def _rest(self) -> None:

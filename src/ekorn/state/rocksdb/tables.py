@@ -49,6 +49,10 @@ class Shared:
         self._tables += 1
         Shared.in_slot.add(self)
 
+    def exit(self) -> None:
+        """Count a table that is given up."""
+        self._tables -= 1
+
     def leave(self) -> None:
         """Give back the memory of all tables."""
         Shared.in_slot.discard(self)
@@ -59,12 +63,21 @@ class Shared:
 
     def part_bytes(self) -> int:
         """Return the memory of one table."""
-        return self._cache_bytes // (sum(instance._tables for instance in Shared.in_slot) or 1)
+        return self.part_of(self._cache_bytes)
+
+    @classmethod
+    def part_of(cls, cache_bytes: int) -> int:
+        """Return the memory of one table out of the memory of all tables in the slot."""
+        return cache_bytes // (sum(instance._tables for instance in cls.in_slot) or 1)
 
     def take_piece(self) -> int:
         """Return a number larger than all before."""
-        self.next_piece += 1
-        return self.next_piece - 1
+        return self.take_pieces(1)
+
+    def take_pieces(self, count: int) -> int:
+        """Return the first of several numbers larger than all before, in ascending order without gaps."""
+        self.next_piece += count
+        return self.next_piece - count
 
 
 class Flushed(NamedTuple):

@@ -1,8 +1,8 @@
 """Encode values as bytes: what RocksDB keeps at an address.
 
 A value is in the form of tables (`codecs.py`): immutable, or a pickle in a `bytearray`. Numbers and text have a short
-form of their own, everything else is pickled. Before the value come the original of an address from which it cannot be
-read back, and the stamp of a state that expires, each if there is one:
+form of their own, everything else is pickled. Two parts may stand before the value:
+the original of the address, if it cannot be read back from the address, and the stamp, if the state expires:
 
     b"o" size (4 bytes) pickle of the address' parts | b"t" stamp (8 bytes) | value
 """

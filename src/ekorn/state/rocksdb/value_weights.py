@@ -16,13 +16,13 @@ from ekorn.types.type_information import TypeInformation
 
 __all__ = ["LARGE_BYTES", "SIZED", "weigh_values", "weight"]
 
-LARGE_BYTES = 250  # smaller values are not counted: it would cost more than it says
+LARGE_BYTES = 250  # counting smaller values would cost more than it gains
 SIZED: frozenset[type] = frozenset({bytearray, bytes, str})
 _NESTED = frozenset({tuple, frozenset})
 
 
 def weight(kept: Any) -> int:
-    """Return about how many bytes a value in the form of tables takes, as far as it can be large.
+    """Return about how many bytes the parts of a value that can be large take, in the form of tables.
 
     >>> weight(7), weight("ab"), weight((1, "abc", (b"de", 2.0)))
     (0, 2, 5)

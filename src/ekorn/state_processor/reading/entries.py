@@ -20,7 +20,6 @@ from ekorn.state.canonical_format import Chunk, decode_file
 from ekorn.state.codecs import PickledCodec
 from ekorn.state.declared import Described
 from ekorn.state.entry_shapes import Convert, DeclaredShape, itself
-from ekorn.state.evolution.type_descriptions import find_global
 from ekorn.state.keyed_backend import RestoredTable, RestoredTables
 from ekorn.state.kinds import bare_kind, shape_of
 from ekorn.state.restored_tables import read_tables
@@ -31,6 +30,7 @@ from ekorn.state_processor.reading.spooled_entries import StoredEntries, divided
 from ekorn.state_processor.reading.stored_savepoint import StoredOperator
 from ekorn.state_processor.stand_ins import load_value, missing_classes_allowed
 from ekorn.storage.file_store import FileStore
+from ekorn.types.global_names import find_global
 from ekorn.types.serializer import TypeSerializer, TypeSerializerSnapshot
 
 __all__ = [

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any
 
-from ekorn.connectors.formats.arrow_columns import arrow_column, load_arrow, nullable
+from ekorn.columns.arrow_columns import arrow_column, load_arrow, nullable
 from ekorn.errors import StateError
 from ekorn.state_processor.reading.state_rows import StateTable
 from ekorn.types.data_types import RowType

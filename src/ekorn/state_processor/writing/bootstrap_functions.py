@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
+from ekorn.functions.output_tag import OutputTag
 from ekorn.functions.process_functions import KeyedProcessFunction, ProcessFunction
 from ekorn.functions.record_functions import Function
 from ekorn.functions.runtime_context import RuntimeContext
@@ -100,6 +101,9 @@ class _BroadcastContext(BroadcastStateBootstrapFunction.Context):
 
     def timestamp(self) -> int | None:
         return self._context.timestamp()
+
+    def output(self, output_tag: OutputTag, value: Any) -> None:
+        self._context.output(output_tag, value)
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
         return self._store.get_broadcast_state(state_descriptor)

@@ -23,6 +23,7 @@ from ekorn.engine.beside_job import StartingJob
 from ekorn.engine.spark.data_frames.ended_feed import asked_to_go_on
 from ekorn.engine.spark.data_frames.micro_batches import MicroBatches
 from ekorn.engine.spark.data_frames.row_folder import RowFolder, row_folder, url_for_spark
+from ekorn.engine.spark.driver_side.quiet_cancel import cancel_quietly
 from ekorn.engine.spark.driver_side.session import first_line_of
 from ekorn.errors import ConfigurationError
 from ekorn.functions.results.job_status import JobStatus
@@ -37,7 +38,7 @@ _log = logging.getLogger(__name__)
 _NOTES, _BEGUN, _RUN = "source", "source.json", "run-"
 _MOST_UNREAD = 100  # batches that no checkpoint covers; then the source waits
 _WAIT_S = 0.1
-_LAST_BATCH_S = 5.0  # Spark logs a stack trace for each task of a batch that is cancelled
+_LAST_BATCH_S = 5.0
 _STOP_S = 30.0
 
 
@@ -195,6 +196,9 @@ class _Run:
         self._stopping.set()
         self._thread.join(_LAST_BATCH_S)
         if self._thread.is_alive():
-            self._context.cancelJobGroup(self._job_group)
-            self._thread.join(_STOP_S)
+            cancel_quietly(self._context, self._job_group, self._cancel)
         self._folder.remove()
+
+    def _cancel(self) -> None:
+        self._context.cancelJobGroup(self._job_group)
+        self._thread.join(_STOP_S)

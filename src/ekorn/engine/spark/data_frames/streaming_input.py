@@ -18,6 +18,7 @@ from ekorn.engine.beside_job import StartingJob
 from ekorn.engine.spark.data_frames.ended_feed import asked_to_go_on
 from ekorn.engine.spark.data_frames.row_folder import RowFolder, url_for_spark
 from ekorn.engine.spark.data_frames.spark_schemas import row_type_from_spark
+from ekorn.engine.spark.driver_side.quiet_cancel import cancel_quietly
 from ekorn.engine.spark.driver_side.session import first_line_of
 from ekorn.errors import ConfigurationError
 from ekorn.functions.results.job_status import JobStatus
@@ -31,7 +32,15 @@ _log = logging.getLogger(__name__)
 _BELOW_LOCATION = "ekorn-rows"
 _MOST_UNREAD = 100  # batches that no checkpoint covers; then the query waits
 _WAIT_S = 0.1
+_LAST_BATCH_S = 5.0
 _STOP_S = 30.0
+
+
+class _QueryStopped(Exception):
+    """The query is stopped, so a batch is not written. By the words of this error, Spark knows that `stop()` did it."""
+
+    def __str__(self) -> str:
+        return "py4j.protocol.Py4JJavaError: An error occurred while calling stop: java.lang.InterruptedException"
 
 
 class StreamingDataFrameInput:
@@ -63,7 +72,7 @@ class StreamingDataFrameInput:
                 context.master,
             )
         folder = RowFolder(join(self._location, _BELOW_LOCATION))
-        self._query = _RunningQuery(folder, self._query_name)
+        self._query = _RunningQuery(context, folder, self._query_name)
         # Spark refuses a second active query of the same name, and a job may have two sources of one name.
         unique_name = f"{self._query_name} {job.operator_id[:8]}"
         writer = self._frame.writeStream.queryName(unique_name).foreachBatch(self._query.write)
@@ -80,7 +89,8 @@ class StreamingDataFrameInput:
 
 
 class _RunningQuery:
-    def __init__(self, folder: RowFolder, name: str) -> None:
+    def __init__(self, context: Any, folder: RowFolder, name: str) -> None:
+        self._context = context
         self._folder = folder
         self._files = folder.files
         self._batches = RowBatches(self._files)
@@ -88,17 +98,39 @@ class _RunningQuery:
         self._name = name
         self._stopping = threading.Event()
         self._starting = threading.Lock()  # a query that is started while the job ends would not be stopped
+        self._writing = threading.Lock()  # held while a batch is written
         self._query: Any = None
         self._watcher: threading.Thread | None = None
 
     def write(self, frame: Any, batch_id: int) -> None:
-        """Write a batch. Called by Spark, again for a batch that the query does not know to be written."""
+        """Write a batch. Called by Spark, again for a batch that the query does not know to be written.
+
+        An error is passed on in one line. Spark searches the text of an error with a regular expression that overflows
+        the stack of the query's thread if the text is long, as one with Java's frames is: the query would then seem to
+        have ended by itself.
+
+        Raises:
+            _QueryStopped: The query is stopped.
+            RuntimeError: The batch could not be written.
+        """
+        try:
+            with self._writing:
+                self._write(frame, batch_id)
+        except Exception as error:  # PySpark and the storage raise many types
+            if self._stopping.is_set():
+                raise _QueryStopped from None
+            _log.warning("batch %d of query %s could not be written", batch_id, self._name, exc_info=True)
+            raise RuntimeError(first_line_of(error)) from None
+
+    def _write(self, frame: Any, batch_id: int) -> None:
+        if self._stopping.is_set():
+            raise _QueryStopped
         if self._batches.is_written(batch_id):
             return
         self._batches.prune()
         while self._batches.unread() >= _MOST_UNREAD:
             if self._stopping.wait(_WAIT_S):
-                raise InterruptedError(f"query {self._name!r} is stopped with its job")
+                raise _QueryStopped
             self._batches.prune()
         path = batch_path(batch_id)
         # `overwrite` removes the files of a query that died before it published the batch.
@@ -135,8 +167,18 @@ class _RunningQuery:
     def stop(self) -> None:
         with self._starting:
             self._stopping.set()
+        if self._writing.acquire(timeout=_LAST_BATCH_S):
+            self._writing.release()  # a batch that is not written yet is not begun
         if self._query is not None:
-            self._query.stop()
+            calls = logging.getLogger("py4j.clientserver")
+            calls.addFilter(_is_news)
+            cancel_quietly(self._context, str(self._query.runId), self._query.stop)
+            calls.removeFilter(_is_news)
         if self._watcher is not None:
             self._watcher.join(_STOP_S)
         self._batches.prune()
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Return whether a line in which Py4J logs an error of a callback is about another one than `_QueryStopped`."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], _QueryStopped)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import os
 from typing import Any, Literal
 
-from ekorn.config.environment_variables import SPARK_MASTER, variable
 from ekorn.config.settings.deployment_settings import LinkSettings, PythonDependencies
 from ekorn.engine.execution import reason_for_epochs
 from ekorn.engine.slots.continuous_engine import ContinuousSlotEngine
@@ -17,18 +15,28 @@ from ekorn.engine.slots.slot_handle import Heartbeat
 from ekorn.engine.slots.slot_pool import SlotPool
 from ekorn.engine.spark.driver_side.cluster import cluster_slots
 from ekorn.engine.spark.driver_side.job_group import SparkJobGroup
-from ekorn.engine.spark.driver_side.pipelined_job import SESSION_SETTINGS, check_session
-from ekorn.engine.spark.driver_side.session import expects_cluster, running_context, spark_context
+from ekorn.engine.spark.driver_side.pipelined_job import SESSION_SETTINGS, check_session, set_up_session
+from ekorn.engine.spark.driver_side.session import (
+    expects_cluster,
+    is_sized_by_us,
+    running_context,
+    spark_context,
+)
 from ekorn.engine.spark.driver_side.spark_flows import SparkFlows
 from ekorn.engine.spark.driver_side.spark_levels import SparkLevels
-from ekorn.engine.spark.driver_side.task_slots import ReservedTaskSlots, UnfitSession, reserve_task_slots, task_count
+from ekorn.engine.spark.driver_side.task_slots import (
+    ReservedTaskSlots,
+    UnfitSession,
+    reserve_task_slots,
+    task_count,
+    task_slots_for,
+)
 from ekorn.errors import DeploymentError
 from ekorn.graph.job_graph import JobGraph
 
 __all__ = ["engine_on_spark"]
 
 _log = logging.getLogger(__name__)
-_TASK_SLOTS = 32  # of a session that ekorn starts: later jobs use it too
 
 
 def engine_on_spark(
@@ -51,9 +59,10 @@ def engine_on_spark(
     reason = None if execution != "epochs" else "ekorn.execution is epochs"
     reason = reason or reason_for_epochs(graph)
     tasks = task_count(graph)
+    task_slots = None
     if execution != "epochs" and session is None and running_context() is None:
         # Also for a job in BATCH: the next one may be able to run continuously in its session.
-        configuration = _for_pipelined_jobs(configuration, tasks)
+        configuration, task_slots = SESSION_SETTINGS | configuration, task_slots_for(tasks)
     context, pool = start_with_slots(
         graph.slot_count,
         configuration=configuration,
@@ -61,12 +70,15 @@ def engine_on_spark(
         heartbeat=heartbeat,
         links=links,
         session=session,
+        task_slots=task_slots,
     )
     reserved: ReservedTaskSlots | None = None
     try:
         if reason is None:
             try:
                 check_session(context)
+                if is_sized_by_us(context):
+                    set_up_session(context)
                 reserved = reserve_task_slots(context, job_name, tasks)
                 return continuous_engine(graph, context, pool, reserved, job_label=job_label, heartbeat=heartbeat)
             except UnfitSession as unfit:
@@ -92,13 +104,14 @@ def start_with_slots(
     heartbeat: Heartbeat,
     links: LinkSettings,
     session: Any,
+    task_slots: int | None = None,
 ) -> tuple[Any, SlotPool]:
     """Start Spark unless it runs, and the slots. Local slots start while Spark does; those of a cluster later."""
     local = None if expects_cluster(configuration) else LocalSlotPool(count, python, heartbeat=heartbeat)
     try:
         if local is not None:
             local.begin_start()
-        context = spark_context(configuration, session)
+        context = spark_context(configuration, session, task_slots)
         if context.master.startswith("local"):
             return context, local or LocalSlotPool(count, python, heartbeat=heartbeat)
     except BaseException:
@@ -130,12 +143,3 @@ def continuous_engine(
     calls = SlotCalls(pool)
     jobs = SparkJobGroup(context, job_label, calls, reserved)
     return ContinuousSlotEngine(graph, calls, jobs, SparkFlows(jobs, calls, reserved), heartbeat.stall_timeout_s)
-
-
-def _for_pipelined_jobs(configuration: dict[str, str], tasks: int) -> dict[str, str]:
-    """Return the settings of a job with what a new session needs in order to run all of its tasks at the same time."""
-    settings = SESSION_SETTINGS | configuration
-    if not configuration.get("spark.master") and not variable(SPARK_MASTER):
-        task_slots = max(_TASK_SLOTS, 2 * tasks, os.cpu_count() or 1)  # more than cores: a task mostly waits
-        settings["spark.master"] = f"local[{task_slots}]"
-    return settings

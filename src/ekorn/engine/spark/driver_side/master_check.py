@@ -1,14 +1,20 @@
 """Runs in the driver: checks the address of a Spark cluster before Spark starts.
 
-Spark asks an unreachable master for more than a minute, and then fails with an error of Java that does not name it.
+Spark asks an unreachable master for more than a minute, and then fails with an error of Java that does not name it. The
+same happens at a port that accepts connections and never answers, or at another server's. So each address is asked
+something that needs no authentication: a master for a file that it does not have, Kubernetes for its version. A master
+that was started just now does not listen yet, so refused connections are tried again.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import socket
-from collections.abc import Mapping
+import struct
+import time
+from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 from ekorn.errors import DeploymentError
@@ -16,6 +22,13 @@ from ekorn.errors import DeploymentError
 __all__ = ["check_master"]
 
 _PATIENCE_S = 8.0  # for all masters together
+_PAUSE_S = 0.2
+_REFUSED = os.strerror(errno.ECONNREFUSED)
+_NO_FILE = b"/files/ekorn-asks-whether-a-master-answers"
+# A frame of Spark: its length, the type of a request for a stream, and the name of the stream with its length.
+# A master answers that there is no such stream, without a line in its log; one with encrypted ports closes.
+_ASK_SPARK = struct.pack(">qBi", 13 + len(_NO_FILE), 6, len(_NO_FILE)) + _NO_FILE
+_ASK_KUBERNETES = b"GET /version HTTP/1.0\r\n\r\n"  # in clear: a server that expects TLS says so, or closes
 
 
 def check_master(master: str, environment: Mapping[str, str] = os.environ) -> None:
@@ -25,7 +38,8 @@ def check_master(master: str, environment: Mapping[str, str] = os.environ) -> No
         DeploymentError: The address has no form that Spark knows, nothing answers there, or YARN is not configured.
     """
     if master.startswith("spark://"):
-        _check_reachable(master, [_host_and_port(master, each) for each in master[len("spark://") :].split(",")])
+        addresses = [_host_and_port(master, each) for each in master[len("spark://") :].split(",")]
+        _check_reachable(master, addresses, _ASK_SPARK, _why_not_spark)
     elif master.startswith("k8s://"):
         url = urlsplit(address if "://" in (address := master[len("k8s://") :]) else f"https://{address}")
         try:
@@ -34,7 +48,7 @@ def check_master(master: str, environment: Mapping[str, str] = os.environ) -> No
             raise _malformed(master) from None
         if not url.hostname:
             raise _malformed(master)
-        _check_reachable(master, [(url.hostname, port)])
+        _check_reachable(master, [(url.hostname, port)], _ASK_KUBERNETES, lambda answer: None)
     elif master == "yarn":
         if not environment.get("HADOOP_CONF_DIR") and not environment.get("YARN_CONF_DIR"):
             raise DeploymentError(
@@ -58,16 +72,50 @@ def _malformed(master: str) -> DeploymentError:
     )
 
 
-def _check_reachable(master: str, addresses: list[tuple[str, int]]) -> None:
-    reasons = []
-    for host, port in addresses:
-        try:
-            socket.create_connection((host, port), timeout=_PATIENCE_S / len(addresses)).close()
-        except OSError as error:
-            reasons.append(f"{host}:{port}: {error.strerror or error}")
-        else:
-            return  # one master suffices: the others stand by
+def _why_not_spark(answer: bytes) -> str | None:
+    """Return why an answer is not that of a Spark master; None if it may be."""
+    if answer.startswith(b"HTTP/"):
+        return "a web server answers there; Spark's web page has another port than the master, which is usually 7077"
+    return None
+
+
+def _check_reachable(
+    master: str, addresses: list[tuple[str, int]], question: bytes, why_not: Callable[[bytes], str | None]
+) -> None:
+    began_s = time.monotonic()
+    left_s = _PATIENCE_S
+    while True:
+        found: dict[tuple[str, int], str] = {}
+        for address in addresses:
+            reason = _why_unusable(address, question, why_not, left_s / len(addresses))
+            if reason is None:
+                return  # one master suffices: the others stand by
+            found[address] = reason
+        left_s = _PATIENCE_S - (time.monotonic() - began_s)
+        if set(found.values()) != {_REFUSED} or left_s < _PAUSE_S:
+            break
+        time.sleep(_PAUSE_S)
+    reasons = "; ".join(f"{host}:{port}: {reason}" for (host, port), reason in found.items())
     raise DeploymentError(
-        f"the Spark master {master!r} cannot be reached ({'; '.join(reasons)}): check that it runs, and the host and "
-        "port of spark.master"
+        f"the Spark master {master!r} cannot be reached ({reasons}): check that it runs, and the host and port of "
+        "spark.master"
     )
+
+
+def _why_unusable(
+    address: tuple[str, int], question: bytes, why_not: Callable[[bytes], str | None], patience_s: float
+) -> str | None:
+    """Ask one address; return why it is of no use, or None."""
+    try:
+        connection = socket.create_connection(address, timeout=patience_s / 2)
+    except OSError as error:
+        return str(error.strerror or error)
+    with connection:
+        try:
+            connection.settimeout(patience_s / 2)
+            connection.sendall(question)
+            return why_not(connection.recv(4096))
+        except TimeoutError:
+            return "it accepts connections and does not answer"
+        except OSError:
+            return None  # it closes the connection: it expects another greeting, and Spark knows which

@@ -30,12 +30,14 @@ __all__ = [
     "is_refusal",
     "rows_in_flight",
     "run_pipelined",
+    "set_up_session",
     "start_workers",
 ]
 
 _log = logging.getLogger(__name__)
 
-# Settings that a session must be started with. Without them a continuous job uses more CPU and memory.
+# Settings of a session that ekorn starts for continuous jobs, or sets up for them later. Without them a continuous job
+# uses more CPU and memory.
 SESSION_SETTINGS = {
     "spark.python.unix.domain.socket.enabled": "true",  # instead of TCP to the Python workers
     # Spark gathers as many bytes before it writes to a Python worker or to a reading task. A row has at least as many,
@@ -77,6 +79,15 @@ def check_session(context: Any) -> None:
     if _dependencies_field(context) is None:
         reason = f"Spark {context.version} keeps the dependencies of an RDD in a place that ekorn does not know"
         raise UnfitSession(reason, "install the version of pyspark in the constraints of ekorn")
+
+
+def set_up_session(context: Any) -> None:
+    """Give a session on this machine, which an earlier job in epochs started, the settings of continuous jobs.
+
+    Every new task reads them, and in local mode it reads them from the driver's own settings.
+    """
+    for key, value in SESSION_SETTINGS.items():
+        context._jsc.sc().conf().setIfMissing(key, value)
 
 
 def rows_in_flight(context: Any) -> int:

@@ -8,7 +8,7 @@ import re
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from ekorn.config.environment_variables import SPARK_MASTER, variable
 from ekorn.engine.spark.driver_side.java_process import start_java
 from ekorn.engine.spark.driver_side.master_check import check_master
 from ekorn.engine.spark.driver_side.own_session import look_at_own_session, warn_of_settings_without_effect
-from ekorn.engine.spark.driver_side.worker_daemon import set_daemon
+from ekorn.engine.spark.driver_side.worker_daemon import imports_in_advance, set_daemon
 from ekorn.errors import DeploymentError
 from ekorn.extras import install_command
 from ekorn.storage.private_folder import create_private_file
@@ -27,6 +27,7 @@ _lock = threading.Lock()
 _RETRIED = re.compile(r".*most recent failure: (Lost task .*? executor [^)]*\): )?")  # how often Spark tried, and where
 _LOCAL_DIR = "spark.local.dir"
 _started: set[str] = set()  # the applications of the sessions that ekorn started
+_sized: set[str] = set()  # those on this machine of which ekorn chose the number of task slots
 
 DEFAULTS = {
     "spark.app.name": "ekorn",
@@ -104,14 +105,15 @@ class SparkBlocks:
             cls._folder = None
 
 
-def spark_context(configuration: dict[str, str], session: Any = None) -> Any:
-    """Return the running Spark context, or the context of a new session, on `local[*]` unless `spark.master` is set.
+def spark_context(configuration: dict[str, str], session: Any = None, task_slots: int | None = None) -> Any:
+    """Return the running Spark context, or the context of a new session, on this machine unless `spark.master` is set.
 
     A session of the user is used as it is, and ekorn never stops it.
 
     Args:
         configuration: The settings of the job; those of Spark are for a new session.
         session: The `SparkSession` that the program names, or None.
+        task_slots: The task slots of a new session whose master is not set. None stands for one for each core.
 
     Raises:
         DeploymentError: PySpark cannot be imported, Spark does not start, or a running session cannot be used.
@@ -127,7 +129,7 @@ def spark_context(configuration: dict[str, str], session: Any = None) -> Any:
             ) from error
         running = running_context() if session is None else _context_of(session)
         if running is None:
-            return _create(SparkContext, SparkConf, configuration)
+            return _create(SparkContext, SparkConf, configuration, task_slots)
         if not is_started_by_us(running):
             look_at_own_session(running)
         warn_of_settings_without_effect(running, configuration)
@@ -155,10 +157,16 @@ def is_started_by_us(context: Any) -> bool:
     return context.applicationId in _started
 
 
+def is_sized_by_us(context: Any) -> bool:
+    """Return whether ekorn started the session of a context, and chose the number of its task slots itself."""
+    return context.applicationId in _sized
+
+
 def expects_cluster(configuration: dict[str, str]) -> bool:
     """Return whether a job with this configuration would run on a cluster: the running session decides, if any."""
     running = running_context()
-    return not (_master(configuration) if running is None else running.master).startswith("local")
+    master = _named_master(configuration) or "local" if running is None else running.master
+    return not master.startswith("local")
 
 
 def loss_of(context: Any) -> str | None:
@@ -177,6 +185,18 @@ def active_tasks(context: Any, group: str) -> int:
     running = [job for job in jobs if job is not None and job.status == "RUNNING"]
     stages = [tracker.getStageInfo(stage) for job in running for stage in job.stageIds]
     return sum(stage.numActiveTasks for stage in stages if stage is not None)
+
+
+def unended_tasks(context: Any, groups: Collection[str]) -> int:
+    """Return how many tasks of job groups run now, those included that were cancelled and have not ended.
+
+    Spark's status tracker forgets a job that was cancelled, and its numbers may be seconds old. The scheduler knows.
+    """
+    running, count = context._jsc.sc().taskScheduler().taskIdToTaskSetManager().elements(), 0
+    while running.hasMoreElements():
+        properties = running.nextElement().taskSet().properties()
+        count += properties is not None and properties.getProperty("spark.jobGroup.id") in groups
+    return count
 
 
 def first_line_of(error: Exception) -> str:
@@ -200,21 +220,29 @@ def tries_tasks_once(master: str) -> bool:
     return re.fullmatch(r"local(\[[^,\]]+\])?", master) is not None
 
 
-def kill_python_processes(context: Any) -> None:
-    """Kill the Python daemon and workers of an embedded Spark. Their tasks fail; Spark starts a new daemon."""
+def kill_python_processes(context: Any, modules: tuple[str, ...] | None = None) -> None:
+    """Kill the Python daemons and workers of an embedded Spark. Their tasks fail; Spark starts a new daemon.
+
+    Args:
+        context: Spark's context.
+        modules: Only those that import these modules in advance. The first task of another environment would fail once,
+            because Spark tells a dead daemon to end workers that have died.
+    """
     descendants = context._jvm.java.lang.ProcessHandle.current().descendants().toList()
     for process in descendants:
-        if "pyspark.daemon" in process.info().commandLine().orElse(""):
+        is_python = "pyspark.daemon" in process.info().commandLine().orElse("")
+        if is_python and (modules is None or imports_in_advance(process.pid(), modules)):
             process.destroyForcibly()
 
 
-def _master(configuration: dict[str, str]) -> str:
-    return configuration.get("spark.master") or variable(SPARK_MASTER) or "local[*]"
+def _named_master(configuration: dict[str, str]) -> str | None:
+    return configuration.get("spark.master") or variable(SPARK_MASTER)
 
 
-def _create(context_class: Any, conf_class: Any, configuration: dict[str, str]) -> Any:
+def _create(context_class: Any, conf_class: Any, configuration: dict[str, str], task_slots: int | None) -> Any:
     settings = DEFAULTS | {k: v for k, v in configuration.items() if k.startswith("spark.")}
-    settings["spark.master"] = _master(configuration)
+    named = _named_master(configuration)
+    settings["spark.master"] = named or f"local[{task_slots or '*'}]"
     check_master(settings["spark.master"])
     if "spark.pyspark.python" in settings:  # Spark itself reads the setting in spark-submit alone
         os.environ["PYSPARK_PYTHON"] = settings["spark.pyspark.python"]
@@ -240,6 +268,8 @@ def _create(context_class: Any, conf_class: Any, configuration: dict[str, str]) 
         # A SparkSession takes the JVM two seconds. Code that asks for one later gets it with this context.
         context = context_class(conf=conf_class().setAll(settings.items()))
     _started.add(context.applicationId)
+    if not named:
+        _sized.add(context.applicationId)
     return context
 
 

@@ -24,9 +24,15 @@ from ekorn.engine.spark.driver_side.pipelined_job import (
     run_pipelined,
     start_workers,
 )
-from ekorn.engine.spark.driver_side.session import active_tasks, first_line_of
+from ekorn.engine.spark.driver_side.session import (
+    active_tasks,
+    first_line_of,
+    kill_python_processes,
+    unended_tasks,
+)
 from ekorn.engine.spark.driver_side.task_slots import ReservedTaskSlots, UnfitSession, task_count, tasks_of
 from ekorn.engine.spark.driver_side.transport_layout import TransportShuffle, transport_shuffles
+from ekorn.engine.spark.driver_side.worker_daemon import FOR_TRANSPORT
 from ekorn.engine.spark.task_side.level_task import HostedSubtask
 from ekorn.errors import DeploymentError, SparkSessionLostError
 from ekorn.graph.addresses import SubtaskId
@@ -41,6 +47,7 @@ _TASK_SLOTS_S = 60.0  # for a new executor in place of a lost one; then the atte
 _LOOK_S = 0.1  # how often such task slots are looked for
 _END_S = 10.0  # for the tasks of an attempt that is over
 _WORKERS_S = 20.0  # for the start of Python workers
+_KILL_S = 5.0  # for Spark to kill the Python worker of a cancelled task: it begins to after 2 s
 _BREAK_S = 0.2  # for the tasks of an attempt that has failed: most end with their connections
 
 
@@ -241,12 +248,25 @@ class SparkFlows:
         self._wait_for_task_slots([self._group_of(region) for region in flows])
 
     def _wait_for_task_slots(self, groups: list[str]) -> None:
-        """Wait until the tasks of jobs that have ended occupy no task slots: the next attempt needs them all."""
-        deadline = time.monotonic() + _END_S
-        while not self._cancelled.is_set() and time.monotonic() < deadline:
+        """Wait until the tasks of jobs that have ended occupy no task slots: the next attempt needs them all.
+
+        Spark kills the Python worker of a cancelled task that does not end. It cannot if the daemon that forks the
+        workers hangs: an embedded Spark then loses all of its Python processes, and starts a new daemon by itself. On
+        a cluster the executor ends (`spark.task.reaper.killTimeout`), and Spark starts another one.
+        """
+        began, has_killed = time.monotonic(), not self._jobs.is_local
+        while not self._cancelled.is_set() and (waited_s := time.monotonic() - began) < _END_S:
             try:
-                if not any(active_tasks(self._context, group) for group in groups):
+                hanging = unended_tasks(self._context, groups)
+                if not hanging:
                     return
+                if waited_s >= _KILL_S and not has_killed:
+                    has_killed = True
+                    _log.warning(
+                        "%d cancelled tasks of Spark go on after %.0f s: its Python processes are killed; job group %s",
+                        hanging, _KILL_S, self._jobs.name,
+                    )  # fmt: skip
+                    kill_python_processes(self._context, FOR_TRANSPORT)
             except Exception:  # the session is gone: the next attempt says so
                 return
             time.sleep(0.02)

@@ -4,17 +4,33 @@ A task slot is Spark's room for one running task, such as a core of an executor.
 for every subtask, all at the same time and for as long as it lives. Spark gives a free task slot to whatever task comes
 first. Two such jobs that do not fit together could each get a part of its tasks, and wait for the rest for ever. So a
 job reserves all of its task slots before its first task starts, and keeps them over restarts.
+
+A session that ekorn started on this machine without a master of the user's gets more task slots as continuous jobs need
+them. A job in epochs then keeps one task for each core, whichever job comes after it.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import dataclass
 from typing import Any
 
+from ekorn.engine.spark.driver_side.more_task_slots import add_task_slots
+from ekorn.engine.spark.driver_side.session import is_sized_by_us
 from ekorn.graph.job_graph import JobGraph, VertexId
 
-__all__ = ["ReservedTaskSlots", "UnfitSession", "reserve_task_slots", "task_count", "task_slot_count", "tasks_of"]
+__all__ = [
+    "ReservedTaskSlots",
+    "UnfitSession",
+    "reserve_task_slots",
+    "task_count",
+    "task_slot_count",
+    "task_slots_for",
+    "tasks_of",
+]
+
+_LEAST_TASK_SLOTS = 32  # of a session that ekorn starts for a continuous job: later jobs use it too
 
 _lock = threading.Lock()
 _reserved: list[ReservedTaskSlots] = []
@@ -54,9 +70,9 @@ class ReservedTaskSlots:
             with _lock:
                 self.count = count
             return
-        total = task_slot_count(context)
         with _lock:
-            self._check_fits(total, count)
+            # Nothing to spare: reactive mode takes all task slots, and would find new ones each time.
+            self._check_fits(_total_with_room(context, count - self.count, spare=False), count)
             self.count = count
 
     def check(self, context: Any, count: int) -> None:
@@ -90,15 +106,22 @@ def task_slot_count(context: Any) -> int:
     return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
 
 
+def task_slots_for(tasks: int) -> int:
+    """Return how many task slots a session of ours gets for the tasks of continuous jobs.
+
+    They are more than cores, as a task mostly waits; and more than tasks, so that other jobs go on beside them.
+    """
+    return max(_LEAST_TASK_SLOTS, 2 * tasks, os.cpu_count() or 1)
+
+
 def reserve_task_slots(context: Any, job: str, count: int) -> ReservedTaskSlots:
     """Reserve task slots for all tasks of a job. Thread-safe.
 
     Raises:
         UnfitSession: The session has too few, or other continuous jobs have reserved them.
     """
-    total = task_slot_count(context)
     with _lock:
-        _check_free(total, count, _reserved_in(context.applicationId))
+        _check_free(_total_with_room(context, count, spare=True), count, _reserved_in(context.applicationId))
         taken = ReservedTaskSlots(context.applicationId, job, count)
         _reserved.append(taken)
         return taken
@@ -116,6 +139,21 @@ def tasks_of(graph: JobGraph, vertex: VertexId) -> int:
 
 def _reserved_in(application: str) -> list[ReservedTaskSlots]:
     return [each for each in _reserved if each.application == application]
+
+
+def _total_with_room(context: Any, more: int, *, spare: bool) -> int:
+    """Return the task slots of a session, after adding to them if ekorn chose their number and too few are left.
+
+    Args:
+        context: Spark's context.
+        more: The task slots that are to be reserved beside those that are.
+        spare: Whether as many must be left, so that other jobs go on beside the continuous ones.
+    """
+    total = task_slot_count(context)
+    needed = more + sum(each.count for each in _reserved_in(context.applicationId))
+    if (2 * needed if spare else needed) <= total or not is_sized_by_us(context):
+        return total
+    return add_task_slots(context, task_slots_for(needed) - total)
 
 
 def _check_free(total: int, count: int, others: list[ReservedTaskSlots]) -> None:

@@ -17,7 +17,14 @@ from typing import Any
 from ekorn.engine.spark import python_daemon
 from ekorn.engine.spark.python_daemon.ekorn_pyspark.daemon import MODULES
 
-__all__ = ["FOR_LEVELS", "FOR_TRANSPORT", "java_finds_daemon", "set_daemon", "task_environment"]
+__all__ = [
+    "FOR_LEVELS",
+    "FOR_TRANSPORT",
+    "imports_in_advance",
+    "java_finds_daemon",
+    "set_daemon",
+    "task_environment",
+]
 
 FOR_LEVELS = ("pyspark.worker", "ekorn.engine.spark.task_side.level_task")
 FOR_TRANSPORT = ("pyspark.worker", "ekorn.engine.spark.task_side.transport_tasks")
@@ -61,3 +68,12 @@ def task_environment(context: Any, modules: tuple[str, ...]) -> dict[str, str]:
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     given: dict[str, str] = context.environment
     return given | {_PATH: path, MODULES: ",".join(modules)}
+
+
+def imports_in_advance(pid: int, modules: tuple[str, ...]) -> bool:
+    """Return whether a process was started with the environment of tasks with these modules, or does not tell."""
+    try:
+        environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:  # not Linux, or the process has ended
+        return True
+    return f"{MODULES}={','.join(modules)}".encode() in environment

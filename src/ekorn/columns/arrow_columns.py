@@ -9,11 +9,11 @@ import datetime
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ekorn.connectors.formats.text_values import decimal_of
 from ekorn.errors import ConfigurationError
 from ekorn.extras import load
 from ekorn.types import data_types as dt
 from ekorn.types.data_type import DataType
+from ekorn.types.decimals import decimal_of
 from ekorn.types.row import Row, make_row
 from ekorn.types.time import Instant
 

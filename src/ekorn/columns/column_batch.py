@@ -1,0 +1,133 @@
+"""`ColumnBatch`: some rows of a stream as columns of Arrow, with their timestamps.
+
+A batch travels between subtasks as a message of Arrow IPC inside the pickle of its frame. Batches are never changed: a
+new batch shares the columns that it takes over.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ekorn.errors import preview
+from ekorn.types.row import Row
+
+__all__ = ["ColumnBatch", "Times"]
+
+Times = NDArray[np.int64]
+
+
+class ColumnBatch:
+    """Rows as columns.
+
+    Attributes:
+        data: The columns.
+        times: The timestamp of each row in milliseconds since the epoch; None if the rows have none.
+    """
+
+    __slots__ = ("data", "times")
+
+    def __init__(self, data: pa.RecordBatch, times: Times | None = None) -> None:
+        assert times is None or len(times) == data.num_rows, "a timestamp for each row"
+        self.data = data
+        self.times = times
+
+    def __len__(self) -> int:
+        return int(self.data.num_rows)
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of the rows, without what a slice leaves out of its buffers."""
+        return int(self.data.nbytes) + (0 if self.times is None else self.times.nbytes)
+
+    def stamped(self, time_ms: int | None) -> ColumnBatch:
+        """Return the rows with one timestamp, or without timestamps."""
+        return ColumnBatch(self.data, None if time_ms is None else np.full(len(self), time_ms, dtype=np.int64))
+
+    def with_data(self, data: pa.RecordBatch) -> ColumnBatch:
+        """Return a batch of other columns for the same rows."""
+        return ColumnBatch(data, self.times)
+
+    def take(self, rows: NDArray[np.int64]) -> ColumnBatch:
+        """Return the rows at some positions, in the order of the positions."""
+        return ColumnBatch(self.data.take(pa.array(rows)), None if self.times is None else self.times[rows])
+
+    def slice(self, start: int, length: int) -> ColumnBatch:
+        """Return a run of rows. The columns are shared."""
+        times = None if self.times is None else self.times[start : start + length]
+        return ColumnBatch(self.data.slice(start, length), times)
+
+    def only_row(self) -> Row:
+        """Return the row of a batch that has one."""
+        return Row(**self.data.slice(0, 1).to_pylist()[0])
+
+    def parts(self, most_rows: int) -> Iterator[ColumnBatch]:
+        """Yield the rows in runs of at most this many."""
+        if len(self) <= most_rows:
+            yield self
+            return
+        for start in range(0, len(self), most_rows):
+            yield self.slice(start, most_rows)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        times = None if self.times is None else self.times.tobytes()
+        schema = self.data.schema
+        if _has_dictionaries(schema):  # dictionaries travel with their batch, in a stream of one batch
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, schema) as writer:
+                writer.write_batch(self.data)
+            return _from_stream, (pickle.PickleBuffer(sink.getvalue()), times)
+        return _from_message, (_schema_bytes(schema), pickle.PickleBuffer(self.data.serialize()), times)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ColumnBatch):
+            return NotImplemented
+        same_times = (self.times is None) == (other.times is None)
+        if same_times and self.times is not None and other.times is not None:
+            same_times = bool(np.array_equal(self.times, other.times))
+        return same_times and bool(self.data.equals(other.data))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        first = preview(self.data.slice(0, 1).to_pylist()[0]) if len(self) else "no rows"
+        more = f", and {len(self) - 1} more" if len(self) > 1 else ""
+        return f"ColumnBatch({first}{more})"
+
+
+def _from_stream(data: Any, times: bytes | None) -> ColumnBatch:
+    return ColumnBatch(pa.ipc.open_stream(pa.py_buffer(data)).read_next_batch(), _times(times))
+
+
+def _from_message(schema: bytes, data: Any, times: bytes | None) -> ColumnBatch:
+    return ColumnBatch(pa.ipc.read_record_batch(pa.py_buffer(data), _schema(schema)), _times(times))
+
+
+def _times(times: bytes | None) -> Times | None:
+    return None if times is None else np.frombuffer(times, dtype=np.int64)
+
+
+@lru_cache(maxsize=256)
+def _schema_bytes(schema: pa.Schema) -> bytes:
+    return bytes(schema.serialize())
+
+
+@lru_cache(maxsize=256)
+def _schema(data: bytes) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(data))
+
+
+@lru_cache(maxsize=256)
+def _has_dictionaries(schema: pa.Schema) -> bool:
+    return any(_is_dictionary(field.type) for field in schema)
+
+
+def _is_dictionary(kind: pa.DataType) -> bool:
+    nested = (kind.field(i).type for i in range(kind.num_fields))
+    return bool(pa.types.is_dictionary(kind)) or any(map(_is_dictionary, nested))

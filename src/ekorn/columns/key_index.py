@@ -1,0 +1,189 @@
+"""`KeyIndex`: numbers the distinct keys of a stream of batches, a batch at a time.
+
+An operator on columns keeps its state in vectors. The number of a key is its row in all of them. A batch is looked up
+in an open-addressing hash table by a few NumPy calls, whatever its number of rows: a key costs a table entry, its hash,
+and its bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ekorn.columns.key_words import Grown, KeyStore, Rows, Words, mixed_words, store_for
+
+__all__ = ["ABSENT", "KeyIndex"]
+
+ABSENT = -1
+_FIRST_SLOTS = 1 << 10
+_LOAD = 0.6  # the share of table entries in use above which the table doubles
+
+
+class KeyIndex:
+    """The distinct keys of some columns, numbered from 0 in the order in which they came.
+
+    Args:
+        types: The Arrow types of the key columns.
+    """
+
+    def __init__(self, types: Sequence[pa.DataType]) -> None:
+        stores = [store_for(kind) for kind in types]
+        self.types = tuple(types)
+        self._stores: list[KeyStore] = [
+            s if s is not None else _ObjectStore(k) for s, k in zip(stores, types, strict=True)
+        ]
+        self._table = np.full(_FIRST_SLOTS, ABSENT, dtype=np.int32)
+        self._hashes = Grown(np.uint32)  # the low half of each key's hash
+
+    def __len__(self) -> int:
+        return self._hashes.length
+
+    @property
+    def size_bytes(self) -> int:
+        """The memory that the index takes."""
+        return self._table.nbytes + self._hashes.size_bytes + sum(store.size_bytes for store in self._stores)
+
+    def rows(self, columns: Sequence[pa.Array]) -> Rows:
+        """Return the number of the key in each row of a batch. Keys that are new get the next numbers."""
+        prepared, hashes = self._prepare(columns)
+        return self._look_up(prepared, hashes, adds=True)
+
+    def find(self, columns: Sequence[pa.Array]) -> Rows:
+        """Return the number of the key in each row of a batch; `ABSENT` for a key that is not here."""
+        prepared, hashes = self._prepare(columns)
+        return self._look_up(prepared, hashes, adds=False)
+
+    def columns(self, keys: Rows | None = None) -> list[pa.Array]:
+        """Return the columns of the keys with some numbers, or of all keys in the order of their numbers."""
+        return [store.to_arrow(keys) for store in self._stores]
+
+    def frozen(self) -> list[KeyStore]:
+        """Return the columns of the keys so far, for another thread."""
+        return [store.frozen() for store in self._stores]
+
+    def _prepare(self, columns: Sequence[pa.Array]) -> tuple[list[Any], Words]:
+        prepared = [store.prepare(column) for store, column in zip(self._stores, columns, strict=True)]
+        hashes = prepared[0].hashes
+        for column in prepared[1:]:
+            hashes = mixed_words(hashes + np.uint64(0x9E3779B97F4A7C15)) ^ column.hashes
+        return prepared, mixed_words(hashes) if len(prepared) > 1 else hashes
+
+    def _look_up(self, prepared: list[Any], hashes: Words, *, adds: bool) -> Rows:  # hot
+        found = np.full(len(hashes), ABSENT, dtype=np.int64)
+        if adds:
+            self._make_room(len(hashes))
+        mask, low = len(self._table) - 1, hashes.astype(np.uint32)
+        open_rows = np.arange(len(hashes))
+        slots = (hashes & np.uint64(mask)).astype(np.int64)
+        while len(open_rows):
+            kept = self._table.take(slots).astype(np.int64)
+            if adds:
+                empty = np.flatnonzero(kept == ABSENT)
+                if len(empty):
+                    self._add(prepared, hashes, open_rows[empty], slots[empty])
+                    kept = self._table.take(slots).astype(np.int64)
+                used = slice(None)
+            else:
+                used = np.flatnonzero(kept != ABSENT)  # type: ignore[assignment]
+                open_rows, slots, kept = open_rows[used], slots[used], kept[used]
+            same = self._hashes.values.take(kept) == low.take(open_rows)
+            maybe = np.flatnonzero(same)
+            for store, column in zip(self._stores, prepared, strict=True):
+                if len(maybe):
+                    maybe = maybe[store.equal(column, open_rows[maybe], kept[maybe])]
+            found[open_rows[maybe]] = kept[maybe]
+            if len(maybe) == len(open_rows):
+                break
+            left = np.ones(len(open_rows), dtype=np.bool_)
+            left[maybe] = False
+            open_rows, slots = open_rows[left], (slots[left] + 1) & mask
+        return found
+
+    def _add(self, prepared: list[Any], hashes: Words, rows: Rows, slots: Rows) -> None:
+        """Keep the keys of some rows in slots that are empty. If several rows want one slot, one of them gets it."""
+        self._table[slots] = np.arange(len(rows), dtype=np.int32)  # the last of the rows that want a slot stays
+        winners = np.flatnonzero(self._table.take(slots) == np.arange(len(rows)))
+        first = self._hashes.length
+        chosen = rows[winners]
+        self._table[slots[winners]] = np.arange(first, first + len(chosen), dtype=np.int32)
+        self._hashes.extend(hashes[chosen].astype(np.uint32))
+        for store, column in zip(self._stores, prepared, strict=True):
+            store.append(column, chosen)
+
+    def _make_room(self, more: int) -> None:
+        """Double the table while the keys of a batch, if all of them were new, would fill too much of it."""
+        needed = self._hashes.length + more
+        slots = len(self._table)
+        if self._hashes.length < slots * _LOAD / 2 and needed < slots:
+            return
+        while self._hashes.length > slots * _LOAD / 2 or needed >= slots:
+            slots *= 2
+            if self._hashes.length <= slots * _LOAD and needed < slots:
+                break
+        if slots != len(self._table):
+            self._rebuild(slots)
+
+    def _rebuild(self, slots: int) -> None:
+        self._table = np.full(slots, ABSENT, dtype=np.int32)
+        hashes, mask = self._hashes.values, slots - 1
+        waiting: NDArray[np.int64] = np.arange(len(hashes))
+        at = (hashes & np.uint32(mask)).astype(np.int64)
+        while len(waiting):
+            free = np.flatnonzero(self._table.take(at) == ABSENT)
+            self._table[at[free]] = waiting[free].astype(np.int32)
+            left = self._table.take(at) != waiting
+            waiting, at = waiting[left], (at[left] + 1) & mask
+
+
+class _ObjectColumn:
+    __slots__ = ("hashes", "values")
+
+    def __init__(self, column: pa.Array) -> None:
+        self.values = column.to_pylist()
+        self.hashes = np.fromiter((hash(_hashable(v)) & (1 << 64) - 1 for v in self.values), np.uint64, len(column))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+class _ObjectStore(KeyStore):
+    """Keys of any other type, as Python objects: decimals, lists, structs."""
+
+    def __init__(self, arrow_type: pa.DataType) -> None:
+        self._type = arrow_type
+        self._values: list[Any] = []
+
+    def prepare(self, column: pa.Array) -> _ObjectColumn:
+        return _ObjectColumn(column)
+
+    def equal(self, column: _ObjectColumn, at: Rows, kept: Rows) -> NDArray[np.bool_]:
+        pairs = zip(at.tolist(), kept.tolist(), strict=True)
+        return np.fromiter((column.values[a] == self._values[k] for a, k in pairs), np.bool_, len(at))
+
+    def append(self, column: _ObjectColumn, at: Rows) -> None:
+        self._values += [column.values[a] for a in at.tolist()]
+
+    def to_arrow(self, keys: Rows | None = None) -> pa.Array:
+        values = self._values if keys is None else [self._values[key] for key in keys.tolist()]
+        return pa.array(values, self._type)
+
+    def frozen(self) -> _ObjectStore:
+        copy = _ObjectStore(self._type)
+        copy._values = self._values.copy()
+        return copy
+
+    @property
+    def size_bytes(self) -> int:
+        return 100 * len(self._values)
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_hashable, value))
+    if isinstance(value, dict):
+        return tuple((name, _hashable(each)) for name, each in value.items())
+    return value

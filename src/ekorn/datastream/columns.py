@@ -1,0 +1,26 @@
+"""Streams of columns: aggregates by name, functions of whole batches, and a generator of columns."""
+
+from __future__ import annotations
+
+from ekorn.connectors.column_generator import ColumnGeneratorSource
+from ekorn.connectors.formats.parquet_files import ParquetColumns
+from ekorn.functions.batch_function import BatchFunction
+from ekorn.functions.column_aggregates import ColumnAggregate, Count, First, Last, Max, Mean, Min, Sum
+from ekorn.program.streams.column_stream import ColumnStream
+from ekorn.program.streams.keyed_column_stream import KeyedColumnStream
+
+__all__ = [
+    "BatchFunction",
+    "ColumnAggregate",
+    "ColumnGeneratorSource",
+    "ColumnStream",
+    "Count",
+    "First",
+    "KeyedColumnStream",
+    "Last",
+    "Max",
+    "Mean",
+    "Min",
+    "ParquetColumns",
+    "Sum",
+]

@@ -1,0 +1,115 @@
+"""Functions by the batch: the user's own, and expressions of PyArrow that keep rows and make columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ekorn.columns.column_batch import ColumnBatch
+from ekorn.columns.columns_type import schema_text
+from ekorn.columns.expressions import evaluated
+from ekorn.columns.libraries import frames_of
+from ekorn.columns.row_columns import RowColumns
+from ekorn.errors import InvalidProgramError
+from ekorn.functions.batch_function import BatchFunction
+from ekorn.graph.column_specs import MapBatchesSpec, SelectColumnsSpec, SelectRowsSpec
+from ekorn.graph.job_graph import Operator
+from ekorn.operators.columns.column_operator import ColumnOperator
+from ekorn.operators.environment import SubtaskEnvironment
+
+
+class MapBatchesOperator(ColumnOperator):
+    """Calls the user's function with each batch."""
+
+    def __init__(self, operator: Operator, spec: MapBatchesSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment)
+        self._function = spec.function
+        self._call: Callable[[Any], Any] = (
+            spec.function.map_batch if isinstance(spec.function, BatchFunction) else spec.function
+        )
+        self._schema = RowColumns(spec.row_type).schema
+        self._frames = frames_of(spec.library)
+
+    def functions(self) -> Iterable[Any]:
+        return (self._function,)
+
+    def process(self, batch: ColumnBatch) -> Iterator[ColumnBatch]:
+        result = self._call(self._frames.given(batch.data))
+        for each in self._frames.parts(result):
+            yield self._checked(batch, each)
+
+    def _checked(self, batch: ColumnBatch, result: pa.RecordBatch) -> ColumnBatch:
+        data = as_declared(result, self._schema)
+        if batch.times is None:
+            return ColumnBatch(data)
+        if data.num_rows == len(batch):
+            return batch.with_data(data)
+        if not data.num_rows:
+            return ColumnBatch(data, batch.times[:0])
+        # As many rows as came in keep their timestamps; others get the highest, which no watermark has passed.
+        return ColumnBatch(data, np.full(data.num_rows, batch.times.max(), dtype=np.int64))
+
+
+def as_declared(found: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch with the columns of a schema, in its order.
+
+    Raises:
+        InvalidProgramError: A column is missing, is not declared, or has values of another type.
+    """
+    if found.schema.equals(schema):
+        return found
+    names = found.schema.names
+    if len(set(names)) != len(names) or set(names) != set(schema.names):
+        raise InvalidProgramError(
+            f"a batch function returned the columns ({schema_text(found.schema)}), and its output_type declares "
+            f"({schema_text(schema)}); return exactly the declared columns"
+        )
+    columns = []
+    for field in schema:
+        column = found.column(field.name)
+        try:
+            columns.append(column if column.type == field.type else column.cast(field.type))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise InvalidProgramError(
+                f"a batch function returned column {field.name!r} as {column.type}, which does not fit the declared "
+                f"{field.type}: {error}; convert the column, or declare another output_type"
+            ) from None
+        if not field.nullable and columns[-1].null_count:
+            raise InvalidProgramError(
+                f"a batch function returned a null in column {field.name!r}, which is declared as not null"
+            )
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+class SelectRowsOperator(ColumnOperator):
+    """Keeps the rows for which an expression is true."""
+
+    def __init__(self, operator: Operator, spec: SelectRowsSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment)
+        self._condition = spec.condition
+
+    def process(self, batch: ColumnBatch) -> Iterator[ColumnBatch]:
+        if batch.times is None:
+            yield ColumnBatch(batch.data.filter(self._condition))
+            return
+        mask = evaluated(batch.data, [self._condition])[0].fill_null(False)
+        yield ColumnBatch(batch.data.filter(mask), batch.times[mask.to_numpy(zero_copy_only=False)])
+
+
+class SelectColumnsOperator(ColumnOperator):
+    """Makes columns from columns."""
+
+    def __init__(self, operator: Operator, spec: SelectColumnsSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment)
+        self._schema = RowColumns(spec.row_type).schema
+        self._columns = spec.columns
+        self._expressions = [each for _, each in spec.columns if not isinstance(each, str)]
+
+    def process(self, batch: ColumnBatch) -> Iterator[ColumnBatch]:
+        computed = iter(evaluated(batch.data, self._expressions))
+        arrays = [batch.data.column(each) if isinstance(each, str) else next(computed) for _, each in self._columns]
+        fitted = [a if a.type == f.type else a.cast(f.type) for a, f in zip(arrays, self._schema, strict=True)]
+        yield batch.with_data(pa.RecordBatch.from_arrays(fitted, schema=self._schema))

@@ -1,0 +1,367 @@
+"""The table of windows on columns: a pane for each key and window, as vectors with an element for each pane.
+
+A pane's number is its element in the accumulators of all aggregates. Keys are numbered first, and panes by the number
+of the key and the start of the window, so the bytes of a key are kept and compared once, however many windows it has.
+Panes that are over keep their numbers until they are half of all panes. Then those left are numbered anew.
+
+A snapshot has what the windows of rows have (`operators/windows/pane_table.py`): the address of an entry is
+(key, (start, end)), and its value (contents, has fired). As in `ColumnTable`, only vectors are copied when a snapshot
+is captured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ekorn.columns.kernels import Kernel
+from ekorn.columns.key_index import ABSENT, KeyIndex
+from ekorn.columns.key_words import Grown, Rows
+from ekorn.columns.window_vectors import Starts
+from ekorn.errors import StateMigrationError
+from ekorn.operators.windows.saved_windows import PANES, other_size
+from ekorn.state.canonical_format import TableEntries
+from ekorn.state.codecs import Codec, PickledCodec
+from ekorn.state.column_table import KeyValues, LazyObjects, load_values, values_of
+from ekorn.state.snapshots import WINDOWED, StateInfo
+from ekorn.state.table import Table
+
+__all__ = ["ColumnPanes"]
+
+_NUMBERS = (pa.int64(), pa.int64())
+_FEW = 1024  # panes that are over and not worth numbering the others anew
+
+
+class ColumnPanes(Table):
+    """The open windows of all keys."""
+
+    __slots__ = (
+        "_codec",
+        "_gone",
+        "_index",
+        "_key_values",
+        "_keys",
+        "_over",
+        "_tracked",
+        "_vectors",
+        "first_open",
+        "first_to_fire",
+        "has_restored_fired",
+        "kernels",
+        "size_ms",
+    )
+
+    def __init__(
+        self, keys: KeyIndex, kernels: Sequence[Kernel], key_values: KeyValues, size_ms: int, *, tracked: bool
+    ) -> None:
+        super().__init__(StateInfo(PANES, f"{WINDOWED}panes"), tracked=False)
+        self.kernels = list(kernels)
+        self.size_ms = size_ms
+        self.data = _PaneEntries(self)  # type: ignore[assignment]  # the part of a dictionary that backends read
+        self._codec = PickledCodec("contents")
+        self._keys = keys
+        self._key_values = key_values
+        self._tracked = tracked
+        self._clear()
+
+    def _clear(self) -> None:
+        self._keys = KeyIndex(self._keys.types)
+        self._index = KeyIndex(_NUMBERS)
+        self._vectors = _Vectors()
+        self._over = 0  # panes that are over and still have numbers
+        self._gone: list[_Addresses] = []  # panes that a snapshot has, and that went since the last one
+        self.first_to_fire: int | None = None  # no window that has yet to fire starts earlier
+        self.first_open: int | None = None  # no open window starts earlier
+        self.has_restored_fired = False  # some windows had fired before the restore, which happens with lateness
+
+    def __len__(self) -> int:
+        return len(self._index) - self._over
+
+    # ------------------------------------------------------------------------------------------------ rows
+
+    def key_numbers(self, columns: Sequence[pa.Array]) -> Rows:
+        """Return the number of each row's key. Panes have to be asked for before windows are closed."""
+        return self._keys.rows(columns)
+
+    def panes(self, keys: Rows, starts: Starts) -> Rows:
+        """Return the panes of keys, by their numbers, and windows. Panes that are new or over are opened."""
+        before = len(self._index)
+        panes = self._index.rows([pa.array(keys), pa.array(starts)])
+        if len(self._index) > before:
+            self._open(np.arange(before, len(self._index)))
+        vectors = self._vectors
+        if self._over:
+            again = np.unique(panes[vectors.over.values[panes]])
+            if len(again):
+                vectors.over.values[again] = vectors.fired.values[again] = False
+                self._over -= len(again)
+                for kernel in self.kernels:
+                    kernel.reset(again)
+        if self._tracked:
+            vectors.changed.values[panes] = True
+        first = int(starts.min())
+        self.first_to_fire = first if self.first_to_fire is None else min(first, self.first_to_fire)
+        self.first_open = first if self.first_open is None else min(first, self.first_open)
+        return panes
+
+    def _open(self, panes: Rows) -> None:
+        keys, starts = (column.to_numpy() for column in self._index.columns(panes))
+        self._vectors.append(keys, starts)
+        for kernel in self.kernels:
+            kernel.make_room(len(self._index))
+
+    def mark_fired(self, panes: Rows, *, fired: bool) -> None:
+        """Note whether some panes have fired with all of their rows."""
+        self._vectors.fired.values[panes] = fired
+
+    # ------------------------------------------------------------------------------------------------ firing
+
+    def starts(self, panes: Rows) -> Starts:
+        """Return the starts of the windows of some panes."""
+        starts: Starts = self._vectors.starts.values[panes]
+        return starts
+
+    def key_columns(self, panes: Rows) -> list[pa.Array]:
+        """Return the keys of some panes."""
+        return self._keys.columns(self._vectors.keys.values[panes])
+
+    def fire(self, last_start_ms: int) -> Rows:
+        """Return the panes that have yet to fire and start up to a time, in order of time; note that they fire."""
+        vectors = self._vectors
+        waiting = ~vectors.over.values & ~vectors.fired.values
+        panes = np.flatnonzero(waiting & (vectors.starts.values <= last_start_ms))
+        vectors.fired.values[panes] = True
+        if self._tracked:
+            vectors.changed.values[panes] = True
+        self.first_to_fire = _smallest(vectors.starts.values[waiting & ~vectors.fired.values])
+        return panes[np.argsort(vectors.starts.values[panes], kind="stable")]
+
+    def close(self, last_start_ms: int) -> None:
+        """Drop the panes of windows that start up to a time."""
+        vectors = self._vectors
+        panes = np.flatnonzero(~vectors.over.values & (vectors.starts.values <= last_start_ms))
+        if self._tracked:
+            saved = panes[vectors.saved.values[panes]]
+            if len(saved):
+                self._gone.append(_Addresses(self.key_columns(saved), self.starts(saved)))
+        vectors.over.values[panes] = True
+        self._over += len(panes)
+        self.first_open = _smallest(vectors.starts.values[~vectors.over.values])
+        if self._over >= _FEW and 2 * self._over >= len(self._index):
+            self._number_anew()
+
+    def _number_anew(self) -> None:
+        """Give numbers to the panes that are open, and to their keys."""
+        vectors = self._vectors
+        left = np.flatnonzero(~vectors.over.values)
+        keys, key_of_pane = np.unique(vectors.keys.values[left], return_inverse=True)
+        columns = self._keys.columns(keys)
+        self._keys, self._index, self._over = KeyIndex(self._keys.types), KeyIndex(_NUMBERS), 0
+        if len(left):
+            numbers = self._keys.rows(columns)[key_of_pane]
+            panes = self._index.rows([pa.array(numbers), pa.array(vectors.starts.values[left])])
+            vectors.keys.values[left] = numbers
+            left = left[np.argsort(panes)]
+        self._vectors = vectors.chosen(left)
+        for kernel in self.kernels:
+            kernel.keep(left)
+
+    @property
+    def size_bytes(self) -> int:
+        """The memory of keys, windows and accumulators."""
+        indexes = self._keys.size_bytes + self._index.size_bytes
+        return indexes + self._vectors.size_bytes + sum(kernel.size_bytes for kernel in self.kernels)
+
+    # ------------------------------------------------------------------------------------------- what backends call
+
+    def codec(self) -> Codec:
+        return self._codec
+
+    def some_key(self) -> Any:
+        left = self._open_panes()[:1]
+        return self._key_values.keys(self.key_columns(left))[0] if len(left) else None
+
+    def _open_panes(self) -> Rows:
+        return np.flatnonzero(~self._vectors.over.values)
+
+    def take_changed(self) -> Collection[Any]:
+        vectors = self._vectors
+        changed = np.flatnonzero(vectors.changed.values & ~vectors.over.values)
+        taken = _Changes(vectors.ids.values[changed], self._gone)
+        vectors.changed.values[:] = False
+        vectors.saved.values[:] = True
+        self._gone = []
+        return taken
+
+    def whole(self) -> TableEntries:
+        return self._entries(self._open_panes(), [], full=True)
+
+    def some(self, keys: Collection[Any]) -> TableEntries:
+        parts: list[_Changes] = [keys] if isinstance(keys, _Changes) else list(keys)
+        vectors = self._vectors
+        changed = np.isin(vectors.ids.values, np.concatenate([part.ids for part in parts]))
+        gone = [address for part in parts for address in part.gone]
+        return self._entries(np.flatnonzero(changed & ~vectors.over.values), gone, full=False)
+
+    def _entries(self, panes: Rows, gone: list[_Addresses], *, full: bool) -> TableEntries:
+        there = _Addresses(self.key_columns(panes), self.starts(panes))
+        addresses = there.objects(self._key_values, self.size_ms)
+        kernels, fired = [kernel.frozen() for kernel in self.kernels], self._vectors.fired.values[panes]
+        stored = self._codec.stored
+
+        def values(part: Rows) -> list[tuple[Any, bool]]:
+            contents = map(stored, values_of(kernels, panes[part]))
+            return list(zip(contents, fired[part].tolist(), strict=True))
+
+        left = self._left_out(gone)
+        removed = left.objects(self._key_values, self.size_ms) if left is not None else []
+        contents = LazyObjects(np.arange(len(panes)), values)
+        return TableEntries(self.info, addresses, contents, removed, full=full)  # type: ignore[arg-type]  # sliced
+
+    def _left_out(self, gone: list[_Addresses]) -> _Addresses | None:
+        """Return the addresses that are gone and have not been opened again since."""
+        if not gone:
+            return None
+        one = _joined(gone)
+        keys = self._keys.find(one.keys)
+        panes = self._index.find([pa.array(keys), pa.array(one.starts)])
+        known = panes != ABSENT
+        known[known] = ~self._vectors.over.values[panes[known]]
+        return one.taken(np.flatnonzero(~known))
+
+    def load(self, entries: Mapping[Any, Any]) -> None:
+        self.drop()
+        if not entries:
+            return
+        for _, (start, end) in entries:
+            if end - start != self.size_ms:
+                raise other_size(end - start, self.size_ms)
+        contents = [self._codec.loaded(saved) for saved, _ in entries.values()]
+        width = sum(kernel.aggregate.width for kernel in self.kernels)
+        if any(not isinstance(each, tuple) or len(each) != width for each in contents):
+            raise StateMigrationError(
+                "the restored windows have the accumulators of other aggregates; restore with the aggregates that the "
+                "job had, or give the operator another uid to start it empty"
+            )
+        starts = np.fromiter((start for _, (start, _) in entries), np.int64, len(entries))
+        numbers = self.key_numbers(self._key_values.columns([key for key, _ in entries]))
+        panes = self.panes(numbers, starts)
+        load_values(self.kernels, panes, contents)
+        self._vectors.fired.values[panes] = fired = [fired for _, fired in entries.values()]
+        self.has_restored_fired = any(fired)
+        self._vectors.changed.values[:] = False
+        self._vectors.saved.values[:] = True
+
+    def drop(self) -> None:
+        self._clear()
+        for kernel in self.kernels:
+            kernel.keep(np.zeros(0, np.int64))
+
+
+def _smallest(starts: Starts) -> int | None:
+    return int(starts.min()) if len(starts) else None
+
+
+class _Vectors:
+    """What is known of each pane, by its number."""
+
+    __slots__ = ("_next", "changed", "fired", "ids", "keys", "over", "saved", "starts")
+
+    def __init__(self) -> None:
+        self._next = 0
+        self.keys = Grown(np.int64)  # the number of the key
+        self.starts = Grown(np.int64)  # the start of the window
+        self.ids = Grown(np.int64)  # stays the same when panes are numbered anew
+        self.fired = Grown(np.bool_)  # the window has fired, with all rows of the pane
+        self.over = Grown(np.bool_)  # the window takes no more rows
+        self.changed = Grown(np.bool_)  # since the last snapshot
+        self.saved = Grown(np.bool_)  # a snapshot has the pane
+
+    def append(self, keys: Rows, starts: Starts) -> None:
+        self.keys.extend(keys)
+        self.starts.extend(starts)
+        self.ids.extend(np.arange(self._next, self._next + len(keys)))
+        self._next += len(keys)
+        for flags in (self.fired, self.over, self.changed, self.saved):
+            flags.extend(np.zeros(len(keys), dtype=np.bool_))
+
+    def chosen(self, panes: Rows) -> _Vectors:
+        """Return the vectors of some panes, in the order given."""
+        chosen = _Vectors()
+        chosen._next = self._next
+        for name in self.__slots__[1:]:
+            getattr(chosen, name).extend(getattr(self, name).values[panes])
+        return chosen
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(getattr(self, name).size_bytes for name in self.__slots__[1:])
+
+
+class _Addresses:
+    """Keys with the starts of windows, as columns."""
+
+    __slots__ = ("keys", "starts")
+
+    def __init__(self, keys: list[pa.Array], starts: Starts) -> None:
+        self.keys = keys
+        self.starts = starts
+
+    def taken(self, rows: Rows) -> _Addresses:
+        return _Addresses([column.take(pa.array(rows)) for column in self.keys], self.starts[rows])
+
+    def objects(self, key_values: KeyValues, size_ms: int) -> LazyObjects:
+        """Return the addresses as snapshots have them: (key, (start, end))."""
+
+        def addresses(rows: Rows) -> list[Any]:
+            part = self.taken(rows)
+            starts = part.starts.tolist()
+            spans = [(start, start + size) for start, size in zip(starts, repeat(size_ms), strict=False)]
+            return list(zip(key_values.keys(part.keys), spans, strict=True))
+
+        return LazyObjects(np.arange(len(self.starts)), addresses)
+
+
+def _joined(parts: list[_Addresses]) -> _Addresses:
+    keys = [pa.concat_arrays(columns) for columns in zip(*(part.keys for part in parts), strict=True)]
+    return _Addresses(keys, np.concatenate([part.starts for part in parts]))
+
+
+class _Changes(Collection[Any]):
+    """What changed between two snapshots. As a collection it has one element, itself; its length counts the panes."""
+
+    __slots__ = ("gone", "ids")
+
+    def __init__(self, ids: Rows, gone: list[_Addresses]) -> None:
+        self.ids = ids
+        self.gone = gone
+
+    def __len__(self) -> int:
+        return len(self.ids) + sum(len(part.starts) for part in self.gone)
+
+    def __iter__(self) -> Iterator[_Changes]:
+        return iter((self,))
+
+    def __contains__(self, other: object) -> bool:
+        return other is self
+
+
+class _PaneEntries(Mapping[Any, Any]):
+    """The entries of the table as a dictionary would hold them."""
+
+    def __init__(self, table: ColumnPanes) -> None:
+        self._table = table
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._table.whole().keys[:])
+
+    def __getitem__(self, address: Any) -> Any:
+        entries = self._table.whole()
+        return dict(zip(entries.keys[:], entries.values[:], strict=True))[address]

@@ -1,0 +1,172 @@
+"""Aggregates per key without windows, in both forms of a stream. Both have the same state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ekorn.codegen.chain_operator import Emit
+from ekorn.codegen.code_builder import CodeBuilder
+from ekorn.columns.column_batch import ColumnBatch
+from ekorn.columns.kernels import Kernel, SumOverflow, kernel_for
+from ekorn.columns.key_index import KeyIndex
+from ekorn.columns.row_columns import RowColumns
+from ekorn.columns.segments import Segments
+from ekorn.errors import StateError
+from ekorn.functions.column_aggregates import ColumnAggregate
+from ekorn.functions.record_fields import read_field
+from ekorn.functions.state.state_descriptors import ValueStateDescriptor
+from ekorn.graph.column_specs import RollingAggregateSpec
+from ekorn.graph.job_graph import Operator
+from ekorn.operators.columns.column_operator import ColumnOperator
+from ekorn.operators.environment import SubtaskEnvironment
+from ekorn.operators.keys import generate_key
+from ekorn.operators.operator import RuntimeOperator
+from ekorn.state.column_table import ColumnTable, KeyValues
+from ekorn.state.snapshots import StateInfo
+from ekorn.types.data_types import RowType
+from ekorn.types.row import make_row
+from ekorn.types.time_bounds import MAX_TIMESTAMP
+
+STATE = "_aggregates"
+
+
+class ColumnAggregateOperator(ColumnOperator):
+    """Aggregates a stream of columns."""
+
+    divides_batches = False
+
+    def __init__(self, operator: Operator, spec: RollingAggregateSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment)
+        self._keys = spec.keys
+        self._names = [aggregate.column for _, aggregate in spec.aggregates]
+        self._schema = RowColumns(spec.row_type).schema
+        self._emits_last = spec.emits == "last"
+        self._batch = environment.graph.settings.batch
+        self.needs_out = self._batch
+        inputs = RowColumns(spec.input_type).schema
+        kernels = kernels_of(spec.aggregates, inputs, self._schema)
+        types = [inputs.field(name).type for name in spec.keys]
+        key_type = RowType([spec.input_type[name] for name in spec.keys])
+        assert self.backend is not None, "the program aggregates keyed streams only"
+        info = StateInfo(STATE, "value")
+        self.table = ColumnTable(info, KeyIndex(types), kernels, KeyValues(key_type), tracked=self.backend.tracked)
+
+    def open(self) -> None:
+        assert self.backend is not None
+        self.backend.adopt(self.table)
+        super().open()
+
+    def process(self, batch: ColumnBatch) -> Iterator[ColumnBatch]:
+        keys = [batch.data.column(name) for name in self._keys]
+        rows = self.table.rows(keys)
+        if self._batch:
+            self._update(batch, rows)
+        elif self._emits_last:
+            self._update(batch, rows)
+            yield self._last_of_each_key(batch, rows)
+        else:
+            segments = Segments(rows)
+            results = [called(k, batch, k.running, segments, n) for k, n in self._kernels()]
+            yield batch.with_data(pa.RecordBatch.from_arrays([*keys, *results], schema=self._schema))
+
+    def _kernels(self) -> Iterator[tuple[Kernel, str]]:
+        return zip(self.table.kernels, self._names, strict=True)
+
+    def _update(self, batch: ColumnBatch, rows: Any) -> None:
+        for kernel, name in self._kernels():
+            called(kernel, batch, kernel.update, rows, name)
+
+    def _last_of_each_key(self, batch: ColumnBatch, rows: Any) -> ColumnBatch:
+        last = np.sort(Segments(rows).last_rows())
+        chosen = batch.take(last)
+        keys = [chosen.data.column(name) for name in self._keys]
+        results = [kernel.results(rows[last]) for kernel in self.table.kernels]
+        return chosen.with_data(pa.RecordBatch.from_arrays([*keys, *results], schema=self._schema))
+
+    def finish(self) -> None:
+        """Emit the result of every key. BATCH mode only."""
+        if not self._batch or not len(self.table.index):
+            return
+        rows = np.arange(len(self.table.index))
+        results = [kernel.results(rows) for kernel in self.table.kernels]
+        data = pa.RecordBatch.from_arrays([*self.table.index.columns(), *results], schema=self._schema)
+        self.out(ColumnBatch(data, np.full(len(rows), MAX_TIMESTAMP, dtype=np.int64)), None)
+
+
+def kernels_of(
+    aggregates: Sequence[tuple[str, ColumnAggregate]], inputs: pa.Schema, results: pa.Schema
+) -> list[Kernel]:
+    """Return a kernel for each aggregate, by the schemas of the input and of the results."""
+    types = [inputs.field(a.column).type if a.column else None for _, a in aggregates]
+    return [kernel_for(a, t, results.field(name).type) for (name, a), t in zip(aggregates, types, strict=True)]
+
+
+def called(kernel: Kernel, batch: ColumnBatch, call: Any, keys: Any, name: str) -> Any:
+    """Call `update` or `running` of a kernel with a column of a batch; without a name, with its rows.
+
+    Raises:
+        StateError: A sum does not fit 64 bits.
+    """
+    try:
+        return call(keys, batch.data.column(name) if name else None)
+    except SumOverflow:
+        # Other aggregates of the batch may have taken its rows already, so the batch cannot be skipped.
+        raise StateError(
+            f"{kernel.aggregate} of a key exceeds 64 bits with {batch!r}; sum a column of DOUBLE or DECIMAL instead"
+        ) from None
+
+
+class RowAggregateOperator(RuntimeOperator):
+    """Aggregates a stream of rows. Its state is that of the operator on columns."""
+
+    def __init__(self, operator: Operator, spec: RollingAggregateSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, environment)
+        self._keys = spec.keys
+        self._aggregates = [aggregate for _, aggregate in spec.aggregates]
+        self._names = spec.row_type.field_names()
+        self._batch = environment.graph.settings.batch
+        self.needs_out = self._batch
+
+    def open(self) -> None:
+        assert self.backend is not None, "the program aggregates keyed streams only"
+        self._state = self.backend.state(ValueStateDescriptor(STATE, None))
+        super().open()
+
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        generate_key(code, self, value)
+        result = code.fresh("v")
+        code.line(f"{result} = {code.bind(self._take, 'aggregate')}({value})")
+        if not self._batch:
+            emit(result, time)
+
+    def _take(self, record: Any) -> Any:
+        parts = self._parts(self._state.value())
+        for number, aggregate in enumerate(self._aggregates):
+            value = read_field(record, aggregate.column) if aggregate.column else None
+            if value is not None or not aggregate.column:
+                parts[number] = aggregate.add(parts[number], value)
+        self._state.update(sum(parts, ()))
+        self._last_keys = [read_field(record, name) for name in self._keys]
+        return self._row(self._last_keys, parts)
+
+    def _parts(self, entry: tuple[Any, ...] | None) -> list[tuple[Any, ...]]:
+        if entry is None:
+            return [aggregate.create() for aggregate in self._aggregates]
+        parts, first = [], 0
+        for aggregate in self._aggregates:
+            parts.append(entry[first : first + aggregate.width])
+            first += aggregate.width
+        return parts
+
+    def _row(self, keys: list[Any], parts: list[tuple[Any, ...]]) -> Any:
+        results = [a.result(part) for a, part in zip(self._aggregates, parts, strict=True)]
+        return make_row([*keys, *results], self._names)
+
+    def end_key(self) -> None:
+        entry = self._state.value()
+        if entry is not None:
+            self.out(self._row(self._last_keys, self._parts(entry)), MAX_TIMESTAMP)

@@ -1,0 +1,103 @@
+"""`KeyedColumnStream`: columns with keys, and the aggregates per key; and the aggregates of keyed rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from ekorn.functions.column_aggregates import ColumnAggregate
+from ekorn.functions.record_functions import FieldKeySelector
+from ekorn.functions.windows.assigner_contract import WindowAssigner
+from ekorn.graph.column_specs import RollingAggregateSpec
+from ekorn.graph.specs import Hash, KeySpec, OperatorSpec
+from ekorn.graph.stream_graph import Edge
+from ekorn.program.streams.column_stream import ColumnStream
+from ekorn.program.streams.column_types import result_fields
+from ekorn.program.streams.keyed_stream import KeyedStream
+from ekorn.types.data_types import RowType
+
+if TYPE_CHECKING:
+    from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
+    from ekorn.program.streams.windowed_column_stream import WindowedColumnStream
+
+__all__ = ["KeyedColumnStream", "aggregate_spec"]
+
+
+class KeyedColumnStream(KeyedStream):
+    """A stream of columns whose rows have keys: the values of some columns, as a tuple.
+
+    Transformations of a `KeyedStream` take rows, and so does their state.
+    """
+
+    def __init__(
+        self,
+        environment: StreamExecutionEnvironment,
+        edges: tuple[Edge, ...],
+        names: tuple[str, ...],
+        row_type: RowType,
+    ) -> None:
+        self._environment = environment
+        self._key = KeySpec(FieldKeySelector(*names))
+        self._names = names
+        self._columns = ColumnStream(environment, edges, row_type)
+        self._row_edges: tuple[Edge, ...] | None = None
+        self.row_type = row_type
+
+    @property
+    def _edges(self) -> tuple[Edge, ...]:  # type: ignore[override]  # drawn where the first operator on rows reads it
+        if self._row_edges is None:
+            self._row_edges = tuple(edge.partitioned(Hash(self._key)) for edge in self._columns._edges)
+        return self._row_edges
+
+    @property
+    def _origin(self) -> tuple[Edge, ...]:  # type: ignore[override]
+        return self._columns._edges
+
+    def key_by(self, key_selector: Any, key_type: Any = None) -> Any:
+        """Give the rows other keys, instead of these."""
+        return self._columns.key_by(key_selector, key_type)
+
+    def to_rows(self) -> KeyedStream:
+        """Return the stream as rows with the same keys."""
+        return KeyedStream(self._environment, self._columns._edges, self._key)
+
+    def aggregate(self, *, emits: Literal["each", "last"] = "each", **aggregates: ColumnAggregate) -> ColumnStream:
+        """Aggregate the rows of each key: `aggregate(total=Sum("amount"), orders=Count())`.
+
+        The results have the key columns and a column for each aggregate. In BATCH mode there is one for each key.
+
+        Args:
+            emits: A result for `each` row, or for the `last` row of each key and batch. How many rows a batch has
+                depends on the load, so `last` gives the same last result for a key, and not the same number of results.
+            aggregates: `Sum`, `Count`, `Min`, `Max`, `Mean`, `First` or `Last`, by the name of the result.
+        """
+        spec = aggregate_spec(self.row_type, self._names, aggregates, emits, on_columns=True)
+        return self._columns_per_key("Aggregate", spec, spec.row_type)
+
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedColumnStream:
+        """Group the rows of each key into windows."""
+        return self._kinds.windowed_column_stream(self, window_assigner)
+
+    def _keys_by_name(self, call: str) -> tuple[tuple[str, ...], RowType]:
+        return self._names, self.row_type
+
+    def _columns_per_key(self, name: str, spec: OperatorSpec, row_type: RowType) -> ColumnStream:
+        """Draw an operator on columns that reads the rows by key, and return its output."""
+        edges = tuple(edge.partitioned(Hash(self._key)) for edge in self._columns._column_edges)
+        partitioned = ColumnStream(self._environment, edges, self.row_type)
+        return partitioned._columns(name, spec, row_type, key=self._key)
+
+
+def aggregate_spec(
+    row_type: RowType,
+    keys: tuple[str, ...],
+    aggregates: Mapping[str, ColumnAggregate],
+    emits: Literal["each", "last"],
+    *,
+    on_columns: bool,
+) -> RollingAggregateSpec:
+    """Return the arguments of `aggregate`, checked and as a value."""
+    if emits not in ("each", "last"):
+        raise ValueError(f"aggregate() takes emits='each' or emits='last', got {emits!r}")
+    fields = result_fields(row_type, keys, aggregates)
+    return RollingAggregateSpec(tuple(aggregates.items()), keys, row_type, RowType(fields), emits, on_columns)

@@ -1,0 +1,85 @@
+"""Aggregates on columns on Spark: a killed slot loses nothing, and a savepoint goes on on rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+from ekorn.common import Row, Types, WatermarkStrategy
+from ekorn.common.serialization import Encoder
+from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.columns import Count, Last, Sum
+from ekorn.datastream.connectors.datagen import DataGeneratorSource
+from ekorn.datastream.connectors.file_system import FileSink
+from tests.live_jobs import Held, limited, until
+from tests.spark import tally
+from tests.spark.checkpointed import checkpointed_environment
+from tests.spark.processes import kill_one, run_driver
+
+RECORDS = 6_000
+NUMBERS = Types.ROW_NAMED(["key", "number"], [Types.STRING(), Types.LONG()])
+
+
+def record(number: int) -> Row:
+    key, number = tally.record(number)
+    return Row(key=key, number=number)
+
+
+def line(row: Row) -> str:
+    return f"{row['key']},{row['number']},{row['count']},{row['total']},{row['count']}"
+
+
+def build(
+    folder: Path,
+    per_second: float | Held,
+    *,
+    on_columns: bool,
+    execution: str,
+    parallelism: int,
+    restore: str | None = None,
+    backend: str = "hashmap",
+) -> StreamExecutionEnvironment:
+    """Build the job of `tally`, with aggregates in one of the two forms of a stream."""
+    env = checkpointed_environment(
+        folder, parallelism=parallelism, interval_ms=200, execution=execution, restore=restore, backend=backend
+    )
+    source = DataGeneratorSource(record, RECORDS, limited(per_second))
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", NUMBERS).uid("numbers")
+    keyed = (numbers.to_columns() if on_columns else numbers).key_by("key")
+    sums = keyed.aggregate(count=Count(), total=Sum("number"), number=Last("number")).uid("sums")
+    lines = sums.map(line, Types.STRING())
+    sink = FileSink.for_row_format(str(folder / "out"), Encoder.simple_string_encoder()).build()
+    lines.sink_to(sink).uid("files")
+    return env
+
+
+def disturb(folder: Path, execution: str) -> None:
+    """Run the job on columns, kill a slot, stop it with a savepoint, and let it go on on rows."""
+    held = Held(folder, RECORDS // 2, per_second=2_000)  # it does not end before it is stopped
+    env = build(folder, held, on_columns=True, execution=execution, parallelism=2)
+    client = env.execute_async("on columns")
+    until(lambda: client.get_progress().checkpoints_completed >= 1)
+    kill_one(list(client.get_progress().slot_pids), Random(1))
+    until(lambda: client.get_progress().restarts >= 1 and client.get_progress().records_read >= RECORDS // 4)
+    savepoint = client.stop_with_savepoint(False, str(folder / "savepoints")).result()
+    client.get_job_execution_result().result()
+    on_rows = build(
+        folder, 20_000.0, on_columns=False, execution=execution, parallelism=3, restore=savepoint, backend="rocksdb"
+    )
+    on_rows.execute("on rows")
+
+
+def test_columns_survive_a_killed_slot_and_go_on_as_rows(tmp_path: Path) -> None:
+    disturb(tmp_path, "epochs")
+    assert tally.verify(RECORDS, tmp_path) == []
+
+
+def test_columns_that_run_continuously_survive_a_killed_slot_and_go_on_as_rows(tmp_path: Path) -> None:
+    program = "import sys; from pathlib import Path; from tests.spark.test_columns import disturb; "
+    driver = run_driver(f"{program}disturb(Path(sys.argv[1]), 'continuous')", str(tmp_path))
+    try:
+        output, _ = driver.communicate(timeout=200)
+    finally:
+        driver.kill()
+    assert driver.returncode == 0, output[-4000:]
+    assert tally.verify(RECORDS, tmp_path) == []
