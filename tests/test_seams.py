@@ -236,6 +236,7 @@ REASONS = {
             "slots.graphs._jobs",
             "slots.graphs._jobs",
             "slots.graphs._jobs",
+            "slots.graphs._jobs",
         ],
         "rest/test_openapi.py": ["set ekorn.rest.openapi._PLAIN"],
         "rest/test_process_answers.py": [
