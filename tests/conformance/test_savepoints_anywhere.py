@@ -1,12 +1,13 @@
 """A job that is stopped with a savepoint at any point, with any failures, continues from it with the same results."""
 
+from itertools import product
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ekorn.common import Configuration
 from ekorn.common.job_status import JobStatus
-from ekorn.errors import JobExecutionError
 from ekorn.testing.scripted import Script, run_scripted
 from tests.conformance.disturbed_jobs import (
     checkpoints,
@@ -36,6 +37,7 @@ lives = st.lists(
             "between": st.frozensets(st.integers(1, 8), max_size=3),  # the epochs after which a savepoint is taken
             "prefer": st.booleans(),
             "ending": endings,
+            "backend": st.sampled_from(["hashmap", "hashmap", "rocksdb"]),
         }
     ),
     min_size=2,
@@ -46,6 +48,7 @@ lives = st.lists(
 def live(name, life, system, directory, restore_path, *, last):
     """Run a job until it is stopped or has read everything; return the savepoint of the stop, or None."""
     env = environment(directory, life["parallelism"])
+    env.configure(Configuration().set_string("state.backend.type", life["backend"]))
     env.set_max_parallelism(8)
     env.get_checkpoint_config().set_prefer_checkpoint_for_recovery(life["prefer"])
     draw(env, name, life["runs"], system)
@@ -96,7 +99,7 @@ def test_a_job_lives_on_from_savepoint_to_savepoint(name, lives):
 
 @pytest.mark.parametrize("name", ["aggregates", "windows"])
 @given(lives=lives)
-@settings(max_examples=examples(8))
+@settings(max_examples=examples(4))
 def test_a_savepoint_taken_on_rows_goes_on_on_columns_and_the_other_way_round(name, lives):
     system = ExternalSystem()
     with folder() as directory:
@@ -112,19 +115,19 @@ def test_a_savepoint_taken_on_rows_goes_on_on_columns_and_the_other_way_round(na
         assert counted(system.records) == counted(undisturbed(f"{name} on rows"))
 
 
-def moved(forms, backends):
-    """Stop a job of windows with a savepoint, go on in another form and backend; return all records."""
+def moved(name, forms, backends, *, native=False):
+    """Stop a job with a savepoint, go on in another form and backend; return all records."""
     system, path = ExternalSystem(), None
     with folder() as directory:
         for form, backend in zip(forms, backends, strict=True):
             env = environment(directory, 2, restarts=0)
             env.configure(Configuration().set_string("state.backend.type", backend))
             env.set_max_parallelism(8)
-            draw(env, f"windows on {form}", [5], system)
+            draw(env, f"{name} on {form}", [5], system)
             stopped = []
 
             def stop(handle, stopped=stopped, directory=directory):
-                stopped.append(handle.request_savepoint(f"{directory}/savepoints", then="stop", native=False))
+                stopped.append(handle.request_savepoint(f"{directory}/savepoints", then="stop", native=native))
 
             script = Script([True], deeds={} if path else {4: stop})
             run_scripted(env, script, **({"restore_path": path} if path else {}))
@@ -132,19 +135,19 @@ def moved(forms, backends):
     return counted(system.records)
 
 
+FORMS = list(product(("rows", "columns"), repeat=2))
+
+
+@pytest.mark.parametrize("name", ["aggregates", "windows"])
+@pytest.mark.parametrize("forms", FORMS, ids=map(" to ".join, FORMS))
 @pytest.mark.parametrize(
-    ("forms", "backends"),
+    ("backends", "native"),
     [
-        (("columns", "rows"), ("rocksdb", "rocksdb")),
-        (("columns", "rows"), ("hashmap", "rocksdb")),
-        (("rows", "columns"), ("rocksdb", "hashmap")),
-        (("rows", "columns"), ("hashmap", "rocksdb")),
+        (("rocksdb", "rocksdb"), False),
+        (("rocksdb", "rocksdb"), True),
+        (("hashmap", "rocksdb"), False),
+        (("rocksdb", "hashmap"), True),
     ],
 )
-def test_windows_move_between_forms_and_backends(forms, backends):
-    assert moved(forms, backends) == counted(undisturbed("windows on rows"))
-
-
-def test_windows_of_rows_that_are_in_rocksdb_do_not_become_columns_there():
-    with pytest.raises(JobExecutionError, match="the restored state belongs to tumbling, sliding or session windows"):
-        moved(("rows", "columns"), ("rocksdb", "rocksdb"))
+def test_state_moves_between_forms_and_backends(name, forms, backends, native):
+    assert moved(name, forms, backends, native=native) == counted(undisturbed(f"{name} on rows"))

@@ -6,11 +6,17 @@ taken on columns restores on rows, and the other way round.
 
 Only the vectors are copied when a snapshot is captured. The thread that writes makes Python objects of keys and values,
 a chunk at a time.
+
+With RocksDB the vectors hold the keys in use. Keys that are not among them are read when a batch has them, all keys of
+the batch in one call. When the vectors have outgrown their memory, what has changed is written, and they begin anew. So
+a state that is larger than memory costs what it costs on rows for keys that come rarely, and nothing for those that
+come often.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -23,11 +29,15 @@ from ekorn.columns.key_words import KeyStore, Rows
 from ekorn.columns.row_columns import RowColumns
 from ekorn.keygroups import state_key, user_key
 from ekorn.state.canonical_format import TableEntries
+from ekorn.state.codecs import Codec, PickledCodec
 from ekorn.state.snapshots import StateInfo
-from ekorn.state.table import Table
+from ekorn.state.table import EntryStore, FrontTable
 from ekorn.types.data_types import RowType
 
 __all__ = ["ColumnTable", "KeyValues", "LazyObjects", "load_values", "values_of"]
+
+_OBJECT_BYTES = 200  # the memory of an accumulator that is a Python object, without what it holds
+_PART = 16_384  # keys that are Python objects at the same time
 
 
 class KeyValues:
@@ -45,10 +55,10 @@ class KeyValues:
         return list(self._columns.batch(list(map(user_key, stored))).columns)
 
 
-class ColumnTable(Table):
+class ColumnTable(FrontTable):
     """The accumulators of all aggregates of an operator, by key."""
 
-    __slots__ = ("_changed_rows", "_key_values", "_tracked", "index", "kernels")
+    __slots__ = ("_changed_rows", "_codec", "_key_values", "_store", "_tracked", "index", "kernels")
 
     def __init__(
         self, info: StateInfo, index: KeyIndex, kernels: Sequence[Kernel], key_values: KeyValues, *, tracked: bool
@@ -58,29 +68,91 @@ class ColumnTable(Table):
         self.kernels = list(kernels)
         self.data = _Entries(self)  # type: ignore[assignment]  # the part of a dictionary that backends read
         self._key_values = key_values
+        self._codec = PickledCodec(info.name)
         self._tracked = tracked
+        self._store: EntryStore | None = None
         self._changed_rows: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
 
     def rows(self, keys: Sequence[pa.Array]) -> Rows:
-        """Return the element of each row's key. New keys get elements, and all of them count as changed."""
+        """Return the element of each row's key. New keys get elements, and all of them count as changed.
+
+        The elements are those of the keys until the next call.
+        """
+        if self._store is not None and self.size_bytes + self._object_bytes(self._store) > self._store.room_bytes():
+            self._store.spill()
+        before = len(self.index)
         rows = self.index.rows(keys)
         count = len(self.index)
-        for kernel in self.kernels:
-            kernel.make_room(count)
+        if count > before:
+            self._make_room(count)
+            if self._store is not None:
+                self._read(self._store, np.arange(before, count))
         if self._tracked:
-            if len(self._changed_rows) < count:
-                grown = np.zeros(max(count, len(self._changed_rows) * 9 // 8), dtype=np.bool_)
-                grown[: len(self._changed_rows)] = self._changed_rows
-                self._changed_rows = grown
             self._changed_rows[rows] = True
         return rows
+
+    def _object_bytes(self, store: EntryStore) -> int:
+        """Return about what the accumulators take that are Python objects; vectors have references to them."""
+        if not any(vector.dtype == np.object_ for kernel in self.kernels for vector in kernel._vectors):
+            return 0
+        return len(self.index) * (_OBJECT_BYTES + 3 * store.value_bytes())
+
+    def _make_room(self, count: int) -> None:
+        for kernel in self.kernels:
+            kernel.make_room(count)
+        if len(self._changed_rows) < count:
+            grown = np.zeros(max(count, len(self._changed_rows) * 9 // 8), dtype=np.bool_)
+            grown[: len(self._changed_rows)] = self._changed_rows
+            self._changed_rows = grown
+
+    def _read(self, store: EntryStore, rows: Rows) -> None:
+        """Read the accumulators of keys that have just got their elements."""
+        found = store.read(self._stored_keys(self.index.frozen(), rows))
+        there = [number for number, value in enumerate(found) if value is not None]
+        if there:
+            load_values(self.kernels, rows[there], [self._codec.loaded(found[number]) for number in there])
+
+    def parts(self) -> Iterator[Rows]:
+        """Yield the elements of all keys, in parts; a part is to be used before the next one is asked for."""
+        if self._store is None:
+            yield np.arange(len(self.index))
+            return
+        entries = self._store.scan()
+        while part := list(islice(entries, _PART)):
+            self.forget()
+            self._load(dict(part))
+            yield np.arange(len(self.index))
 
     @property
     def size_bytes(self) -> int:
         """The memory of the keys and of all accumulators."""
-        return self.index.size_bytes + sum(kernel.size_bytes for kernel in self.kernels) + self._changed_rows.nbytes
+        vectors = sum(kernel.size_bytes for kernel in self.kernels) + self._changed_rows.nbytes
+        return self.index.size_bytes + vectors
+
+    # -------------------------------------------------------------------------------------------- in front of a store
+
+    def put_in_front(self, store: EntryStore) -> None:
+        self._store = store
+        self._tracked = True
+
+    def take_writes(self) -> Iterator[tuple[list[Any], list[Any]]]:
+        changed = np.flatnonzero(self._changed_rows)
+        stores = self.index.frozen()
+        for first in range(0, len(changed), _PART):
+            part = changed[first : first + _PART]
+            yield self._stored_keys(stores, part), self._stored_values(self.kernels, part)
+        self._changed_rows[:] = False
+
+    def forget(self) -> None:
+        self.drop()
+
+    def known(self, key: Any) -> Any:
+        return self.data.get(key)
 
     # ------------------------------------------------------------------------------------------ what backends call
+
+    def codec(self) -> Codec:
+        return self._codec
 
     def take_changed(self) -> Collection[Any]:
         changed = np.flatnonzero(self._changed_rows)
@@ -101,18 +173,23 @@ class ColumnTable(Table):
         stores = self.index.frozen()
         kernels = [kernel.frozen() for kernel in self.kernels]
         keys = LazyObjects(rows, lambda part: self._stored_keys(stores, part))
-        values = LazyObjects(rows, lambda part: values_of(kernels, part))
+        values = LazyObjects(rows, lambda part: self._stored_values(kernels, part))
         return TableEntries(self.info, keys, values, [], full=full)  # type: ignore[arg-type]  # sliced, and counted
 
     def _stored_keys(self, stores: Sequence[KeyStore], rows: Rows) -> list[Any]:
         return self._key_values.keys([store.to_arrow(rows) for store in stores])
 
+    def _stored_values(self, kernels: Sequence[Kernel], rows: Rows) -> list[Any]:
+        return list(map(self._codec.stored, values_of(kernels, rows)))
+
     def load(self, entries: Mapping[Any, Any]) -> None:
-        if not entries:
-            return
-        rows = self.rows(self._key_values.columns(list(entries)))
-        self._changed_rows[:] = False
-        load_values(self.kernels, rows, list(entries.values()))
+        if entries:
+            self._load(entries)
+
+    def _load(self, entries: Mapping[Any, Any]) -> None:
+        rows = self.index.rows(self._key_values.columns(list(entries)))
+        self._make_room(len(self.index))
+        load_values(self.kernels, rows, list(map(self._codec.loaded, entries.values())))
 
     def drop(self) -> None:
         self.index = KeyIndex(self.index.types)

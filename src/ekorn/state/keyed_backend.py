@@ -111,6 +111,7 @@ class KeyedStateBackend(KeyedStates):
         self.window_cell: list[Any] = [NO_KEY]
         self.every_record: list[Callable[[], object]] = []  # the cleanup of expiring states, called with every record
         self.key_type: TypeInformation | None = None  # the declared key type of the stream; set before `restore`
+        self.kept_on_heap: frozenset[str] = frozenset()  # states that no backend keeps on disk; set before `restore`
         self.queryable: dict[str, StateDescriptor] = {}  # by the name under which clients read the state
 
     def native_metrics(self) -> dict[str, Callable[[], int]]:
@@ -160,7 +161,7 @@ class KeyedStateBackend(KeyedStates):
     def adopt(self, table: Table) -> None:
         """Add a table of the operator itself and load what was restored for it.
 
-        Such a table stays on the heap with every backend.
+        Such a table stays on the heap with every backend, unless it is a `FrontTable`.
         """
 
     @abstractmethod

@@ -9,8 +9,9 @@ sessions), which every backend adopts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, Protocol
 
 from ekorn.state.canonical_format import TableEntries
 from ekorn.state.codecs import Codec, PickledCodec
@@ -83,6 +84,50 @@ class Table:
         """Remove every entry."""
         self.data.clear()
         self.changed.clear()
+
+
+class EntryStore(Protocol):
+    """The store behind a `FrontTable`: it keeps the entries for which memory has no room."""
+
+    def read(self, keys: list[Any]) -> list[Any]:
+        """Return the values of keys, or None, both in the form of tables."""
+
+    def scan(self) -> Iterator[tuple[Any, Any]]:
+        """Write the changed entries, and yield the keys and values of all entries."""
+
+    def spill(self) -> None:
+        """Write the changed entries, and let the table in front forget all entries."""
+
+    def room_bytes(self) -> int:
+        """Return the memory that the table in front may take."""
+
+    def value_bytes(self) -> int:
+        """Return the mean size of the values that were written."""
+
+
+class FrontTable(Table, ABC):
+    """A table of an operator that can be in front of a store, and then has the entries in use alone.
+
+    A backend without such a store uses it as any other table.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def put_in_front(self, store: EntryStore) -> None:
+        """Read entries from a store when they are asked for. The table is empty."""
+
+    @abstractmethod
+    def take_writes(self) -> Iterator[tuple[list[Any], list[Any]]]:
+        """Yield the keys and values that changed since the last call, in runs, and note that they are written."""
+
+    @abstractmethod
+    def forget(self) -> None:
+        """Remove every entry. What has changed is written, or is to be lost."""
+
+    @abstractmethod
+    def known(self, key: Any) -> Any:
+        """Return the value of a key, or None if the table does not have it."""
 
 
 def ignore_change(key: Any) -> None:

@@ -29,7 +29,14 @@ from ekorn.operators.columns.rolling_aggregates import called, kernels_of
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.results import LateRecords
 from ekorn.operators.time.missing_timestamps import missing_timestamp
-from ekorn.operators.windows.saved_windows import PANES, SavedDefaultInRocksDB, SavedPanes, check_layout, translate
+from ekorn.operators.windows.saved_windows import (
+    IN_ROCKSDB,
+    PANES,
+    SavedDefaultInRocksDB,
+    SavedPanes,
+    check_layout,
+    translate,
+)
 from ekorn.state.column_table import KeyValues
 from ekorn.state.keyed_backend import RestoredTables
 from ekorn.types.data_types import RowType
@@ -47,6 +54,7 @@ class ColumnWindowOperator(ColumnOperator):
     def __init__(self, operator: Operator, spec: WindowAggregateSpec, environment: SubtaskEnvironment) -> None:
         super().__init__(operator, environment)
         assert self.backend is not None, "the program aggregates keyed streams only"
+        self.backend.kept_on_heap = IN_ROCKSDB  # so that windows of rows in RocksDB become windows of columns
         self._spec = spec
         self._grid = spec.grid
         self._event_time = spec.windows.assigner.is_event_time()

@@ -89,12 +89,13 @@ class ColumnAggregateOperator(ColumnOperator):
 
     def finish(self) -> None:
         """Emit the result of every key. BATCH mode only."""
-        if not self._batch or not len(self.table.index):
+        if not self._batch:
             return
-        rows = np.arange(len(self.table.index))
-        results = [kernel.results(rows) for kernel in self.table.kernels]
-        data = pa.RecordBatch.from_arrays([*self.table.index.columns(), *results], schema=self._schema)
-        self.out(ColumnBatch(data, np.full(len(rows), MAX_TIMESTAMP, dtype=np.int64)), None)
+        for rows in self.table.parts():
+            results = [kernel.results(rows) for kernel in self.table.kernels]
+            data = pa.RecordBatch.from_arrays([*self.table.index.columns(rows), *results], schema=self._schema)
+            if len(rows):
+                self.out(ColumnBatch(data, np.full(len(rows), MAX_TIMESTAMP, dtype=np.int64)), None)
 
 
 def kernels_of(

@@ -37,6 +37,8 @@ from ekorn.types.time_bounds import MAX_TIMESTAMP
 PANES, SLICES, SESSIONS, TRIGGERED = "_window/panes", "_window/slices", "_window/sessions", "_window/contents"
 DEFAULT_IN_ROCKSDB = "_window/by-default"  # contents with timers of windows that the heap keeps in another layout
 EVENT_TIMERS, PROCESSING_TIMERS = "_window/timers/event", "_window/timers/processing"
+IN_ROCKSDB = frozenset({DEFAULT_IN_ROCKSDB, EVENT_TIMERS, PROCESSING_TIMERS, OPEN_WINDOWS})
+"""The states of windows with their default trigger in RocksDB."""
 
 _MEANING = {
     PANES: "tumbling or sliding windows with their default trigger and no evictor",

@@ -17,6 +17,7 @@ from ekorn.state.evolution.restore_checks import migrate
 from ekorn.state.keyed_backend import KeyedStateBackend
 from ekorn.state.kinds import KINDS, Handles, StateKind, bare_kind
 from ekorn.state.rocksdb.compaction import Merging
+from ekorn.state.rocksdb.fronted_tables import FrontedTable
 from ekorn.state.rocksdb.handles import rocks_kind
 from ekorn.state.rocksdb.limits import RocksLimits
 from ekorn.state.rocksdb.rocks_timers import RocksTimers
@@ -27,6 +28,7 @@ from ekorn.state.rocksdb.tables import RocksTable, Shared
 from ekorn.state.rocksdb.value_tables import ValueTable
 from ekorn.state.rocksdb.value_weights import weigh_values
 from ekorn.state.snapshots import StateInfo
+from ekorn.state.table import FrontTable
 from ekorn.state.timers import TIMERS
 from ekorn.state.ttl_handles import Expiry
 
@@ -84,9 +86,11 @@ class RocksTables:
         self._shared: Shared | None = None
         self._merging: Merging | None = None
 
-    def keeps(self, kind: str) -> bool:
-        """Return whether states of this kind are kept in RocksDB, and not on the heap beside it."""
-        return bare_kind(kind) in KINDS or (kind == TIMERS and not self.has_timers_on_heap)
+    def keeps(self, info: StateInfo) -> bool:
+        """Return whether a state is kept in RocksDB, and not on the heap beside it."""
+        if info.name in self.backend.kept_on_heap:
+            return False
+        return bare_kind(info.kind) in KINDS or (info.kind == TIMERS and not self.has_timers_on_heap)
 
     @property
     def has_timers_on_heap(self) -> bool:
@@ -169,6 +173,14 @@ class RocksTables:
         """Create the tables of the timers there are; this opens the instance if there is no other state."""
         for queue in self.queues.values():
             queue.attach()
+
+    def put_in_front(self, front: FrontTable, declared: Declaration) -> None:
+        """Let a table of the operator hold the entries in use of a state."""
+        table = self.table(declared)
+        table.make_room()
+        assert isinstance(table, ValueTable), "a table in front has one value per key"
+        fronted = self.by_name[declared.info.name] = FrontedTable(table, front, self.key_groups)
+        front.put_in_front(fronted)
 
     def drop(self, name: str) -> None:
         """Give up a table and its entries."""

@@ -43,13 +43,13 @@ def restore_into(
     restored.check_formats()
     native = [part for part in restored.keyed if part.format == ROCKSDB]
     opened = _open_instances(rocks, native, store)
-    beside_tables = _timers_to_heap(rocks)
+    beside_tables = _moved_to_heap(rocks)
     for part in [*map(beside_of, native), *(p for p in restored.keyed if p.format == CANONICAL)]:
         _read_canonical(rocks, part, store, beside_tables)
     if translate is not None:
         translate(beside_tables)
     for info, entries in beside_tables.values():
-        if rocks.keeps(info.kind):
+        if rocks.keeps(info):
             rocks.restored.setdefault(info.name, info)  # a table that `translate` has made has no description yet
             _write_all(rocks, info, entries)
         else:
@@ -76,9 +76,9 @@ def _open_instances(rocks: RocksTables, parts: list[KeyedFiles], store: FileStor
     return files
 
 
-def _timers_to_heap(rocks: RocksTables) -> RestoredTables:
-    """Take restored timers out of the instance if the job keeps its timers on the heap."""
-    found = [table for table in rocks.by_name.values() if not rocks.keeps(table.info.kind)]
+def _moved_to_heap(rocks: RocksTables) -> RestoredTables:
+    """Take restored states out of the instance that the job keeps on the heap."""
+    found = [table for table in rocks.by_name.values() if not rocks.keeps(table.info)]
     tables = {t.info.name: RestoredTable(t.info, dict(t.entries(rocks.key_groups))) for t in found}
     for name in tables:
         rocks.drop(name)
@@ -132,7 +132,7 @@ def _read_canonical(rocks: RocksTables, part: KeyedFiles, store: FileStore, besi
             info = rocks.restored.get(name) or StateInfo(name, kind)
             there = {key: value for key, value in zip(keys, values, strict=True) if is_mine(info, key)}
             removed = [key for key in gone if is_mine(info, key)]
-            if not rocks.keeps(kind):
+            if not rocks.keeps(info):
                 entries = beside_tables.setdefault(name, RestoredTable(info, {})).entries
                 entries.update(there)
                 for key in removed:

@@ -7,6 +7,7 @@ One instance holds all states of an operator in one subtask, and its timers. Tab
     instance.py                            all tables of an operator
     tables.py, value_tables.py, list_tables.py, map_tables.py
                                            the states: dictionaries of the entries in use, in front of RocksDB
+    fronted_tables.py                      states whose entries in use are in a table of the operator
     rocks_timers.py, stored_timers.py      the timers: the next ones in memory, and all of them in RocksDB
     known_addresses.py                     the addresses of keys in use
     value_weights.py                       the memory of large values in use
@@ -45,7 +46,7 @@ from ekorn.state.rocksdb.limits import RocksLimits
 from ekorn.state.rocksdb.restore import restore_into
 from ekorn.state.rocksdb.store import META
 from ekorn.state.snapshots import WINDOWED, OperatorRestore, StateInfo
-from ekorn.state.table import Table
+from ekorn.state.table import FrontTable, Table
 from ekorn.state.table_states import TableStates
 from ekorn.state.timers import TimerQueue
 from ekorn.storage.file_store import FileStore
@@ -123,6 +124,9 @@ class RocksDBKeyedBackend(TableStates, KeyedStateBackend):
         return found | counter_metrics(self.rocks.settings.counters, self.rocks.counters)
 
     def adopt(self, table: Table) -> None:
+        if isinstance(table, FrontTable):
+            self.rocks.put_in_front(table, Declaration(table.info, table.codec(), None, self.key_type))
+            return
         self._beside.key_type = self.key_type
         self._beside.adopt(table)
 

@@ -71,6 +71,14 @@ class RocksStore:
             raise self._failed("read", error) from error
         return value
 
+    def get_all(self, addresses: list[bytes]) -> list[bytes | None]:
+        """Return the values at some addresses, or None."""
+        try:
+            values: list[bytes | None] = self._raw_get(addresses)
+        except Exception as error:
+            raise self._failed("read", error) from error
+        return values
+
     def scan(self, first: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Yield the addresses and values from `first` to before `end`, as they are now."""
         bounds = self._rocksdict.ReadOptions()
