@@ -8,11 +8,14 @@ import uuid
 
 import pytest
 
+from ekorn.common import Row
 from ekorn.datastream.connectors.base import Batch, Boundedness, Committer, Sink, SinkWriter, Source, Split, SplitReader
 from ekorn.metrics import Sample
 from ekorn.storage.locations import check_path
 from ekorn.storage.memory import MemoryFiles
+from ekorn.table import DataTypes
 from ekorn.testing.kits import (
+    ColumnSinkKit,
     FileStoreKit,
     FindsNewInput,
     Kit,
@@ -253,6 +256,44 @@ class LedgerCommitter(Committer):
                 self.sink.visible += self.sink.prepared.pop(name, [])
             if self.sink.fault == "commits the first":
                 return
+
+
+class LedgerOfRows(Ledger):
+    """Takes rows or columns."""
+
+    def with_columns(self, row_type):
+        return self
+
+    def create_writer(self, context, restored):
+        return RowsWriter(self)
+
+
+class RowsWriter(LedgerWriter):
+    def write_batch(self, batch):
+        rows = [Row(**fields) for fields in batch.data.to_pylist()]
+        self.waiting += rows[1:] if self.sink.fault == "loses a row" else rows
+
+
+class RowsCase(SinkCase):
+    row_type = DataTypes.ROW([DataTypes.FIELD("n", DataTypes.BIGINT())])
+
+    def __init__(self, fault="", kind=LedgerOfRows):
+        self.fault, self.kind, self.prepared, self.seen = fault, kind, {}, []
+
+    def sink(self):
+        return self.kind(self.fault, self.prepared, self.seen)
+
+    def record(self, number):
+        return Row(n=number)
+
+    def visible(self):
+        return self.seen
+
+
+def test_a_broken_sink_of_columns_is_found():
+    ColumnSinkKit.check(RowsCase)
+    assert "are missing" in broken_by(ColumnSinkKit, lambda: RowsCase("loses a row"))
+    assert "the sink takes rows" in broken_by(ColumnSinkKit, lambda: RowsCase(kind=Ledger))
 
 
 class LedgerCase(SinkCase):

@@ -120,7 +120,7 @@ class _ChainCompiler:
         handler = self._operators[index].record_errors
         self._nested += 1
         with self._code.at(index, value):
-            if handler is None:
+            if handler is None or self._operators[index].handles_record_errors:
                 generate(self._code, value, time, self._emit(index, None), sides)
             else:
                 with self._code.block("try:"):

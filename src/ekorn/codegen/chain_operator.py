@@ -40,6 +40,9 @@ class ChainOperator(Protocol):
     emits_to_sides: bool
     """Whether a function emits to side outputs by its context, while its record is processed in the loop."""
 
+    handles_record_errors: bool
+    """Whether the generated statements decide about exceptions of single records themselves."""
+
     out: Out
     side_out: dict[str, Out]
 

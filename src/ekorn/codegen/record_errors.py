@@ -29,7 +29,7 @@ from ekorn.storage.long_texts import cut_texts
 
 _log = logging.getLogger(__name__)
 
-_ABOUT_A_RECORD = (
+ABOUT_A_RECORD = (
     InvalidKeyError,
     InvalidTimestampError,
     RecordTypeError,
@@ -123,7 +123,7 @@ def _is_about_a_record(blamed: Blamed) -> bool:
     """Return whether an exception is the fault of one record, and not of the process, the state or the program."""
     error = blamed.error
     if isinstance(error, EkornError):
-        return isinstance(error, _ABOUT_A_RECORD)
+        return isinstance(error, ABOUT_A_RECORD)
     return not isinstance(error, MemoryError) and not _raised_by_rocksdb(blamed.frames)
 
 

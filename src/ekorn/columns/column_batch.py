@@ -67,6 +67,10 @@ class ColumnBatch:
         """Return the row of a batch that has one."""
         return Row(**self.data.slice(0, 1).to_pylist()[0])
 
+    def only_time(self) -> int | None:
+        """Return the timestamp of the row of a batch that has one."""
+        return None if self.times is None else int(self.times[0])
+
     def parts(self, most_rows: int) -> Iterator[ColumnBatch]:
         """Yield the rows in runs of at most this many."""
         if len(self) <= most_rows:

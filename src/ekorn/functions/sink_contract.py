@@ -10,10 +10,14 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from ekorn.functions.record_functions import Function
+from ekorn.types.data_types import RowType
 from ekorn.types.type_information import TypeInformation
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 T = TypeVar("T")
 TXN = TypeVar("TXN")
@@ -174,12 +178,41 @@ class WriterContext:
     exactly_once: bool = True  # False: output is committed when it is prepared, whether or not the checkpoint completes
 
 
+class WrittenBatch(Protocol):
+    """Rows as columns, as writers get them.
+
+    Attributes:
+        data: The columns.
+        times: The timestamp of each row, a NumPy array of milliseconds since the epoch; None if the rows have none.
+    """
+
+    data: pa.RecordBatch
+    times: Any
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        ...
+
+    def slice(self, start: int, length: int) -> Any:
+        """Return a run of rows. The columns are shared."""
+        ...
+
+
 class SinkWriter(ABC, Generic[T, C]):
     """Writes records, and returns what to commit at each checkpoint."""
 
     @abstractmethod
     def write(self, value: T, timestamp: int | None) -> None:
         """Write one record."""
+
+    def write_batch(self, batch: WrittenBatch) -> None:
+        """Write rows as columns; called instead of `write` if `Sink.with_columns` returned the sink.
+
+        A row that cannot be written is a `RecordFormatError`, raised before any row of the batch is written. If
+        `ekorn.on-record-error` skips records, the batch comes again in halves, down to the row at fault. Every other
+        exception fails the job, because part of the batch may be written.
+        """
+        raise TypeError(f"{type(self).__name__} writes records, but its sink said that it takes columns")
 
     def end_epoch(self) -> None:
         """Take note of the end of an epoch, after which the source may be silent. All subtasks are open by then."""
@@ -220,6 +253,14 @@ class Sink(ABC, Generic[T]):
     def with_input_type(self, type_info: TypeInformation | None) -> Sink[T]:
         """Return this sink for records of a declared type. Overridden by sinks that write records as text."""
         return self
+
+    def with_columns(self, row_type: RowType) -> Sink[T] | None:
+        """Return this sink for batches of columns of a row type, or None if it takes rows.
+
+        The writers of the returned sink get batches by `write_batch`. Their state and their committables are those of
+        this sink, so a savepoint moves between the forms. A `GloballyCommittedSink` returns one.
+        """
+        return None
 
     def create_committer(self) -> Committer[Any] | None:
         """Create the committer of one subtask; None for a sink whose writes are final."""

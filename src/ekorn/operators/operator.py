@@ -61,6 +61,9 @@ class RuntimeOperator(ABC):
     emits_to_sides = False
     """Whether a function emits to side outputs by its context, while its record is processed in the loop."""
 
+    handles_record_errors = False
+    """Whether the generated statements decide about exceptions of single records themselves."""
+
     holds_watermarks = False
     """Whether the operator itself forwards watermarks and idleness, through `forward_watermark` and `forward_idle`."""
 

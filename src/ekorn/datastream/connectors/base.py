@@ -9,6 +9,7 @@ from ekorn.functions.sink_contract import (
     Sink,
     SinkWriter,
     WriterContext,
+    WrittenBatch,
 )
 from ekorn.functions.source_contract import Batch, Boundedness, Malformed, Source, Split, SplitReader
 
@@ -29,4 +30,5 @@ __all__ = [
     "StreamTransformer",
     "SupportsPreprocessing",
     "WriterContext",
+    "WrittenBatch",
 ]

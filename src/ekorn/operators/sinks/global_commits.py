@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ekorn.codegen.chain_operator import Emit
 from ekorn.codegen.code_builder import CodeBuilder
+from ekorn.columns.columns_type import has_columns
 from ekorn.faults import point
 from ekorn.functions.sink_contract import CommitId, GloballyCommittedSink
 from ekorn.functions.state.state_descriptors import ListStateDescriptor
@@ -19,7 +20,7 @@ from ekorn.graph.specs import GlobalCommitterSpec, PreparingWriterSpec
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.epoch import SubtaskOrder
 from ekorn.operators.operator import RuntimeOperator
-from ekorn.operators.sinks.sink_operators import writer_context
+from ekorn.operators.sinks.sink_operators import generate_write, sink_for, writer_context
 
 _WRITERS = ListStateDescriptor("_writers")
 _GLOBAL_COMMITS = ListStateDescriptor("_global_commits")
@@ -32,7 +33,8 @@ class PreparingWriterOperator(RuntimeOperator):
 
     def __init__(self, operator: Operator, spec: PreparingWriterSpec, environment: SubtaskEnvironment) -> None:
         super().__init__(operator, environment)
-        self._sink = spec.sink.with_input_type(operator.input_type)
+        self._sink = sink_for(spec.sink, operator)
+        self.handles_record_errors = has_columns(operator.input_type)
         self._prepares = False  # whether output is prepared at the end of this epoch
 
     def initialize(self) -> None:
@@ -45,7 +47,7 @@ class PreparingWriterOperator(RuntimeOperator):
         self._prepares = order.checkpoint_id is not None
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-        code.line(f"{code.bind(self._writer.write, 'write')}({value}, {time})")
+        generate_write(code, value, time, operator=self, writer=self._writer)
 
     def end_epoch(self) -> None:
         self._writer.end_epoch()

@@ -13,8 +13,9 @@ from typing import Any
 from ekorn.codegen.chain_operator import Emit
 from ekorn.codegen.code_builder import CodeBuilder
 from ekorn.codegen.key_code import key_function
+from ekorn.columns.columns_type import has_columns
 from ekorn.faults import point
-from ekorn.functions.sink_contract import BufferingSinkFunction, SinkFunction, WriterContext
+from ekorn.functions.sink_contract import BufferingSinkFunction, Sink, SinkFunction, SinkWriter, WriterContext
 from ekorn.functions.state.state_descriptors import ListStateDescriptor
 from ekorn.graph.job_graph import Operator
 from ekorn.graph.specs import CollectSpec, PrintSpec, SinkFunctionSpec, WriterSpec
@@ -65,7 +66,8 @@ class WriterOperator(RuntimeOperator):
 
     def __init__(self, operator: Operator, spec: WriterSpec, environment: SubtaskEnvironment) -> None:
         super().__init__(operator, environment)
-        self._sink = spec.sink.with_input_type(operator.input_type)
+        self._sink = sink_for(spec.sink, operator)
+        self.handles_record_errors = has_columns(operator.input_type)
         self._committer = self._sink.create_committer()
         self._waiting: list[tuple[int, Any]] = []  # (checkpoint, committable), oldest first
         settings = environment.graph.settings
@@ -83,7 +85,7 @@ class WriterOperator(RuntimeOperator):
         self._writer = self._sink.create_writer(context, list(self.states.get_list_state(_WRITERS).get()))
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-        code.line(f"{code.bind(self._writer.write, 'write')}({value}, {time})")
+        generate_write(code, value, time, operator=self, writer=self._writer)
 
     def end_epoch(self) -> None:
         self._writer.end_epoch()
@@ -137,6 +139,23 @@ def writer_context(environment: SubtaskEnvironment, operator: Operator, *, exact
         operator_id=operator.id,
         exactly_once=exactly_once,
     )
+
+
+def sink_for(sink: Sink[Any], operator: Operator) -> Sink[Any]:
+    """Return a sink for the records of its operator. A sink that takes columns was told of them in the program."""
+    return sink if has_columns(operator.input_type) else sink.with_input_type(operator.input_type)
+
+
+def generate_write(
+    code: CodeBuilder, value: str, time: str, *, operator: RuntimeOperator, writer: SinkWriter[Any, Any]
+) -> None:
+    """Generate the statements that write a record, or a batch of columns."""
+    if has_columns(operator.operator.input_type):
+        from ekorn.operators.columns.batch_writing import generate_write_batch  # which loads PyArrow
+
+        generate_write_batch(code, value, writer.write_batch, operator.record_errors)
+    else:
+        code.line(f"{code.bind(writer.write, 'write')}({value}, {time})")
 
 
 class PrintOperator(RuntimeOperator):

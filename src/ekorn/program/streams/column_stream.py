@@ -15,6 +15,7 @@ from ekorn.extras import need
 from ekorn.functions.batch_function import BatchFunction
 from ekorn.functions.output_tag import OutputTag
 from ekorn.functions.record_functions import FieldKeySelector, FilterFunction, OneFieldSelector, Partitioner
+from ekorn.functions.sink_contract import GloballyCommittedSink, Sink
 from ekorn.functions.watermark_strategy import WatermarkStrategy
 from ekorn.graph.column_specs import (
     BatchLibrary,
@@ -30,6 +31,7 @@ from ekorn.graph.stream_graph import Edge, Node
 from ekorn.program.checks.argument_checks import check_function
 from ekorn.program.streams.column_types import column_names, columns_of, expression_types, is_expression, row_type_from
 from ekorn.program.streams.data_stream import DataStream
+from ekorn.program.streams.data_stream_sink import DataStreamSink
 from ekorn.program.streams.key_selection import KeySelection
 from ekorn.types.data_type_info import row_type_info
 from ekorn.types.data_types import RowField, RowType
@@ -211,6 +213,19 @@ class ColumnStream(DataStream):
             return super()._partitioned(partitioning)
         edges = tuple(edge.partitioned(partitioning) for edge in self._column_edges)
         return ColumnStream(self._environment, edges, self.row_type)
+
+    # ------------------------------------------------------------------------------ sinks
+
+    def _written_by(self, sink: Sink[Any]) -> DataStreamSink:
+        by_columns = sink.with_columns(self.row_type)
+        if by_columns is None:
+            return super()._written_by(sink)
+        if isinstance(sink, GloballyCommittedSink) != isinstance(by_columns, GloballyCommittedSink):
+            raise InvalidProgramError(
+                f"{type(sink).__name__}.with_columns() returned {by_columns!r}, which commits in another way; return "
+                f"a {type(sink).__name__}, or None to take rows"
+            )
+        return self._writers(by_columns, self._column_edges)
 
     # ------------------------------------------------------------------------------ drawing the graph
 

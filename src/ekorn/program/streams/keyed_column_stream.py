@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ekorn.functions.column_aggregates import ColumnAggregate
 from ekorn.functions.record_functions import FieldKeySelector
+from ekorn.functions.sink_contract import Sink
 from ekorn.functions.windows.assigner_contract import WindowAssigner
 from ekorn.graph.column_specs import RollingAggregateSpec
 from ekorn.graph.specs import Hash, KeySpec, OperatorSpec
 from ekorn.graph.stream_graph import Edge
 from ekorn.program.streams.column_stream import ColumnStream
 from ekorn.program.streams.column_types import result_fields
+from ekorn.program.streams.data_stream_sink import DataStreamSink
 from ekorn.program.streams.keyed_stream import KeyedStream
 from ekorn.types.data_types import RowType
 
@@ -81,11 +83,18 @@ class KeyedColumnStream(KeyedStream):
     def _keys_by_name(self, call: str) -> tuple[tuple[str, ...], RowType]:
         return self._names, self.row_type
 
+    def _written_by(self, sink: Sink[Any]) -> DataStreamSink:
+        if sink.with_columns(self.row_type) is None:
+            return super()._written_by(sink)
+        return self._by_key()._written_by(sink)
+
     def _columns_per_key(self, name: str, spec: OperatorSpec, row_type: RowType) -> ColumnStream:
         """Draw an operator on columns that reads the rows by key, and return its output."""
+        return self._by_key()._columns(name, spec, row_type, key=self._key)
+
+    def _by_key(self) -> ColumnStream:
         edges = tuple(edge.partitioned(Hash(self._key)) for edge in self._columns._column_edges)
-        partitioned = ColumnStream(self._environment, edges, self.row_type)
-        return partitioned._columns(name, spec, row_type, key=self._key)
+        return ColumnStream(self._environment, edges, self.row_type)
 
 
 def aggregate_spec(

@@ -45,18 +45,26 @@ class SinkMethods(StreamCore):
     def sink_to(self, sink: Sink[Any]) -> DataStreamSink:
         """Write the records to a sink, such as a `FileSink`."""
         check_instance("sink_to", sink, Sink)
-        if isinstance(sink, GloballyCommittedSink):
-            return self._globally_committed(sink)
         if isinstance(sink, SupportsPreprocessing):
             transformer = sink.get_transformer()
             if transformer is not None:
                 prepared: DataStream = transformer.apply(self)
-                return prepared._sink("Writer", WriterSpec(sink))
-        return self._sink("Writer", WriterSpec(sink))
+                return prepared._written_by(sink)
+        return self._written_by(sink)
 
-    def _globally_committed(self, sink: GloballyCommittedSink[Any]) -> DataStreamSink:
+    def _written_by(self, sink: Sink[Any]) -> DataStreamSink:
+        """Draw the writers of a sink, in the form that the sink takes."""
+        return self._writers(sink, self._edges)
+
+    def _writers(self, sink: Sink[Any], edges: tuple[Edge, ...]) -> DataStreamSink:
+        if isinstance(sink, GloballyCommittedSink):
+            return self._globally_committed(sink, edges)
         graph = self._environment._graph
-        writer = graph.operator("Writer", PreparingWriterSpec(sink), self._edges, None)
+        return DataStreamSink(self._environment, graph.sink("Writer", WriterSpec(sink), edges))
+
+    def _globally_committed(self, sink: GloballyCommittedSink[Any], edges: tuple[Edge, ...]) -> DataStreamSink:
+        graph = self._environment._graph
+        writer = graph.operator("Writer", PreparingWriterSpec(sink), edges, None)
         committer = graph.sink("Global Committer", GlobalCommitterSpec(sink), (Edge(writer, Global()),))
         committer.set_parallelism(1)
         committer.set_max_parallelism(1)

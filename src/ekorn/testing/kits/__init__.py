@@ -7,10 +7,11 @@ from ekorn.storage.file_store import FileStore, open_files
 from ekorn.testing.kits.file_stores import FileStoreKit, TakesNamesOnce
 from ekorn.testing.kits.kit import Kit
 from ekorn.testing.kits.reporters import RecoversFromFailures, ReporterCase, ReporterKit
-from ekorn.testing.kits.sinks import RefusesBadRecords, SinkCase, SinkJob, SinkKit
+from ekorn.testing.kits.sinks import ColumnSinkKit, RefusesBadRecords, SinkCase, SinkJob, SinkKit
 from ekorn.testing.kits.sources import FindsNewInput, RefusesBadInput, SourceCase, SourceJob, SourceKit
 
 __all__ = [
+    "ColumnSinkKit",
     "FileStore",
     "FileStoreKit",
     "FindsNewInput",

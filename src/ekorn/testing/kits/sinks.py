@@ -14,14 +14,15 @@ from __future__ import annotations
 import pickle
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ekorn.functions.sink_contract import Sink, WriterContext
 from ekorn.testing.kits.kit import Kit, for_each, promise, raised, same_records
+from ekorn.types.data_types import RowType
 
-__all__ = ["STORY", "RefusesBadRecords", "SinkCase", "SinkJob", "SinkKit"]
+__all__ = ["STORY", "ColumnSinkKit", "RefusesBadRecords", "SinkCase", "SinkJob", "SinkKit"]
 
 # Two checkpoints, one of them completed only after more records were written, and one that is aborted.
 STORY = ("write", "write", "begin", "write", "complete", "write", "begin", "abort", "write", "begin", "complete")
@@ -29,6 +30,9 @@ STORY = ("write", "write", "begin", "write", "complete", "write", "begin", "abor
 
 class SinkCase(ABC):
     """One sink with a destination of its own."""
+
+    row_type: RowType | None = None
+    """The columns of the records, which are rows, for `ColumnSinkKit`."""
 
     @abstractmethod
     def sink(self) -> Sink[Any]:
@@ -57,20 +61,23 @@ class SinkKit(Kit):
     """Returns a hashable form of a record, by which records are compared."""
     parallelisms: ClassVar[tuple[int, ...]] = (1, 3)
     """The parallelisms at which jobs of 2 subtasks are restored."""
+    records_per_write: ClassVar[int] = 1
+    """How many records are written at a time."""
 
     def test_all_records_are_visible_at_the_end(self, make_case: Callable[[], SinkCase]) -> None:
         """Write through completed and aborted checkpoints, and finish."""
         case = make_case()
-        job = SinkJob(case.sink(), 2)
+        job = self.job(case)
         self.play(job, case, STORY)
         job.finish()
-        promise(len(job.written) == 5, f"{len(job.written)} records were written, not 5")
+        count = 5 * type(self).records_per_write
+        promise(len(job.written) == count, f"{len(job.written)} records were written, not {count}")
         self.compare(case, job, "at the end")
 
     def test_nothing_is_visible_before_its_checkpoint_is_complete(self, make_case: Callable[[], SinkCase]) -> None:
         """Look at the destination while a checkpoint is in progress."""
         case = make_case()
-        job = SinkJob(case.sink(), 2)
+        job = self.job(case)
         self.play(job, case, ("write", "write", "begin"))
         early = case.visible()
         promise(early == [], f"{early!r} is visible, and no checkpoint is complete")
@@ -82,7 +89,7 @@ class SinkKit(Kit):
         """Lose the process after a step, restore at another parallelism, and go on."""
         for parallelism in type(self).parallelisms:
             case = make_case()
-            job = SinkJob(case.sink(), 2)
+            job = self.job(case)
             self.play(job, case, STORY[:killed_after])
             job.crash(parallelism)
             self.play(job, case, STORY)
@@ -95,7 +102,7 @@ class SinkKit(Kit):
     ) -> None:
         """Lose the process when some subtasks have committed a checkpoint, and again during the restore."""
         case = make_case()
-        job = SinkJob(case.sink(), 2)
+        job = self.job(case)
         self.play(job, case, ("write", "write", "write", "begin"))
         job.complete_checkpoint(notified=notified)
         job.crash(3, dies_after=1)
@@ -106,30 +113,35 @@ class SinkKit(Kit):
     def test_an_orderly_end_discards_what_no_checkpoint_covers(self, make_case: Callable[[], SinkCase]) -> None:
         """Close the writers with records that no checkpoint covers, and restore."""
         case = make_case()
-        job = SinkJob(case.sink(), 2)
+        job = self.job(case)
         self.play(job, case, ("write", "begin", "complete", "write", "write"))
         job.crash(2, orderly=True)
         job.finish()
-        promise(len(job.written) == 1, f"{len(job.written)} records were written, not 1")
+        count = type(self).records_per_write
+        promise(len(job.written) == count, f"{len(job.written)} records were written, not {count}")
         self.compare(case, job, "after the restore")
 
     def test_a_checkpoint_is_restored_again_and_again(self, make_case: Callable[[], SinkCase]) -> None:
         """Restore one checkpoint three times: a commit that is repeated has no effect."""
         case = make_case()
-        job = SinkJob(case.sink(), 2)
+        job = self.job(case)
         self.play(job, case, ("write", "write", "begin", "complete"))
         for parallelism in (3, 1, 2):
             job.crash(parallelism)
         job.finish()
         self.compare(case, job, "after three restores")
 
+    def job(self, case: SinkCase) -> SinkJob:
+        """Start a job of two subtasks."""
+        return SinkJob(case.sink(), 2)
+
     def play(self, job: SinkJob, case: SinkCase, steps: tuple[str, ...]) -> None:
         """Take steps: write a record; begin, complete or abort a checkpoint."""
         for step in steps:
             match step:
                 case "write":
-                    number = len(job.written)
-                    job.write(number, case.record(job.last_id * 100 + number))
+                    first, count = len(job.written), type(self).records_per_write
+                    job.write(first // count, *(case.record(job.last_id * 100 + first + n) for n in range(count)))
                 case "begin":
                     job.begin_checkpoint()
                 case "complete":
@@ -142,6 +154,41 @@ class SinkKit(Kit):
         case.settle()
         form = type(self).comparable
         same_records(Counter(map(form, case.visible())), Counter(map(form, job.written)), where)
+
+
+class ColumnSinkKit(SinkKit):
+    """The promises of an exactly-once sink that takes batches of columns. Its case has a `row_type`."""
+
+    records_per_write = 3
+
+    def job(self, case: SinkCase) -> SinkJob:
+        """Start a job of two subtasks that write batches."""
+        return SinkJob(self.by_columns(case), 2, columns=case.row_type)
+
+    def by_columns(self, case: SinkCase) -> Sink[Any]:
+        """Return the sink for batches."""
+        if case.row_type is None:
+            raise AssertionError("the case has no row_type")
+        sink = case.sink().with_columns(case.row_type)
+        if sink is None:
+            raise AssertionError("with_columns() returned None, so the sink takes rows")
+        return sink
+
+    @for_each(to_columns=(False, True))
+    def test_a_savepoint_moves_between_rows_and_columns(
+        self, make_case: Callable[[], SinkCase], to_columns: bool
+    ) -> None:
+        """Take a checkpoint in one form, lose the process with records in flight, and restore in the other form."""
+        case = make_case()
+        rows, columns = (case.sink(), None), (self.by_columns(case), case.row_type)
+        before, after = (rows, columns) if to_columns else (columns, rows)
+        job = SinkJob(before[0], 2, columns=before[1])
+        self.play(job, case, STORY[:5])
+        job.sink, job.columns = after
+        job.crash(3)
+        self.play(job, case, STORY)
+        job.finish()
+        self.compare(case, job, "restored in the other form")
 
 
 class RefusesBadRecords(Kit):
@@ -218,6 +265,7 @@ class SinkJob:
         latest: The checkpoint that was completed last.
         begun: The checkpoints in progress, the oldest first.
         last_id: The id of the newest checkpoint.
+        columns: The columns of the batches in which records are written; None to write record by record.
     """
 
     sink: Sink[Any]
@@ -226,6 +274,7 @@ class SinkJob:
     latest: _Checkpoint | None = None
     begun: list[_Checkpoint] = field(default_factory=list)
     last_id: int = 0
+    columns: RowType | None = None
 
     def __post_init__(self) -> None:
         self.start()
@@ -242,10 +291,15 @@ class SinkJob:
         starting = list(enumerate(shares))[:dies_after]
         self.subtasks = [_Subtask(self.sink, i, self.parallelism, share) for i, share in starting]
 
-    def write(self, subtask: int, value: Any) -> None:
-        """Write one record."""
-        self.subtasks[subtask % self.parallelism].writer.write(value, None)
-        self.written.append(value)
+    def write(self, subtask: int, *values: Any) -> None:
+        """Write records, as one batch if the sink takes columns."""
+        writer = self.subtasks[subtask % self.parallelism].writer
+        if self.columns is not None:
+            writer.write_batch(_batch_of(values, self.columns))
+        else:
+            for value in values:
+                writer.write(value, None)
+        self.written += values
 
     def begin_checkpoint(self) -> None:
         """Snapshot every subtask."""
@@ -290,3 +344,10 @@ class SinkJob:
         self.checkpoint()
         for subtask in self.subtasks:
             subtask.close()
+
+
+def _batch_of(records: Sequence[Any], row_type: RowType) -> Any:
+    from ekorn.columns.column_batch import ColumnBatch  # which loads PyArrow
+    from ekorn.columns.row_columns import RowColumns
+
+    return ColumnBatch(RowColumns(row_type).batch(records))
