@@ -14,7 +14,7 @@ from ekorn.common import Encoder, Row, SimpleStringSchema, Types
 from ekorn.connectors.data_frames.pandas_rows import rows_of_pandas
 from ekorn.dataset import ExecutionEnvironment
 from ekorn.datastream import EmbeddedRocksDBStateBackend, RocksDBStateBackend, StreamExecutionEnvironment
-from ekorn.datastream.columns import ColumnGeneratorSource, ParquetColumns
+from ekorn.datastream.columns import AvroColumns, ColumnGeneratorSource, JsonColumns, ParquetColumns
 from ekorn.datastream.connectors.delta import DeltaSink, DeltaSource
 from ekorn.datastream.connectors.file_system import FileSink, FileSource, StreamFormat
 from ekorn.datastream.connectors.iceberg import IcebergSink, IcebergSource
@@ -120,6 +120,8 @@ CALLS: dict[str, list[Callable[[], object]]] = {
         lambda: rows().to_columns(Types.ROW_NAMED(["a"], [Types.INT()])),
         lambda: ColumnGeneratorSource(print, 1, COLUMNS),
         lambda: ParquetColumns(COLUMNS),
+        lambda: JsonColumns(COLUMNS),
+        lambda: AvroColumns("{}"),
     ],
     "delta": [lambda: DeltaSink("/table", COLUMNS), lambda: DeltaSource("/table")],
     "fsspec": [

@@ -11,16 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ekorn.columns.column_batch import ColumnBatch
+from ekorn.columns.row_columns import RowColumns
 from ekorn.common import Duration, Row, RuntimeExecutionMode, Types, WatermarkStrategy
 from ekorn.datastream import KeyedProcessFunction, ProcessFunction, StreamExecutionEnvironment, TimeCharacteristic
-from ekorn.datastream.columns import BatchFunction, ColumnGeneratorSource, Count, Max, Mean, ParquetColumns, Sum
+from ekorn.datastream.columns import BatchFunction, ColumnGeneratorSource, Count, Last, Max, Mean, ParquetColumns, Sum
 from ekorn.datastream.connectors.file_system import FileSource
 from ekorn.errors import InvalidProgramError, JobExecutionError
 from ekorn.keygroups import key_group, key_group_range, subtask_of
 from ekorn.subtask.column_key_share import ColumnKeyShare
 from ekorn.subtask.wire.frames import RECORDS
 from ekorn.table import DataTypes
-from ekorn.testing.local_run import on_local_engine
+from ekorn.testing.local_run import collect_locally, on_local_engine
 from tests.examples_by_profile import examples
 
 ORDER = Types.ROW_NAMED(["customer", "amount", "at"], [Types.STRING(), Types.LONG(), Types.LONG()])
@@ -383,3 +384,25 @@ def test_rows_without_timestamps_are_skipped_alone():
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_column("at")
     columns = orders(environment(1), rows).to_columns().assign_timestamps_and_watermarks(strategy)
     assert sorted(row.amount for row in collected(columns.on_record_error("skip"))) == [0, 1, 2, 4, 5]
+
+
+def test_a_source_of_columns_keeps_milliseconds_and_columns_that_are_not_null():
+    row_type = DataTypes.ROW(
+        [
+            DataTypes.FIELD("n", DataTypes.BIGINT().not_null()),
+            DataTypes.FIELD("at", DataTypes.TIMESTAMP(3)),
+            DataTypes.FIELD("clocks", DataTypes.ARRAY(DataTypes.TIME(3))),
+        ]
+    )
+    schema = RowColumns(row_type).schema
+
+    def generate(first, count):
+        rows = [{"n": n, "at": n, "clocks": [n]} for n in range(first, first + count)]
+        return pa.RecordBatch.from_pylist(rows, schema=schema)
+
+    env = StreamExecutionEnvironment.get_execution_environment()
+    source = ColumnGeneratorSource(generate, 5, row_type)
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+    assert stream.row_type == row_type
+    kept = collect_locally(stream.filter(pc.field("n") > 3).key_by("n").aggregate(last=Last("at")))
+    assert kept == [Row(n=4, last=datetime.datetime(1970, 1, 1, 0, 0, 0, 4000))]

@@ -96,8 +96,13 @@ class RowColumns:
         return record
 
 
-def row_type_of_arrow(schema: Any) -> RowType:
-    """Return the row type of a schema of Arrow; every column is nullable.
+def row_type_of_arrow(schema: Any, *, exact: bool = False) -> RowType:
+    """Return the row type of a schema of Arrow.
+
+    Args:
+        schema: The columns.
+        exact: Whether the columns of the row type are these columns. Otherwise every column is nullable, and times have
+            microseconds.
 
     Raises:
         ConfigurationError: A column has a type that no stream has, or two columns have one name.
@@ -106,8 +111,27 @@ def row_type_of_arrow(schema: Any) -> RowType:
     for field in schema:
         if any(field.name == known.name for known in fields):
             raise ConfigurationError(f"two columns have the name {field.name!r}; rename one of them")
-        fields.append(RowField(field.name, _data_type(field.type, field.name)))
+        fields.append(RowField(field.name, (_exact_type if exact else _data_type)(field.type, field.name)))
+        if exact and not field.nullable:
+            fields[-1] = RowField(field.name, fields[-1].data_type.not_null())
     return RowType(fields)
+
+
+def _exact_type(arrow_type: Any, name: str) -> DataType:
+    """Return the data type whose column has this type, for a type that `arrow_column` returns."""
+    pa = load_arrow("a stream of columns")
+    t = pa.types
+    if t.is_timestamp(arrow_type) and arrow_type.tz is None and arrow_type.unit == "ms":
+        return DataTypes.TIMESTAMP(3)
+    if t.is_time32(arrow_type):
+        return DataTypes.TIME(3)
+    if t.is_list(arrow_type):
+        return DataTypes.ARRAY(_exact_type(arrow_type.value_type, name))
+    if t.is_map(arrow_type):
+        return DataTypes.MAP(_exact_type(arrow_type.key_type, name), _exact_type(arrow_type.item_type, name))
+    if t.is_struct(arrow_type):
+        return row_type_of_arrow(list(arrow_type), exact=True)
+    return _data_type(arrow_type, name)
 
 
 def _data_type(arrow_type: Any, name: str) -> DataType:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ekorn.connectors.column_generator import ColumnGeneratorSource
+from ekorn.connectors.formats.avro_columns import AvroColumns
+from ekorn.connectors.formats.json_columns import JsonColumns
 from ekorn.connectors.formats.parquet_files import ParquetColumns
 from ekorn.functions.batch_function import BatchFunction
 from ekorn.functions.column_aggregates import ColumnAggregate, Count, First, Last, Max, Mean, Min, Sum
@@ -10,12 +12,14 @@ from ekorn.program.streams.column_stream import ColumnStream
 from ekorn.program.streams.keyed_column_stream import KeyedColumnStream
 
 __all__ = [
+    "AvroColumns",
     "BatchFunction",
     "ColumnAggregate",
     "ColumnGeneratorSource",
     "ColumnStream",
     "Count",
     "First",
+    "JsonColumns",
     "KeyedColumnStream",
     "Last",
     "Max",

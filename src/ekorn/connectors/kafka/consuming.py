@@ -22,7 +22,8 @@ from ekorn.functions.source_contract import Batch, SourceConnection, Split, Spli
 
 log = logging.getLogger(__name__)
 
-_PULL = 4096  # messages taken from the consumer at a time
+PULL = 4096  # messages taken from the consumer at a time
+PULL_OF_COLUMNS = 1 << 16  # the consumer holds at most queued.max.messages.kbytes of them
 _ASK_S = 3.0  # the time for one try of a question
 _TRIES = 10  # the tries of a question whose answer the job needs; other questions are asked again later
 _SETTINGS = {
@@ -49,6 +50,7 @@ class Reading(NamedTuple):
     stopping: KafkaOffsetsInitializer | None
     commits: bool
     make_decoder: Callable[[], Callable[[Sequence[Any]], Decoded]]
+    pull: int = PULL
 
 
 def consumer_settings(properties: ClientProperties, subtask_index: int) -> dict[str, Any]:
@@ -142,7 +144,7 @@ class KafkaConnection(SourceConnection):
             try:
                 return question(*about, timeout=_ASK_S)
             except self._kafka.KafkaException as error:
-                self._sort(self._consumer.consume(_PULL, 0))
+                self._sort(self._consumer.consume(PULL, 0))
                 self._errors.check()
                 if not left or is_permanent(error.args[0]) or is_missing(error.args[0]):
                     raise
@@ -176,12 +178,13 @@ class KafkaConnection(SourceConnection):
 
     def pull(self, *, behind: bool) -> None:
         """Move fetched messages to their readers. Wait a little if messages are known to come (`behind`)."""
-        if self.buffered >= _PULL:
+        most = self._reading.pull
+        if self.buffered >= most:
             return  # the messages are of other partitions, whose readers take them first
-        messages = self._consumer.consume(_PULL, 0)
+        messages = self._consumer.consume(most, 0)
         if not messages and behind and not self._is_quiet:
             message = self._consumer.poll(self._patience_s)  # returns at the first message, unlike consume()
-            messages = [] if message is None else [message, *self._consumer.consume(_PULL, 0)]
+            messages = [] if message is None else [message, *self._consumer.consume(most, 0)]
             self._is_quiet = not messages
         if messages:
             self._is_quiet = False

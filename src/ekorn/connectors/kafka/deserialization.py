@@ -159,12 +159,17 @@ def _record_of(message: Any) -> KafkaRecord:
 
 def _present(topic: str, partition: int, offset: int, value: bytes | None) -> bytes:
     if value is None:
-        raise KafkaError(
-            f"cannot deserialize the message at offset {offset} of partition {partition} of topic {topic!r}",
-            "it is a tombstone, without a value; use set_deserializer() with a KafkaRecordDeserializationSchema, "
-            "which receives such messages too",
-        )
+        raise tombstone(topic, partition, offset)
     return value
+
+
+def tombstone(topic: str, partition: int, offset: int) -> KafkaError:
+    """Return the error of a message without a value."""
+    return KafkaError(
+        f"cannot deserialize the message at offset {offset} of partition {partition} of topic {topic!r}",
+        "it is a tombstone, without a value; use set_deserializer() with a KafkaRecordDeserializationSchema, "
+        "which receives such messages too",
+    )
 
 
 def _end_test(schema: Any, base: type) -> Callable[[Any], bool] | None:

@@ -8,10 +8,19 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any
 
+from ekorn.connectors.formats.message_columns import MessageColumns
 from ekorn.connectors.formats.schemas import DeserializationSchema
 from ekorn.connectors.kafka.client_properties import ClientProperties
 from ekorn.connectors.kafka.clients import check_properties
-from ekorn.connectors.kafka.consuming import KafkaConnection, LoneReader, Reading, consumer_settings
+from ekorn.connectors.kafka.column_deserialization import KafkaColumns
+from ekorn.connectors.kafka.consuming import (
+    PULL,
+    PULL_OF_COLUMNS,
+    KafkaConnection,
+    LoneReader,
+    Reading,
+    consumer_settings,
+)
 from ekorn.connectors.kafka.deserialization import KafkaRecordDeserializationSchema, ValueOnly, batch_decoder
 from ekorn.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
 from ekorn.connectors.kafka.topic_partitions import GivenPartitions, NamedTopics, PartitionChoice, TopicPattern
@@ -50,7 +59,7 @@ class KafkaSource(Source):
         choice: PartitionChoice,
         starting: KafkaOffsetsInitializer,
         stopping: KafkaOffsetsInitializer | None,
-        schema: KafkaRecordDeserializationSchema[Any],
+        schema: KafkaRecordDeserializationSchema[Any] | KafkaColumns,
         *,
         bounded: bool,
         discovery_interval_ms: int | None,
@@ -60,7 +69,10 @@ class KafkaSource(Source):
         self._schema = schema
         self._bounded = bounded
         self._discovery_interval_ms = discovery_interval_ms
-        self._reading = Reading(properties, choice, starting, stopping, commits, partial(batch_decoder, schema))
+        columns = isinstance(schema, KafkaColumns)
+        make_decoder = schema.batch_decoder if isinstance(schema, KafkaColumns) else partial(batch_decoder, schema)
+        pull = PULL_OF_COLUMNS if columns else PULL
+        self._reading = Reading(properties, choice, starting, stopping, commits, make_decoder, pull)
 
     @staticmethod
     def builder() -> KafkaSourceBuilder:
@@ -122,7 +134,7 @@ class KafkaSourceBuilder:
         self._starting = KafkaOffsetsInitializer.earliest()
         self._stopping: KafkaOffsetsInitializer | None = None
         self._bounded = False
-        self._schema: KafkaRecordDeserializationSchema[Any] | None = None
+        self._schema: KafkaRecordDeserializationSchema[Any] | KafkaColumns | None = None
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSourceBuilder:
         """Set the brokers to begin with, as `host:port,host:port`."""
@@ -182,15 +194,25 @@ class KafkaSourceBuilder:
         self._stopping, self._bounded = _checked("set_unbounded", stopping_offsets_initializer), False
         return self
 
-    def set_value_only_deserializer(self, deserialization_schema: DeserializationSchema[Any]) -> KafkaSourceBuilder:
-        """Make records of the values of messages."""
-        self._schema = ValueOnly(deserialization_schema)
+    def set_value_only_deserializer(
+        self, deserialization_schema: DeserializationSchema[Any] | MessageColumns
+    ) -> KafkaSourceBuilder:
+        """Make records of the values of messages. With `JsonColumns` or `AvroColumns` the stream has columns."""
+        if isinstance(deserialization_schema, MessageColumns):
+            self._schema = KafkaColumns(deserialization_schema)
+        else:
+            self._schema = ValueOnly(deserialization_schema)
         return self
 
-    def set_deserializer(self, schema: KafkaRecordDeserializationSchema[Any]) -> KafkaSourceBuilder:
-        """Make records of whole messages, with key, headers, timestamp, partition and offset."""
-        if not isinstance(schema, KafkaRecordDeserializationSchema):
-            raise TypeError(f"set_deserializer() takes a KafkaRecordDeserializationSchema, got {schema!r}")
+    def set_deserializer(self, schema: KafkaRecordDeserializationSchema[Any] | KafkaColumns) -> KafkaSourceBuilder:
+        """Make records of whole messages, with key, headers, timestamp, partition and offset.
+
+        With `KafkaColumns` the stream has columns.
+        """
+        if not isinstance(schema, KafkaRecordDeserializationSchema | KafkaColumns):
+            raise TypeError(
+                f"set_deserializer() takes a KafkaRecordDeserializationSchema or KafkaColumns, got {schema!r}"
+            )
         self._schema = schema
         return self
 

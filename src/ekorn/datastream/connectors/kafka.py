@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ekorn.connectors.delivery import DeliveryGuarantee
+from ekorn.connectors.kafka.column_deserialization import KafkaColumns
 from ekorn.connectors.kafka.deserialization import KafkaRecord, KafkaRecordDeserializationSchema
 from ekorn.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaTopicPartition
 from ekorn.connectors.kafka.record_serialization import (
@@ -18,6 +19,7 @@ __all__ = [
     "DeliveryGuarantee",
     "FlinkKafkaConsumer",
     "FlinkKafkaProducer",
+    "KafkaColumns",
     "KafkaOffsetResetStrategy",
     "KafkaOffsetsInitializer",
     "KafkaRecord",

@@ -245,4 +245,4 @@ def as_column_stream(environment: StreamExecutionEnvironment, node: Node) -> Col
 
     type_info = node.output_type
     assert isinstance(type_info, ColumnsTypeInfo), "the caller looked at the type"
-    return ColumnStream(environment, (Edge(node),), row_type_of_arrow(type_info.schema))
+    return ColumnStream(environment, (Edge(node),), row_type_of_arrow(type_info.schema, exact=True))
