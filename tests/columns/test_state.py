@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ekorn.columns.kernels import kernel_for
+from ekorn.columns.kernel_choice import chosen_kernel
 from ekorn.columns.key_index import KeyIndex
 from ekorn.columns.row_columns import RowColumns
-from ekorn.datastream.columns import Count, Last, Max, Mean, Min, Sum
+from ekorn.datastream.columns import ApproxCountDistinct, Count, CountDistinct, Last, Max, Mean, Min, Quantile, Sum
 from ekorn.functions.state.state_descriptors import ValueStateDescriptor
 from ekorn.keygroups import key_group, key_group_range, state_key, subtask_of
 from ekorn.state.column_table import ColumnTable, KeyValues
@@ -34,6 +34,9 @@ AGGREGATES = [
     (Max("d"), pa.date32(), pa.date32()),
     (Min("t"), pa.string(), pa.string()),  # kept as Python objects
     (Last("l"), pa.list_(pa.int64()), pa.list_(pa.int64())),  # rows keep it as a pickle
+    (CountDistinct("t"), pa.string(), pa.int64()),
+    (ApproxCountDistinct("d"), pa.date32(), pa.int64()),
+    (Quantile("v", [0.1, 0.9]), pa.int64(), pa.list_(pa.float64())),
 ]
 
 
@@ -41,7 +44,7 @@ class OnColumns:
     """Aggregates in vectors."""
 
     def __init__(self, backend):
-        kernels = [kernel_for(*each) for each in AGGREGATES]
+        kernels = [chosen_kernel(*each) for each in AGGREGATES]
         types = RowColumns(KEY).schema.types
         self.table = ColumnTable(
             StateInfo("_aggregates", "value"), KeyIndex(types), kernels, KeyValues(KEY), tracked=True

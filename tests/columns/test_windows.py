@@ -6,7 +6,19 @@ from hypothesis import strategies as st
 
 from ekorn.common import Duration, Row, RuntimeExecutionMode, Time, Types, Watermark, WatermarkStrategy
 from ekorn.datastream import AssignerWithPunctuatedWatermarks, OutputTag, ProcessFunction, StreamExecutionEnvironment
-from ekorn.datastream.columns import ColumnStream, Count, First, Last, Max, Mean, Min, Sum
+from ekorn.datastream.columns import (
+    ApproxCountDistinct,
+    ColumnStream,
+    Count,
+    CountDistinct,
+    First,
+    Last,
+    Max,
+    Mean,
+    Min,
+    Quantile,
+    Sum,
+)
 from ekorn.datastream.window import (
     CountTrigger,
     EventTimeSessionWindows,
@@ -27,6 +39,9 @@ AGGREGATES = {
     "known": Count("amount"),
     "largest": Max("amount"),
     "mean": Mean("amount"),
+    "distinct": CountDistinct("amount"),
+    "times": ApproxCountDistinct("at"),
+    "halves": Quantile("amount", [0.5, 1]),
 }
 IN_ORDER = AGGREGATES | {"first": First("amount"), "last": Last("at")}  # one order of arrival, at parallelism 1
 LATE = OutputTag("late")
@@ -248,6 +263,9 @@ def test_windows_with_rules_of_their_own_take_rows():
             known=10,
             largest=9,
             mean=4.5,
+            distinct=10,
+            times=10,
+            halves=[4.0, 9.0],
             first=0,
             last=36,
         )
@@ -283,6 +301,9 @@ def test_sessions_that_merge_have_the_aggregates_of_all_their_rows():
         "known": 3,
         "largest": 5,
         "mean": 3.0,
+        "distinct": 3,
+        "times": 4,
+        "halves": [3.0, 5.0],
     }
 
 

@@ -8,16 +8,19 @@ from ekorn.connectors.formats.json_columns import JsonColumns
 from ekorn.connectors.formats.parquet_files import ParquetColumns
 from ekorn.functions.batch_function import BatchFunction
 from ekorn.functions.column_aggregates import ColumnAggregate, Count, First, Last, Max, Mean, Min, Sum
+from ekorn.functions.sketch_aggregates import ApproxCountDistinct, CountDistinct, Quantile
 from ekorn.program.streams.column_stream import ColumnStream
 from ekorn.program.streams.keyed_column_stream import KeyedColumnStream
 
 __all__ = [
+    "ApproxCountDistinct",
     "AvroColumns",
     "BatchFunction",
     "ColumnAggregate",
     "ColumnGeneratorSource",
     "ColumnStream",
     "Count",
+    "CountDistinct",
     "First",
     "JsonColumns",
     "KeyedColumnStream",
@@ -26,5 +29,6 @@ __all__ = [
     "Mean",
     "Min",
     "ParquetColumns",
+    "Quantile",
     "Sum",
 ]

@@ -195,7 +195,7 @@ class ColumnTable(FrontTable):
         self.index = KeyIndex(self.index.types)
         self._changed_rows[:] = False
         for kernel in self.kernels:
-            kernel._vectors = [vector[:0] for vector in kernel._vectors]
+            kernel.keep(np.zeros(0, np.int64))
 
 
 def values_of(kernels: Sequence[Kernel], rows: Rows) -> list[tuple[Any, ...]]:

@@ -11,7 +11,8 @@ import pyarrow as pa
 from ekorn.codegen.chain_operator import Emit
 from ekorn.codegen.code_builder import CodeBuilder
 from ekorn.columns.column_batch import ColumnBatch
-from ekorn.columns.kernels import Kernel, SumOverflow, kernel_for
+from ekorn.columns.kernel_choice import chosen_kernel
+from ekorn.columns.kernels import Kernel, SumOverflow
 from ekorn.columns.key_index import KeyIndex
 from ekorn.columns.row_columns import RowColumns
 from ekorn.columns.segments import Segments
@@ -103,7 +104,7 @@ def kernels_of(
 ) -> list[Kernel]:
     """Return a kernel for each aggregate, by the schemas of the input and of the results."""
     types = [inputs.field(a.column).type if a.column else None for _, a in aggregates]
-    return [kernel_for(a, t, results.field(name).type) for (name, a), t in zip(aggregates, types, strict=True)]
+    return [chosen_kernel(a, t, results.field(name).type) for (name, a), t in zip(aggregates, types, strict=True)]
 
 
 def called(kernel: Kernel, batch: ColumnBatch, call: Any, keys: Any, name: str) -> Any:

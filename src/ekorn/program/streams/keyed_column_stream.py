@@ -71,7 +71,7 @@ class KeyedColumnStream(KeyedStream):
         Args:
             emits: A result for `each` row, or for the `last` row of each key and batch. How many rows a batch has
                 depends on the load, so `last` gives the same last result for a key, and not the same number of results.
-            aggregates: `Sum`, `Count`, `Min`, `Max`, `Mean`, `First` or `Last`, by the name of the result.
+            aggregates: Aggregates of `ekorn.datastream.columns`, such as `Sum`, by the name of the result.
         """
         spec = aggregate_spec(self.row_type, self._names, aggregates, emits, on_columns=True)
         return self._columns_per_key("Aggregate", spec, spec.row_type)

@@ -321,7 +321,7 @@ class KeyedStream(DataStream):
 
         Args:
             emits: For streams of columns. On rows every record gives a result.
-            aggregates: `Sum`, `Count`, `Min`, `Max`, `Mean`, `First` or `Last`, by the name of the result.
+            aggregates: Aggregates of `ekorn.datastream.columns`, such as `Sum`, by the name of the result.
         """
         names, row_type = self._keys_by_name("aggregate")
         spec = self._kinds.aggregate_spec(row_type, names, aggregates, emits, on_columns=False)

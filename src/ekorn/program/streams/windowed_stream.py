@@ -165,8 +165,8 @@ class _Windowed(DrawnInNotebooks, SuggestsMethods):
                 plain function is called as in `reduce`.
             accumulator_type: The type of the accumulator.
             output_type: The type of the results.
-            aggregates: `Sum`, `Count`, `Min`, `Max`, `Mean`, `First` or `Last`, by the name of the result, instead of
-                all other arguments.
+            aggregates: Aggregates of `ekorn.datastream.columns`, such as `Sum`, by the name of the result,
+                instead of all other arguments.
         """
         if aggregates:
             if any(each is not None for each in (aggregate_function, window_function, accumulator_type, output_type)):
