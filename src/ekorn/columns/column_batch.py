@@ -1,4 +1,4 @@
-"""`ColumnBatch`: some rows of a stream as columns of Arrow, with their timestamps.
+"""`ColumnBatch`: some rows of a stream as columns of Arrow, with their timestamps and kinds.
 
 A batch travels between subtasks as a message of Arrow IPC inside the pickle of its frame. Batches are never changed: a
 new batch shares the columns that it takes over.
@@ -16,10 +16,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ekorn.errors import preview
-from ekorn.types.row import Row
+from ekorn.types.row import Row, RowKind
 
-__all__ = ["ColumnBatch", "Times"]
+__all__ = ["ColumnBatch", "Kinds", "Times", "joined"]
 
+Kinds = NDArray[np.int8]
 Times = NDArray[np.int64]
 
 
@@ -29,14 +30,17 @@ class ColumnBatch:
     Attributes:
         data: The columns.
         times: The timestamp of each row in milliseconds since the epoch; None if the rows have none.
+        kinds: The number of each row's `RowKind`; None if all rows are inserted, as nearly always.
     """
 
-    __slots__ = ("data", "times")
+    __slots__ = ("data", "kinds", "times")
 
-    def __init__(self, data: pa.RecordBatch, times: Times | None = None) -> None:
+    def __init__(self, data: pa.RecordBatch, times: Times | None = None, kinds: Kinds | None = None) -> None:
         assert times is None or len(times) == data.num_rows, "a timestamp for each row"
+        assert kinds is None or len(kinds) == data.num_rows, "a kind for each row"
         self.data = data
         self.times = times
+        self.kinds = kinds
 
     def __len__(self) -> int:
         return int(self.data.num_rows)
@@ -48,24 +52,42 @@ class ColumnBatch:
 
     def stamped(self, time_ms: int | None) -> ColumnBatch:
         """Return the rows with one timestamp, or without timestamps."""
-        return ColumnBatch(self.data, None if time_ms is None else np.full(len(self), time_ms, dtype=np.int64))
+        times = None if time_ms is None else np.full(len(self), time_ms, dtype=np.int64)
+        return ColumnBatch(self.data, times, self.kinds)
 
     def with_data(self, data: pa.RecordBatch) -> ColumnBatch:
         """Return a batch of other columns for the same rows."""
-        return ColumnBatch(data, self.times)
+        return ColumnBatch(data, self.times, self.kinds)
+
+    def with_times(self, times: Times) -> ColumnBatch:
+        """Return the rows with other timestamps."""
+        return ColumnBatch(self.data, times, self.kinds)
 
     def take(self, rows: NDArray[np.int64]) -> ColumnBatch:
         """Return the rows at some positions, in the order of the positions."""
-        return ColumnBatch(self.data.take(pa.array(rows)), None if self.times is None else self.times[rows])
+        return self._chosen(self.data.take(pa.array(rows)), rows)
+
+    def filter(self, mask: pa.BooleanArray) -> ColumnBatch:
+        """Return the rows for which a mask is true."""
+        data = self.data.filter(mask)
+        if self.times is None and self.kinds is None:
+            return ColumnBatch(data)
+        return self._chosen(data, mask.fill_null(False).to_numpy(zero_copy_only=False))
+
+    def _chosen(self, data: pa.RecordBatch, rows: Any) -> ColumnBatch:
+        times = None if self.times is None else self.times[rows]
+        return ColumnBatch(data, times, None if self.kinds is None else self.kinds[rows])
 
     def slice(self, start: int, length: int) -> ColumnBatch:
         """Return a run of rows. The columns are shared."""
-        times = None if self.times is None else self.times[start : start + length]
-        return ColumnBatch(self.data.slice(start, length), times)
+        return self._chosen(self.data.slice(start, length), slice(start, start + length))
 
     def only_row(self) -> Row:
         """Return the row of a batch that has one."""
-        return Row(**self.data.slice(0, 1).to_pylist()[0])
+        row = Row(**self.data.slice(0, 1).to_pylist()[0])
+        if self.kinds is not None:
+            row.set_row_kind(RowKind(int(self.kinds[0])))
+        return row
 
     def only_time(self) -> int | None:
         """Return the timestamp of the row of a batch that has one."""
@@ -81,21 +103,20 @@ class ColumnBatch:
 
     def __reduce__(self) -> tuple[Any, ...]:
         times = None if self.times is None else self.times.tobytes()
+        kinds = () if self.kinds is None else (self.kinds.tobytes(),)
         schema = self.data.schema
         if _has_dictionaries(schema):  # dictionaries travel with their batch, in a stream of one batch
             sink = pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, schema) as writer:
                 writer.write_batch(self.data)
-            return _from_stream, (pickle.PickleBuffer(sink.getvalue()), times)
-        return _from_message, (_schema_bytes(schema), pickle.PickleBuffer(self.data.serialize()), times)
+            return _from_stream, (pickle.PickleBuffer(sink.getvalue()), times, *kinds)
+        return _from_message, (_schema_bytes(schema), pickle.PickleBuffer(self.data.serialize()), times, *kinds)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ColumnBatch):
             return NotImplemented
-        same_times = (self.times is None) == (other.times is None)
-        if same_times and self.times is not None and other.times is not None:
-            same_times = bool(np.array_equal(self.times, other.times))
-        return same_times and bool(self.data.equals(other.data))
+        same = _same(self.times, other.times) and _same(self.kinds, other.kinds)
+        return same and bool(self.data.equals(other.data))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -105,16 +126,37 @@ class ColumnBatch:
         return f"ColumnBatch({first}{more})"
 
 
-def _from_stream(data: Any, times: bytes | None) -> ColumnBatch:
-    return ColumnBatch(pa.ipc.open_stream(pa.py_buffer(data)).read_next_batch(), _times(times))
+def _from_stream(data: Any, times: bytes | None, kinds: bytes | None = None) -> ColumnBatch:
+    return ColumnBatch(pa.ipc.open_stream(pa.py_buffer(data)).read_next_batch(), _times(times), _kinds(kinds))
 
 
-def _from_message(schema: bytes, data: Any, times: bytes | None) -> ColumnBatch:
-    return ColumnBatch(pa.ipc.read_record_batch(pa.py_buffer(data), _schema(schema)), _times(times))
+def _from_message(schema: bytes, data: Any, times: bytes | None, kinds: bytes | None = None) -> ColumnBatch:
+    batch = pa.ipc.read_record_batch(pa.py_buffer(data), _schema(schema))
+    return ColumnBatch(batch, _times(times), _kinds(kinds))
 
 
 def _times(times: bytes | None) -> Times | None:
     return None if times is None else np.frombuffer(times, dtype=np.int64)
+
+
+def _kinds(kinds: bytes | None) -> Kinds | None:
+    return None if kinds is None else np.frombuffer(kinds, dtype=np.int8)
+
+
+def _same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
+    return one is other if one is None or other is None else bool(np.array_equal(one, other))
+
+
+def joined(batches: list[ColumnBatch]) -> ColumnBatch:
+    """Return the rows of several batches as one; all of them have timestamps, or none has."""
+    if len(batches) == 1:
+        return batches[0]
+    times = None if batches[0].times is None else np.concatenate([b.times for b in batches if b.times is not None])
+    kinds = None
+    if any(batch.kinds is not None for batch in batches):
+        inserted = (np.zeros(len(batch), np.int8) if batch.kinds is None else batch.kinds for batch in batches)
+        kinds = np.concatenate(list(inserted))
+    return ColumnBatch(pa.concat_batches([batch.data for batch in batches]), times, kinds)
 
 
 @lru_cache(maxsize=256)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ekorn.columns.column_batch import ColumnBatch
+from ekorn.columns.column_batch import ColumnBatch, joined
 from ekorn.columns.columns_type import ColumnsTypeInfo
 from ekorn.columns.partitioning import KeyRoutes, divided, stored_keys
 from ekorn.errors import InvalidProgramError, preview
@@ -66,13 +66,13 @@ class ColumnWriter(ExchangeWriter):
 
     def _close_run(self, channel: OutputChannel) -> None:
         if len(channel.values) > 1:
-            channel.values[:] = _joined(channel.values)
+            channel.values[:] = _merged(channel.values)
         super()._close_run(channel)
 
 
-def _joined(batches: list[ColumnBatch]) -> list[ColumnBatch]:
+def _merged(batches: list[ColumnBatch]) -> list[ColumnBatch]:
     """Return batches of the same rows, joined where they are short: receivers pay for each batch."""
-    joined: list[ColumnBatch] = []
+    merged: list[ColumnBatch] = []
     waiting: list[ColumnBatch] = []
     rows = 0
     for batch in batches:
@@ -82,19 +82,12 @@ def _joined(batches: list[ColumnBatch]) -> list[ColumnBatch]:
             and batch.data.schema.equals(waiting[0].data.schema)
         )
         if not fits:
-            joined.append(_one(waiting))
+            merged.append(joined(waiting))
             waiting, rows = [], 0
         waiting.append(batch)
         rows += len(batch)
-    joined.append(_one(waiting))
-    return joined
-
-
-def _one(batches: list[ColumnBatch]) -> ColumnBatch:
-    if len(batches) == 1:
-        return batches[0]
-    times = None if batches[0].times is None else np.concatenate([b.times for b in batches if b.times is not None])
-    return ColumnBatch(pa.concat_batches([batch.data for batch in batches]), times)
+    merged.append(joined(waiting))
+    return merged
 
 
 class ColumnRouter(Router):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ekorn.columns.column_batch import ColumnBatch
+from ekorn.columns.column_batch import ColumnBatch, Kinds
 from ekorn.columns.columns_type import schema_text
 from ekorn.columns.expressions import evaluated
 from ekorn.columns.libraries import frames_of
@@ -19,6 +19,7 @@ from ekorn.graph.column_specs import MapBatchesSpec, SelectColumnsSpec, SelectRo
 from ekorn.graph.job_graph import Operator
 from ekorn.operators.columns.column_operator import ColumnOperator
 from ekorn.operators.environment import SubtaskEnvironment
+from ekorn.types.row import RowKind
 
 
 class MapBatchesOperator(ColumnOperator):
@@ -43,14 +44,31 @@ class MapBatchesOperator(ColumnOperator):
 
     def _checked(self, batch: ColumnBatch, result: pa.RecordBatch) -> ColumnBatch:
         data = as_declared(result, self._schema)
-        if batch.times is None:
-            return ColumnBatch(data)
         if data.num_rows == len(batch):
             return batch.with_data(data)
         if not data.num_rows:
-            return ColumnBatch(data, batch.times[:0])
+            return batch.slice(0, 0).with_data(data)
         # As many rows as came in keep their timestamps; others get the highest, which no watermark has passed.
-        return ColumnBatch(data, np.full(data.num_rows, batch.times.max(), dtype=np.int64))
+        times = None if batch.times is None else np.full(data.num_rows, batch.times.max(), dtype=np.int64)
+        return ColumnBatch(data, times, _kind_of_all(batch, data.num_rows))
+
+
+def _kind_of_all(batch: ColumnBatch, count: int) -> Kinds | None:
+    """Return the kinds of some rows that were made of a batch whose rows have one kind.
+
+    Raises:
+        InvalidProgramError: They have several kinds, and nothing says which row has which.
+    """
+    if batch.kinds is None:
+        return None
+    found = np.unique(batch.kinds)
+    if len(found) > 1:
+        kinds = ", ".join(str(RowKind(kind)) for kind in found.tolist())
+        raise InvalidProgramError(
+            f"a batch function returned {count} rows for {len(batch)} rows of the kinds {kinds}, so the kinds of its "
+            "rows are not known; return as many rows as were given, or select rows by filter() before"
+        )
+    return np.full(count, found[0], dtype=np.int8)
 
 
 def as_declared(found: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -92,11 +110,10 @@ class SelectRowsOperator(ColumnOperator):
         self._condition = spec.condition
 
     def process(self, batch: ColumnBatch) -> Iterator[ColumnBatch]:
-        if batch.times is None:
+        if batch.times is None and batch.kinds is None:
             yield ColumnBatch(batch.data.filter(self._condition))
-            return
-        mask = evaluated(batch.data, [self._condition])[0].fill_null(False)
-        yield ColumnBatch(batch.data.filter(mask), batch.times[mask.to_numpy(zero_copy_only=False)])
+        else:
+            yield batch.filter(evaluated(batch.data, [self._condition])[0])
 
 
 class SelectColumnsOperator(ColumnOperator):

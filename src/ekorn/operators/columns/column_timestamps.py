@@ -44,7 +44,7 @@ class ColumnTimestampsOperator(ColumnOperator):
         self.emitter.on_idle = forward_idle
 
     def process(self, batch: ColumnBatch) -> tuple[ColumnBatch]:
-        return (ColumnBatch(batch.data, times_of(batch.data, self._column)),)
+        return (batch.with_times(times_of(batch.data, self._column)),)
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         def emit_and_note(result: str, result_time: str) -> None:
@@ -76,7 +76,7 @@ class ColumnSplitWatermarks(SplitWatermarks):
         name = self._strategy.timestamp_column
         values = batch.values
         if name is not None:
-            values = [ColumnBatch(each.data, times_of(each.data, name)) for each in values]
+            values = [each.with_times(times_of(each.data, name)) for each in values]
         yield Batch(values)
         if self._batch:
             return

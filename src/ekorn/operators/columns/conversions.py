@@ -10,13 +10,15 @@ import numpy as np
 
 from ekorn.codegen.chain_operator import Emit
 from ekorn.codegen.code_builder import CodeBuilder
-from ekorn.columns.column_batch import ColumnBatch
+from ekorn.columns.column_batch import ColumnBatch, Kinds
 from ekorn.columns.row_columns import RowColumns
 from ekorn.graph.column_specs import ToColumnsSpec, ToRowsSpec
 from ekorn.graph.job_graph import Operator
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.operator import RuntimeOperator
+from ekorn.types.row import Row, RowKind
 
+_KINDS = tuple(RowKind)
 _PART_ROWS = 4096  # rows that are Python objects at the same time
 
 
@@ -37,7 +39,11 @@ class ToRowsOperator(RuntimeOperator):
     def _rows(self, batch: ColumnBatch) -> Iterator[tuple[Any, int | None]]:
         for part in batch.parts(_PART_ROWS):
             times = repeat(None) if part.times is None else part.times.tolist()
-            yield from zip(self._columns.rows(part.data), times, strict=False)
+            rows = self._columns.rows(part.data)
+            if part.kinds is not None:
+                for row, kind in zip(rows, part.kinds.tolist(), strict=True):
+                    row.set_row_kind(_KINDS[kind])
+            yield from zip(rows, times, strict=False)
 
 
 class ToColumnsOperator(RuntimeOperator):
@@ -69,7 +75,7 @@ class ToColumnsOperator(RuntimeOperator):
         records, times = self._records.copy(), self._times.copy()
         self._records.clear()
         self._times.clear()
-        self.out(ColumnBatch(self._columns.batch(records), _timestamps(times)), None)
+        self.out(ColumnBatch(self._columns.batch(records), _timestamps(times), kinds_of(records)), None)
 
     def on_watermark(self, watermark_ms: int) -> None:
         self._flush()
@@ -85,6 +91,15 @@ class ToColumnsOperator(RuntimeOperator):
 
     def finish(self) -> None:
         self._flush()
+
+
+def kinds_of(records: list[Any]) -> Kinds | None:
+    """Return the kinds of records; None if all of them are inserted, as those are that are not rows."""
+    inserted = RowKind.INSERT
+    if not any(record.__class__ is Row and record._row_kind is not inserted for record in records):
+        return None
+    kinds = (record._row_kind.value if isinstance(record, Row) else 0 for record in records)
+    return np.fromiter(kinds, np.int8, len(records))
 
 
 def _timestamps(times: list[int | None]) -> Any:

@@ -72,7 +72,7 @@ class ColumnAggregateOperator(ColumnOperator):
         else:
             segments = Segments(rows)
             results = [called(k, batch, k.running, segments, n) for k, n in self._kernels()]
-            yield batch.with_data(pa.RecordBatch.from_arrays([*keys, *results], schema=self._schema))
+            yield ColumnBatch(pa.RecordBatch.from_arrays([*keys, *results], schema=self._schema), batch.times)
 
     def _kernels(self) -> Iterator[tuple[Kernel, str]]:
         return zip(self.table.kernels, self._names, strict=True)
@@ -86,7 +86,7 @@ class ColumnAggregateOperator(ColumnOperator):
         chosen = batch.take(last)
         keys = [chosen.data.column(name) for name in self._keys]
         results = [kernel.results(rows[last]) for kernel in self.table.kernels]
-        return chosen.with_data(pa.RecordBatch.from_arrays([*keys, *results], schema=self._schema))
+        return ColumnBatch(pa.RecordBatch.from_arrays([*keys, *results], schema=self._schema), chosen.times)
 
     def finish(self) -> None:
         """Emit the result of every key. BATCH mode only."""
