@@ -109,6 +109,11 @@ def test_a_continuous_job_whose_worker_daemon_is_stopped_restarts_and_is_exact(t
     assert len(failures) == 2, "the workers are killed, and the attempt after that stalls: " + repr(failures)
 
 
+def test_a_continuous_job_whose_python_workers_are_stopped_restarts_once_and_is_exact(tmp_path: Path) -> None:
+    failures = run_with(stop_workers, tmp_path, "continuous")
+    assert len(failures) == 1 and "stalled" in failures[0], failures
+
+
 def test_a_function_that_takes_longer_than_the_timeout_is_no_hang() -> None:
     def slow(number: int) -> int:
         if number == 3:
