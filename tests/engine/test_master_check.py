@@ -2,14 +2,16 @@
 
 import socket
 import threading
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
 from ekorn.engine.spark.driver_side import master_check
 from ekorn.engine.spark.driver_side.master_check import check_master
-from ekorn.engine.spark.driver_side.session import spark_context
+from ekorn.engine.spark.driver_side.session import java_errors_explained, spark_context
 from ekorn.errors import DeploymentError
+
+TLS_GREETING = b"\x16"
 
 
 @pytest.fixture
@@ -45,7 +47,9 @@ def test_a_master_that_was_started_just_now_is_waited_for(closed_port, monkeypat
     starting = socket.socket()
     starting.bind(("127.0.0.1", 0))
     with ExitStack() as serving:
-        monkeypatch.setattr(master_check, "time", Clockwork(lambda: serving.enter_context(answering(b"", starting))))
+        monkeypatch.setattr(
+            master_check, "time", Clockwork(lambda: serving.enter_context(answering(b"\0" * 21, starting)))
+        )
         check_master(f"spark://127.0.0.1:{closed_port},127.0.0.1:{starting.getsockname()[1]}")
 
 
@@ -70,20 +74,23 @@ def test_the_check_of_a_master_takes_less_than_ten_seconds():
 
 
 @contextmanager
-def answering(answer, bound=None):
-    """Serve one connection, at a new port or that of a bound socket: answer its first bytes, and close it."""
+def answering(answer, bound=None, *, to_tls=None):
+    """Serve at a new port or that of a bound socket: answer the first bytes of a connection, and close it."""
 
     def serve():
-        connection, _ = server.accept()
-        with connection:
-            connection.recv(1024)
-            connection.sendall(answer)
+        with suppress(OSError):  # the end of the block ends it
+            while True:
+                connection, _ = server.accept()
+                with connection:
+                    asked = connection.recv(1024)
+                    connection.sendall(answer if to_tls is None or asked[:1] != TLS_GREETING else to_tls)
 
     with bound or socket.create_server(("127.0.0.1", 0)) as server:
         server.listen()
         thread = threading.Thread(target=serve)
         thread.start()
         yield server.getsockname()[1]
+        server.shutdown(socket.SHUT_RDWR)
         thread.join()
 
 
@@ -95,10 +102,51 @@ def test_the_web_page_of_a_master_is_not_the_master():
         check_master(f"spark://127.0.0.1:{port}")
 
 
-@pytest.mark.parametrize("answer", [b"", b"\x15\x03\x03", b"\0" * 21])
+@pytest.mark.parametrize("answer", [b"\x15\x03\x03", b"\0" * 21])
 def test_one_master_of_several_suffices(closed_port, answer):
     with answering(answer) as port:
         check_master(f"spark://127.0.0.1:{closed_port},127.0.0.1:{port}")
+
+
+def test_a_master_with_encrypted_ports_closes_what_is_not_encrypted():
+    with answering(b"", to_tls=b"\x15\x03\x03\0\x02\x02\x28") as port:  # the alert "handshake failure"
+        check_master(f"spark://127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize("form", ["spark://127.0.0.1:{0}", "k8s://https://127.0.0.1:{0}"])
+def test_a_port_that_closes_each_connection_is_named_before_java_starts(form):
+    with (
+        answering(b"") as port,
+        pytest.raises(DeploymentError, match="it closes each connection without an answer"),
+    ):
+        spark_context({"spark.master": form.format(port)})
+
+
+def test_the_port_of_another_server_is_named_before_java_starts():
+    with (
+        answering(b"SSH-2.0-OpenSSH_9.2\r\n") as port,
+        pytest.raises(DeploymentError, match=r"another server answers there, with b'SSH-2.0-OpenSSH_9.2\\r\\n'"),
+    ):
+        spark_context({"spark.master": f"spark://127.0.0.1:{port}"})
+
+
+GIVEN_UP = (
+    "An error occurred while calling o90.addFile.\n: java.lang.NullPointerException: Cannot invoke "
+    '"org.apache.spark.SparkEnv.driverTmpDir()" because the return value of "org.apache.spark.SparkEnv$.get()" is null'
+)
+
+
+def test_a_cluster_of_another_version_of_spark_is_named():
+    with (
+        pytest.raises(DeploymentError, match=r"'spark://h:7077' answers, but did not accept .* same version of Spark"),
+        java_errors_explained("spark://h:7077"),
+    ):
+        raise RuntimeError(GIVEN_UP)
+
+
+def test_an_error_of_java_that_says_what_happened_stays():
+    with pytest.raises(RuntimeError, match="no such file"), java_errors_explained("spark://h:7077"):
+        raise RuntimeError("no such file")
 
 
 def test_a_server_of_kubernetes_may_answer_anything():

@@ -2,8 +2,9 @@
 
 Spark asks an unreachable master for more than a minute, and then fails with an error of Java that does not name it. The
 same happens at a port that accepts connections and never answers, or at another server's. So each address is asked
-something that needs no authentication: a master for a file that it does not have, Kubernetes for its version. A master
-that was started just now does not listen yet, so refused connections are tried again.
+something that needs no authentication: a master for a file that it does not have, Kubernetes for its version. A server
+that closes the connection without an answer is asked again with TLS. A master that was started just now does not listen
+yet, so refused connections are tried again.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import errno
 import os
 import re
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Callable, Mapping
@@ -21,13 +23,15 @@ from ekorn.errors import DeploymentError
 
 __all__ = ["check_master"]
 
-_PATIENCE_S = 8.0  # for all masters together
+_PATIENCE_S = 9.0  # for all masters together; a master that is busy or was started just now may take seconds
 _PAUSE_S = 0.2
 _REFUSED = os.strerror(errno.ECONNREFUSED)
 _NO_FILE = b"/files/ekorn-asks-whether-a-master-answers"
 # A frame of Spark: its length, the type of a request for a stream, and the name of the stream with its length.
 # A master answers that there is no such stream, without a line in its log; one with encrypted ports closes.
+# An answer of Spark begins with its length in eight bytes, of which the first are 0.
 _ASK_SPARK = struct.pack(">qBi", 13 + len(_NO_FILE), 6, len(_NO_FILE)) + _NO_FILE
+_TLS_ALERT = 0x15
 _ASK_KUBERNETES = b"GET /version HTTP/1.0\r\n\r\n"  # in clear: a server that expects TLS says so, or closes
 
 
@@ -76,6 +80,8 @@ def _why_not_spark(answer: bytes) -> str | None:
     """Return why an answer is not that of a Spark master; None if it may be."""
     if answer.startswith(b"HTTP/"):
         return "a web server answers there; Spark's web page has another port than the master, which is usually 7077"
+    if answer[0] not in (0, _TLS_ALERT):
+        return f"another server answers there, with {answer[:40]!r}"
     return None
 
 
@@ -106,16 +112,43 @@ def _why_unusable(
     address: tuple[str, int], question: bytes, why_not: Callable[[bytes], str | None], patience_s: float
 ) -> str | None:
     """Ask one address; return why it is of no use, or None."""
+    until_s = time.monotonic() + patience_s
     try:
         connection = socket.create_connection(address, timeout=patience_s / 2)
     except OSError as error:
         return str(error.strerror or error)
     with connection:
         try:
-            connection.settimeout(patience_s / 2)
+            connection.settimeout(_left_s(until_s))
             connection.sendall(question)
-            return why_not(connection.recv(4096))
+            answer = connection.recv(4096)
         except TimeoutError:
             return "it accepts connections and does not answer"
         except OSError:
-            return None  # it closes the connection: it expects another greeting, and Spark knows which
+            answer = b""  # it closes the connection
+    if answer:
+        return why_not(answer)
+    return None if _answers_tls(address, _left_s(until_s)) else "it closes each connection without an answer"
+
+
+def _left_s(until_s: float) -> float:
+    return max(until_s - time.monotonic(), 0.1)
+
+
+def _answers_tls(address: tuple[str, int], patience_s: float) -> bool:
+    """Return whether a server answers the greeting of TLS, be it with a refusal."""
+    greeting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    greeting.check_hostname, greeting.verify_mode = False, ssl.CERT_NONE  # nothing is sent: Spark checks who it is
+    try:
+        with (
+            socket.create_connection(address, timeout=patience_s) as connection,
+            greeting.wrap_socket(connection, do_handshake_on_connect=False) as encrypted,
+        ):
+            encrypted.do_handshake()
+            return True
+    except (ssl.SSLEOFError, ssl.SSLZeroReturnError):
+        return False
+    except ssl.SSLError:
+        return True  # it answers that it does not like this client
+    except OSError:
+        return False

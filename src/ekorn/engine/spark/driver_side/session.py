@@ -10,6 +10,7 @@ import tempfile
 import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -261,12 +262,16 @@ def _create(context_class: Any, conf_class: Any, configuration: dict[str, str], 
         settings.setdefault("spark.task.reaper.enabled", "true")
         settings.setdefault("spark.task.reaper.killTimeout", "60s")
     _quiet(settings)
-    with _java_errors_explained():
+    master = settings["spark.master"]
+    with java_errors_explained(master):
         start_java(context_class, settings)
         set_daemon(settings, context_class._jvm.java.lang.System.getenv("PYTHONPATH"))
         SparkBlocks.create(settings, context_class._jvm.java.lang.System)
         # A SparkSession takes the JVM two seconds. Code that asks for one later gets it with this context.
         context = context_class(conf=conf_class().setAll(settings.items()))
+    if master.startswith("spark://") and context.applicationId.startswith(_UNREGISTERED):
+        context.stop()  # Spark is stopping it on another thread, and PySpark would keep it
+        raise _not_accepted(master)
     _started.add(context.applicationId)
     if not named:
         _sized.add(context.applicationId)
@@ -297,14 +302,31 @@ def _quiet(settings: dict[str, str]) -> None:
 
 
 @contextmanager
-def _java_errors_explained() -> Iterator[None]:
-    """Turn PySpark's message that its gateway has ended into one that says what to do."""
+def java_errors_explained(master: str) -> Iterator[None]:
+    """Turn errors of PySpark and Java that do not say what happened into ones that say what to do."""
     try:
         yield
-    except Exception as error:  # the class of the error is PySpark's own and differs between versions
-        if "Java gateway" not in str(error):
-            raise
-        raise DeploymentError(
-            "Spark did not start: its Java process ended at once. Spark needs Java 17 or newer: check "
-            f"`java -version` and JAVA_HOME; Java's own message is above, Spark's log is {SparkLog.keep()}"
-        ) from error
+    except Exception as error:  # the classes of the errors are PySpark's own and differ between versions
+        said = str(error)
+        if "Java gateway" in said:
+            raise DeploymentError(
+                "Spark did not start: its Java process ended at once. Spark needs Java 17 or newer: check "
+                f"`java -version` and JAVA_HOME; Java's own message is above, Spark's log is {SparkLog.keep()}"
+            ) from error
+        if any(each in said for each in _GIVEN_UP):
+            raise _not_accepted(master) from None
+        raise
+
+
+# What fails in a new context that Spark stops, because no master accepted the application.
+_GIVEN_UP = ('"org.apache.spark.SparkEnv$.get()" is null', "stopped SparkContext", "SparkContext was shut down")
+_UNREGISTERED = "spark-application-"  # how Spark's ids begin where no master has given one
+
+
+def _not_accepted(master: str) -> DeploymentError:
+    version = import_module("pyspark").__version__
+    return DeploymentError(
+        f"the Spark master {master!r} answers, but did not accept the application within a minute: check that the "
+        f"cluster runs the same version of Spark as this machine ({version}), and that spark.authenticate and its "
+        f"secret are the same on both; Spark's log is {SparkLog.keep()}"
+    )
