@@ -209,7 +209,9 @@ def test_jobs_start_in_their_order_and_a_small_one_overtakes_nobody(service: Ser
     service.step()
     assert [service.now(each).phase for each in (first, large, small)] == ["STARTED", "WAITING", "WAITING"]
     assert service.now(large).why == "it waits: it needs 2 slots, but only 1 of 3 are free"
-    assert service.now(small).why == "it is about to start"
+    assert service.now(small).why == (
+        "it waits: jobs start in the order in which they were submitted, and job 'job' waits before it"
+    )
     service.answers(first, "FINISHED")
     service.step()
     assert [service.now(each).phase for each in (first, large, small)] == ["ENDED", "STARTED", "STARTED"]

@@ -68,6 +68,7 @@ def test_a_job_is_watched_saved_stopped_and_restored(page, run, tmp_path):
 WATERMARKS = [
     ([None, 0], ["no watermark yet", "", "No watermark has arrived yet."]),
     ([-(2**63), 0], ["no watermark yet", "", "No watermark has arrived yet."]),
+    ([None, None], ["no watermark", "", "No watermark has arrived."]),
     ([9.3e15, 0], ["end of input", "", "All input has been read (9300000000000000)."]),
     ([4000, 10**12], ["4000", "", "4000, which is not a date"]),
     (
@@ -278,6 +279,20 @@ def test_every_view_opens_in_both_themes_and_on_a_narrow_screen(page, run, tmp_p
     assert len(themes) == 2
     page.keyboard.press("?")
     page.get_by_text("open a view of the job").wait_for()
+
+
+def test_the_page_follows_the_theme_of_the_system_until_somebody_selects_one(page, run):
+    run()
+    page.locator(".badge").first.wait_for()  # keys are read once the field of the token is gone
+    for scheme in ("dark", "light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.locator(f"html[data-theme={scheme}]").wait_for()
+    page.keyboard.press("t")
+    page.locator("html[data-theme=light]").wait_for()
+    page.emulate_media(color_scheme="light")
+    page.emulate_media(color_scheme="dark")
+    page.reload()
+    page.locator("html[data-theme=light]").wait_for()
 
 
 def test_a_wrong_and_an_old_token_are_named_and_a_cancelled_job_is_shown(browser, caller, run):

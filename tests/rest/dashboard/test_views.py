@@ -126,6 +126,17 @@ def test_vertices_and_rows_are_chosen_by_keyboard_and_show_that_they_have_the_fo
     page.get_by_role("heading", name=f"Checkpoint {number}", exact=True).wait_for()
 
 
+def test_the_newest_checkpoints_are_shown_and_all_on_demand(page, run, tmp_path):
+    handle = run(tmp_path)
+    opened(page, f"jobs/{handle.job_id}/checkpoints")
+    page.get_by_role("button", name="Show all").click()  # there are more than ten
+    page.get_by_role("button", name="Show the newest 10").wait_for()
+    assert page.locator("tbody tr").count() > 10
+    page.get_by_role("button", name="Show the newest 10").click()
+    page.get_by_role("button", name="Show all").wait_for()
+    assert page.locator("tbody tr").count() == 10
+
+
 WIDER_THAN_ITS_FRAME = """async () => {
   const { flameGraph } = await import("./flame_graph.js");
   const leaf = (name) => ({ name, value: 1, children: [] });

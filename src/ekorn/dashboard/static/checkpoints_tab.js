@@ -13,6 +13,8 @@ const PARTS = [
   ["Alignment", "number"],
 ];
 
+const NEWEST = 10; // as in Flink's page: more would fill a narrow screen many times
+
 // Where a checkpoint is, or that it has been deleted since, or why it failed.
 function outcome(each) {
   if (each.discarded) return el("span", { class: "quiet", title: each.external_path }, "deleted");
@@ -22,7 +24,9 @@ function outcome(each) {
 export async function checkpointsTab(job, view) {
   const below = `jobs/${job.jid}/checkpoints`;
   const [found, config] = await Promise.all([get(below), get(`${below}/config`)]);
-  const rows = found.history.map((each) => ({
+  const { history } = found;
+  const shown = view.allCheckpoints ? history : history.filter((each, at) => at < NEWEST || each.id === view.checkpoint);
+  const rows = shown.map((each) => ({
     selected: each.id === view.checkpoint,
     onclick: () => {
       view.checkpoint = view.checkpoint === each.id ? null : each.id;
@@ -53,7 +57,17 @@ export async function checkpointsTab(job, view) {
     view.checkpoint ? await parts(job, view.checkpoint) : null,
     el("h2", null, "History"),
     table(HISTORY, rows, none),
+    history.length > NEWEST && lengthButton(view, history.length),
   ].filter(Boolean);
+}
+
+function lengthButton(view, length) {
+  const onclick = () => {
+    view.allCheckpoints = !view.allCheckpoints;
+    view.refresh();
+  };
+  const text = view.allCheckpoints ? `Show the newest ${NEWEST}` : `Show all ${length}`;
+  return el("p", null, el("button", { type: "button", onclick }, text));
 }
 
 async function parts(job, id) {

@@ -36,7 +36,10 @@ const FIRST_DATE = 946_684_800_000; // the year 2000; smaller timestamps are num
 // Returns {text, lag, title}: the time of a watermark, how far it is behind `now`, and its exact value for the tooltip.
 // `now` is null if the job is over.
 export function watermark(ms, now) {
-  if (ms === null || ms <= LEAST_WATERMARK) return { text: "no watermark yet", lag: "", title: "No watermark has arrived yet." };
+  if (ms === null || ms <= LEAST_WATERMARK) {
+    if (now === null) return { text: "no watermark", lag: "", title: "No watermark has arrived." };
+    return { text: "no watermark yet", lag: "", title: "No watermark has arrived yet." };
+  }
   if (ms >= LAST_WATERMARK) return { text: "end of input", lag: "", title: `All input has been read (${ms}).` };
   if (ms < FIRST_DATE || ms > 8.64e15) return { text: String(ms), lag: "", title: `${ms}, which is not a date` };
   const lag = now === null ? "" : ms > now ? `${duration(ms - now)} ahead` : `${duration(now - ms)} behind`;

@@ -152,12 +152,17 @@ function keysDialog() {
   return asked("Keys", list, null);
 }
 
-function setTheme(theme) {
-  document.documentElement.dataset.theme = theme;
-  localStorage.setItem("ekorn-theme", theme);
+// The page follows the theme of the system until somebody selects the other one.
+const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+
+function showTheme() {
+  document.documentElement.dataset.theme = localStorage.getItem("ekorn-theme") ?? (prefersDark.matches ? "dark" : "light");
 }
 
-const otherTheme = () => setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+function otherTheme() {
+  localStorage.setItem("ekorn-theme", document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+  showTheme();
+}
 
 function onKey(event) {
   const isTyping = ["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName);
@@ -172,8 +177,8 @@ function onKey(event) {
   else if (tab && id && kind === "jobs") location.hash = `#/jobs/${id}/${tab[0]}`;
 }
 
-const prefersDark = matchMedia("(prefers-color-scheme: dark)").matches;
-setTheme(localStorage.getItem("ekorn-theme") ?? (prefersDark ? "dark" : "light"));
+showTheme();
+prefersDark.addEventListener("change", showTheme);
 document.getElementById("theme").addEventListener("click", otherTheme);
 document.getElementById("keys").addEventListener("click", keysDialog);
 document.addEventListener("keydown", onKey);

@@ -27,7 +27,7 @@ from ekorn.service.cluster.takeover import after_lost_driver, was_replaced
 from ekorn.service.jobs.job_process import Started, end_process, end_runs_below, found_driver, is_alive, start_driver
 from ekorn.service.jobs.job_record import JobRecord
 from ekorn.service.jobs.job_store import JobStore
-from ekorn.service.jobs.job_submission import Submission, resumes, script_of, submitted_record
+from ekorn.service.jobs.job_submission import ABOUT_TO_START, Submission, resumes, script_of, submitted_record
 from ekorn.service.jobs.job_table import JobTable
 from ekorn.service.jobs.plan_changes import PlanChanges
 from ekorn.service.jobs.plan_trial import PlanTrials, TrialLimits, Verdict
@@ -249,18 +249,28 @@ class JobService:
         _log.info("job %s (%s) is %s: %s", record.job_id, record.name, status, why)
 
     def _start_waiting(self) -> None:
+        first: JobRecord | None = None  # the first job that cannot start
         for record in self.jobs():
             if record.phase != "WAITING":
+                continue
+            if first is not None:
+                # Flink: first come, first served. Otherwise small jobs could overtake a large one for ever.
+                behind = f"jobs start in the order in which they were submitted, and job {first.name!r} waits before it"
+                if record.why == ABOUT_TO_START or record.why.startswith("it waits"):  # nothing better to tell
+                    self._note_wait(record, behind)
                 continue
             started = [each for each in self.jobs() if each.phase == "STARTED"]
             obstacle = self.budget.obstacle(record, started)
             if obstacle is None:
                 self._start(record)
             else:
-                with self._jobs.lock:
-                    if self._jobs[record.job_id] == record and record.why != f"it waits: {obstacle}":
-                        self._jobs.save(replace(record, why=f"it waits: {obstacle}"))
-                return  # Flink: first come, first served. Otherwise small jobs could overtake a large one for ever.
+                self._note_wait(record, obstacle)
+                first = record
+
+    def _note_wait(self, record: JobRecord, reason: str) -> None:
+        with self._jobs.lock:
+            if self._jobs[record.job_id] == record and record.why != f"it waits: {reason}":
+                self._jobs.save(replace(record, why=f"it waits: {reason}"))
 
     def _start(self, record: JobRecord) -> None:
         run = self.store.new_run()

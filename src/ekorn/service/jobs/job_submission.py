@@ -12,7 +12,9 @@ from ekorn.config.settings.memory_settings import LEAST_SLOT_BYTES
 from ekorn.errors import ConfigurationError
 from ekorn.service.jobs.job_record import JobRecord
 
-__all__ = ["Submission", "resumes", "script_of", "started_again", "submitted_record"]
+__all__ = ["ABOUT_TO_START", "Submission", "resumes", "script_of", "started_again", "submitted_record"]
+
+ABOUT_TO_START = "it is about to start"
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def submitted_record(wanted: Submission, now_ms: int) -> JobRecord:
         slot_memory_bytes=wanted.slot_memory_bytes,
         submitted_ms=now_ms,
         submission_id=wanted.submission_id,
-        why="it is about to start",
+        why=ABOUT_TO_START,
     )
 
 
