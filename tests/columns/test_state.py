@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ekorn.columns.batch_aggregates import AdaptedAggregate
 from ekorn.columns.kernel_choice import chosen_kernel
 from ekorn.columns.key_index import KeyIndex
 from ekorn.columns.row_columns import RowColumns
@@ -20,6 +21,7 @@ from ekorn.state.column_table import ColumnTable, KeyValues
 from ekorn.state.snapshots import OperatorRestore, StateInfo
 from ekorn.storage.memory import MemoryFiles
 from ekorn.table import DataTypes
+from tests.columns.sum_of_squares import SumOfSquares
 from tests.examples_by_profile import examples
 from tests.state.backends import GROUPS, SMALL, cramped, heap, rocksdb
 from tests.state.keyed_machine import Target
@@ -27,6 +29,9 @@ from tests.state.keyed_machine import Target
 BACKENDS = {"heap": heap, "rocksdb": rocksdb, "cramped": cramped}
 KEY = DataTypes.ROW([DataTypes.FIELD("k", DataTypes.STRING()), DataTypes.FIELD("n", DataTypes.INT())])
 DAY = datetime.date(2024, 1, 1)
+SQUARES = AdaptedAggregate(
+    "", SumOfSquares("v"), DataTypes.ROW([DataTypes.FIELD("v", DataTypes.BIGINT())]), DataTypes.BIGINT()
+)
 AGGREGATES = [
     (Sum("v"), pa.int64(), pa.int64()),
     (Count(), None, pa.int64()),
@@ -37,6 +42,13 @@ AGGREGATES = [
     (CountDistinct("t"), pa.string(), pa.int64()),
     (ApproxCountDistinct("d"), pa.date32(), pa.int64()),
     (Quantile("v", [0.1, 0.9]), pa.int64(), pa.list_(pa.float64())),
+    (
+        AdaptedAggregate(
+            "", SumOfSquares("v"), DataTypes.ROW([DataTypes.FIELD("v", DataTypes.BIGINT())]), DataTypes.BIGINT()
+        ),
+        None,
+        pa.int64(),
+    ),
 ]
 
 
@@ -59,7 +71,10 @@ class OnColumns:
             column = {"v": values, "d": map(day, values), "t": map(text, values), "l": map(alone, values)}.get(
                 aggregate.column
             )
-            kernel.update(numbers, None if kind is None else pa.array(column, kind))
+            if isinstance(aggregate, AdaptedAggregate):
+                kernel.update(numbers, [pa.array(values, pa.int64())])
+            else:
+                kernel.update(numbers, None if kind is None else pa.array(column, kind))
 
 
 class OnRows:
@@ -91,6 +106,9 @@ def with_value(entry, value):
     for aggregate, _, _ in AGGREGATES:
         part = aggregate.create() if entry is None else entry[first : first + aggregate.width]
         first += aggregate.width
+        if isinstance(aggregate, AdaptedAggregate):
+            parts.append(aggregate.add(part, (value,)))
+            continue
         given_value = {"v": value, "d": day(value), "t": text(value), "l": alone(value)}.get(aggregate.column)
         parts.append(aggregate.add(part, given_value) if value is not None or not aggregate.column else part)
     return sum(parts, ())

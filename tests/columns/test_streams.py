@@ -21,29 +21,9 @@ from ekorn.keygroups import key_group, key_group_range, subtask_of
 from ekorn.subtask.column_key_share import ColumnKeyShare
 from ekorn.subtask.wire.frames import RECORDS
 from ekorn.table import DataTypes
-from ekorn.testing.local_run import collect_locally, on_local_engine
+from ekorn.testing.local_run import collect_locally
+from tests.columns.orders import ENGINES, ORDER, ORDERS, as_set, collected, environment, orders
 from tests.examples_by_profile import examples
-
-ORDER = Types.ROW_NAMED(["customer", "amount", "at"], [Types.STRING(), Types.LONG(), Types.LONG()])
-ORDERS = [Row(customer=f"c{n % 5}", amount=n, at=n * 10) for n in range(100)]
-ENGINES = pytest.mark.parametrize("continuous", [False, True], ids=["epochs", "continuous"])
-
-
-def environment(parallelism=2):
-    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
-
-
-def orders(env, records=None):
-    return env.from_collection(ORDERS if records is None else records, ORDER)
-
-
-def collected(stream, *, continuous=False):
-    with on_local_engine(continuous=continuous), stream.execute_and_collect() as records:
-        return list(records)
-
-
-def as_set(records):
-    return sorted(map(str, records))
 
 
 @ENGINES

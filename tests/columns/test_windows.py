@@ -28,6 +28,7 @@ from ekorn.datastream.window import (
 )
 from ekorn.errors import InvalidProgramError, JobExecutionError
 from ekorn.testing.local_run import on_local_engine
+from tests.columns.sum_of_squares import SumOfSquares
 from tests.examples_by_profile import examples
 from tests.operators.windows.local_run import Run, graph_of
 
@@ -42,6 +43,7 @@ AGGREGATES = {
     "distinct": CountDistinct("amount"),
     "times": ApproxCountDistinct("at"),
     "halves": Quantile("amount", [0.5, 1]),
+    "squares": SumOfSquares("amount"),
 }
 IN_ORDER = AGGREGATES | {"first": First("amount"), "last": Last("at")}  # one order of arrival, at parallelism 1
 LATE = OutputTag("late")
@@ -266,6 +268,7 @@ def test_windows_with_rules_of_their_own_take_rows():
             distinct=10,
             times=10,
             halves=[4.0, 9.0],
+            squares=285,
             first=0,
             last=36,
         )
@@ -304,6 +307,7 @@ def test_sessions_that_merge_have_the_aggregates_of_all_their_rows():
         "distinct": 3,
         "times": 4,
         "halves": [3.0, 5.0],
+        "squares": 35,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from ekorn.columns.batch_aggregates import AdaptedAggregate, BatchAggregateKernel
 from ekorn.columns.kernels import Kernel, kernel_for
 from ekorn.columns.sketch_kernels import ApproxDistinctKernel, DistinctKernel, QuantileKernel
 from ekorn.functions.column_aggregates import ColumnAggregate
@@ -21,6 +22,8 @@ def chosen_kernel(aggregate: ColumnAggregate, column_type: pa.DataType | None, r
         result_type: The type of the results.
     """
     match aggregate:
+        case AdaptedAggregate():
+            return BatchAggregateKernel(aggregate, result_type)
         case Quantile():
             return QuantileKernel(aggregate, result_type, column_type)
         case CountDistinct():

@@ -36,6 +36,10 @@ class Kernel(ABC):
         self.result_type = result_type
         self._vectors: list[NDArray[Any]] = []  # of one length; elements that no key has yet are those of no rows
 
+    def argument(self, data: pa.RecordBatch) -> Any:
+        """Return what `update` and `running` take of a batch: the column; None for an aggregate of whole rows."""
+        return data.column(self.aggregate.column) if self.aggregate.column else None
+
     @abstractmethod
     def update(self, keys: Rows, column: pa.Array | None) -> None:
         """Take the rows of a batch into the accumulators of their keys."""

@@ -6,6 +6,7 @@ from ekorn.connectors.column_generator import ColumnGeneratorSource
 from ekorn.connectors.formats.avro_columns import AvroColumns
 from ekorn.connectors.formats.json_columns import JsonColumns
 from ekorn.connectors.formats.parquet_files import ParquetColumns
+from ekorn.functions.batch_aggregate import BatchAggregate
 from ekorn.functions.batch_function import BatchFunction
 from ekorn.functions.column_aggregates import ColumnAggregate, Count, First, Last, Max, Mean, Min, Sum
 from ekorn.functions.sketch_aggregates import ApproxCountDistinct, CountDistinct, Quantile
@@ -15,6 +16,7 @@ from ekorn.program.streams.keyed_column_stream import KeyedColumnStream
 __all__ = [
     "ApproxCountDistinct",
     "AvroColumns",
+    "BatchAggregate",
     "BatchFunction",
     "ColumnAggregate",
     "ColumnGeneratorSource",

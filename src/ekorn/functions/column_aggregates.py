@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
+from ekorn.functions.record_fields import read_field
 from ekorn.types import data_types as dt
 from ekorn.types.data_type import DataType
 
@@ -27,9 +28,19 @@ class ColumnAggregate(ABC):
 
     width = 1
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are read."""
+        return (self.column,) if self.column else ()
+
     @abstractmethod
     def create(self) -> tuple[Any, ...]:
         """Return the accumulator of no rows."""
+
+    def add_record(self, accumulator: tuple[Any, ...], record: Any) -> tuple[Any, ...]:
+        """Return the accumulator with one more row. A null is left out."""
+        value = read_field(record, self.column) if self.column else None
+        return accumulator if value is None and self.column else self.add(accumulator, value)
 
     @abstractmethod
     def add(self, accumulator: tuple[Any, ...], value: Any) -> tuple[Any, ...]:

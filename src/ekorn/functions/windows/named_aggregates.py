@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ekorn.functions.column_aggregates import ColumnAggregate
-from ekorn.functions.record_fields import read_field
 from ekorn.functions.record_functions import AggregateFunction
 from ekorn.functions.windows.window_functions import AllWindowFunction, WindowFunction
 from ekorn.types.row import Row, make_row
@@ -31,12 +30,8 @@ class NamedAggregates(AggregateFunction):
         return sum((aggregate.create() for aggregate in self._aggregates), ())
 
     def add(self, value: Any, accumulator: tuple[Any, ...]) -> tuple[Any, ...]:
-        parts = []
-        for aggregate, part in zip(self._aggregates, self._parts(accumulator), strict=True):
-            field = read_field(value, aggregate.column) if aggregate.column else None
-            is_null = field is None and aggregate.column
-            parts.append(part if is_null else aggregate.add(part, field))
-        return sum(parts, ())
+        pairs = zip(self._aggregates, self._parts(accumulator), strict=True)
+        return sum((aggregate.add_record(part, value) for aggregate, part in pairs), ())
 
     def get_result(self, accumulator: tuple[Any, ...]) -> tuple[Any, ...]:
         pairs = zip(self._aggregates, self._parts(accumulator), strict=True)

@@ -61,10 +61,9 @@ class ColumnWindowOperator(ColumnOperator):
         self._lateness_ms = spec.windows.lateness_ms if self._event_time else 0
         self._batch = environment.graph.settings.batch
         self._watermark_ms = MIN_TIMESTAMP
-        self._names = [aggregate.column for _, aggregate in spec.aggregates]
         self._schema = RowColumns(spec.row_type).schema
         inputs = RowColumns(spec.input_type).schema
-        self._read = list(dict.fromkeys([*spec.keys, *filter(None, self._names)]))
+        self._read = list(dict.fromkeys([*spec.keys, *(name for _, each in spec.aggregates for name in each.columns)]))
         self._late = LateRecords(self, spec.windows.late_tag)
         self.table = ColumnPanes(
             KeyIndex([inputs.field(name).type for name in spec.keys]),
@@ -138,14 +137,13 @@ class ColumnWindowOperator(ColumnOperator):
     def _update(self, batch: ColumnBatch, panes: Rows) -> None:
         if self.table.has_restored_fired:
             self.table.mark_fired(panes, fired=False)  # a window that had fired before the restore fires for these keys
-        for kernel, name in zip(self.table.kernels, self._names, strict=True):
-            called(kernel, batch, kernel.update, panes, name)
+        for kernel in self.table.kernels:
+            called(kernel, batch, kernel.update, panes)
 
     def _fired_again(self, batch: ColumnBatch, panes: Rows, starts: Starts) -> ColumnBatch:
         """Take rows of windows that have fired; return a result for each of them."""
         segments = Segments(panes)
-        kernels = zip(self.table.kernels, self._names, strict=True)
-        results = [called(kernel, batch, kernel.running, segments, name) for kernel, name in kernels]
+        results = [called(kernel, batch, kernel.running, segments) for kernel in self.table.kernels]
         self.table.mark_fired(panes, fired=True)
         return batch.with_data(self._result([batch.data.column(name) for name in self._spec.keys], starts, results))
 

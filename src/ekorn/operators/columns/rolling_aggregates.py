@@ -43,7 +43,6 @@ class ColumnAggregateOperator(ColumnOperator):
     def __init__(self, operator: Operator, spec: RollingAggregateSpec, environment: SubtaskEnvironment) -> None:
         super().__init__(operator, environment)
         self._keys = spec.keys
-        self._names = [aggregate.column for _, aggregate in spec.aggregates]
         self._schema = RowColumns(spec.row_type).schema
         self._emits_last = spec.emits == "last"
         self._batch = environment.graph.settings.batch
@@ -71,15 +70,12 @@ class ColumnAggregateOperator(ColumnOperator):
             yield self._last_of_each_key(batch, rows)
         else:
             segments = Segments(rows)
-            results = [called(k, batch, k.running, segments, n) for k, n in self._kernels()]
+            results = [called(kernel, batch, kernel.running, segments) for kernel in self.table.kernels]
             yield ColumnBatch(pa.RecordBatch.from_arrays([*keys, *results], schema=self._schema), batch.times)
 
-    def _kernels(self) -> Iterator[tuple[Kernel, str]]:
-        return zip(self.table.kernels, self._names, strict=True)
-
     def _update(self, batch: ColumnBatch, rows: Any) -> None:
-        for kernel, name in self._kernels():
-            called(kernel, batch, kernel.update, rows, name)
+        for kernel in self.table.kernels:
+            called(kernel, batch, kernel.update, rows)
 
     def _last_of_each_key(self, batch: ColumnBatch, rows: Any) -> ColumnBatch:
         last = np.sort(Segments(rows).last_rows())
@@ -107,14 +103,14 @@ def kernels_of(
     return [chosen_kernel(a, t, results.field(name).type) for (name, a), t in zip(aggregates, types, strict=True)]
 
 
-def called(kernel: Kernel, batch: ColumnBatch, call: Any, keys: Any, name: str) -> Any:
-    """Call `update` or `running` of a kernel with a column of a batch; without a name, with its rows.
+def called(kernel: Kernel, batch: ColumnBatch, call: Any, keys: Any) -> Any:
+    """Call `update` or `running` of a kernel with what it takes of a batch.
 
     Raises:
         StateError: A sum does not fit 64 bits.
     """
     try:
-        return call(keys, batch.data.column(name) if name else None)
+        return call(keys, kernel.argument(batch.data))
     except SumOverflow:
         # Other aggregates of the batch may have taken its rows already, so the batch cannot be skipped.
         raise StateError(
@@ -148,9 +144,7 @@ class RowAggregateOperator(RuntimeOperator):
     def _take(self, record: Any) -> Any:
         parts = self._parts(self._state.value())
         for number, aggregate in enumerate(self._aggregates):
-            value = read_field(record, aggregate.column) if aggregate.column else None
-            if value is not None or not aggregate.column:
-                parts[number] = aggregate.add(parts[number], value)
+            parts[number] = aggregate.add_record(parts[number], record)
         self._state.update(sum(parts, ()))
         self._last_keys = [read_field(record, name) for name in self._keys]
         return self._row(self._last_keys, parts)

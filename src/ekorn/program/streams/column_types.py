@@ -8,14 +8,21 @@ from typing import Any
 from ekorn.columns.columns_type import ColumnsTypeInfo
 from ekorn.errors import InvalidProgramError
 from ekorn.extras import need
+from ekorn.functions.batch_aggregate import BatchAggregate
 from ekorn.functions.column_aggregates import ColumnAggregate
 from ekorn.functions.windows.named_aggregates import WINDOW_END, WINDOW_START
+from ekorn.program.checks.pickling_check import check_sendable
 from ekorn.types.composite_types import RowTypeInfo
 from ekorn.types.data_type import DataType
 from ekorn.types.data_type_info import data_type_of
 from ekorn.types.data_types import DataTypes, RowField, RowType
+from ekorn.types.type_information import TypeInformation
+
+AnyAggregate = ColumnAggregate | BatchAggregate
 
 __all__ = [
+    "AnyAggregate",
+    "adapted",
     "column_names",
     "columns_of",
     "expression_types",
@@ -107,6 +114,34 @@ def expression_types(row_type: RowType, expressions: Mapping[str, Any], call: st
                 f"{call}(): the expression {expression} does not fit the columns {row_type.field_names()}: {error}"
             ) from None
         found[name] = row_type_of_arrow(pa.schema([pa.field(name, column.type)])).field_types()[0]
+    return found
+
+
+def adapted(row_type: RowType, aggregates: Mapping[str, AnyAggregate]) -> dict[str, ColumnAggregate]:
+    """Return aggregates with those that a user wrote as aggregates of the columns of a stream.
+
+    Raises:
+        InvalidProgramError: A column is missing, or the type of results is none.
+    """
+    from ekorn.columns.batch_aggregates import AdaptedAggregate
+
+    found: dict[str, ColumnAggregate] = {}
+    for name, aggregate in aggregates.items():
+        if not isinstance(aggregate, BatchAggregate):
+            found[name] = aggregate
+            continue
+        column_names(row_type, aggregate.columns, "aggregate")
+        inputs = RowType([row_type[column] for column in aggregate.columns])
+        declared = aggregate.result_type(inputs.field_types())
+        if isinstance(declared, TypeInformation):
+            declared = data_type_of(declared, f"result_type() of {aggregate}")
+        if not isinstance(declared, DataType):
+            raise InvalidProgramError(
+                f"result_type() of {aggregate} must return a type such as DataTypes.DOUBLE(), and returned {declared!r}"
+            )
+        check_sendable("aggregate", aggregate)
+        found[name] = AdaptedAggregate("", aggregate, inputs, declared)
+        found[name].create()  # refuses accumulators that are no arrays
     return found
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from ekorn.functions.column_aggregates import ColumnAggregate
 from ekorn.functions.record_functions import FieldKeySelector
 from ekorn.functions.sink_contract import Sink
 from ekorn.functions.windows.assigner_contract import WindowAssigner
@@ -13,7 +12,7 @@ from ekorn.graph.column_specs import RollingAggregateSpec
 from ekorn.graph.specs import Hash, KeySpec, OperatorSpec
 from ekorn.graph.stream_graph import Edge
 from ekorn.program.streams.column_stream import ColumnStream
-from ekorn.program.streams.column_types import result_fields
+from ekorn.program.streams.column_types import AnyAggregate, adapted, result_fields
 from ekorn.program.streams.data_stream_sink import DataStreamSink
 from ekorn.program.streams.keyed_stream import KeyedStream
 from ekorn.types.data_types import RowType
@@ -63,7 +62,7 @@ class KeyedColumnStream(KeyedStream):
         """Return the stream as rows with the same keys."""
         return KeyedStream(self._environment, self._columns._edges, self._key)
 
-    def aggregate(self, *, emits: Literal["each", "last"] = "each", **aggregates: ColumnAggregate) -> ColumnStream:
+    def aggregate(self, *, emits: Literal["each", "last"] = "each", **aggregates: AnyAggregate) -> ColumnStream:
         """Aggregate the rows of each key: `aggregate(total=Sum("amount"), orders=Count())`.
 
         The results have the key columns and a column for each aggregate. In BATCH mode there is one for each key.
@@ -100,7 +99,7 @@ class KeyedColumnStream(KeyedStream):
 def aggregate_spec(
     row_type: RowType,
     keys: tuple[str, ...],
-    aggregates: Mapping[str, ColumnAggregate],
+    aggregates: Mapping[str, AnyAggregate],
     emits: Literal["each", "last"],
     *,
     on_columns: bool,
@@ -108,5 +107,6 @@ def aggregate_spec(
     """Return the arguments of `aggregate`, checked and as a value."""
     if emits not in ("each", "last"):
         raise ValueError(f"aggregate() takes emits='each' or emits='last', got {emits!r}")
-    fields = result_fields(row_type, keys, aggregates)
-    return RollingAggregateSpec(tuple(aggregates.items()), keys, row_type, RowType(fields), emits, on_columns)
+    named = adapted(row_type, aggregates)
+    fields = result_fields(row_type, keys, named)
+    return RollingAggregateSpec(tuple(named.items()), keys, row_type, RowType(fields), emits, on_columns)

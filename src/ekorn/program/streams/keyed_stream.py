@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec
 
 from ekorn.errors import InvalidProgramError, UnsupportedOperationError
-from ekorn.functions.column_aggregates import ColumnAggregate
 from ekorn.functions.latest_values import QueryableRecords
 from ekorn.functions.process_functions import KeyedProcessFunction
 from ekorn.functions.record_fields import Field
@@ -47,7 +46,7 @@ from ekorn.graph.specs import (
 from ekorn.graph.stream_graph import Edge, Node
 from ekorn.program.checks.argument_checks import check_function, check_single_result, warn_if_nothing_is_returned
 from ekorn.program.checks.pickling_check import check_sendable
-from ekorn.program.streams.column_types import row_type_from
+from ekorn.program.streams.column_types import AnyAggregate, row_type_from
 from ekorn.program.streams.data_stream import DataStream
 from ekorn.program.streams.data_stream_sink import DataStreamSink
 from ekorn.program.streams.key_selection import KeySelection
@@ -313,7 +312,7 @@ class KeyedStream(DataStream):
 
     # ------------------------------------------------------------------------------ aggregates of columns by name
 
-    def aggregate(self, *, emits: Literal["each", "last"] = "each", **aggregates: ColumnAggregate) -> DataStream:
+    def aggregate(self, *, emits: Literal["each", "last"] = "each", **aggregates: AnyAggregate) -> DataStream:
         """Aggregate the rows of each key: `aggregate(total=Sum("amount"), orders=Count())`.
 
         The stream needs a declared row type, and keys that are fields by name. The state is that of

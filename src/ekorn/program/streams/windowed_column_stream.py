@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ekorn.errors import InvalidProgramError
-from ekorn.functions.column_aggregates import ColumnAggregate
 from ekorn.functions.windows.assigner_contract import WindowAssigner
 from ekorn.functions.windows.named_aggregates import WindowRows
 from ekorn.functions.windows.window_arithmetic import WindowGrid
 from ekorn.graph.column_specs import WindowAggregateSpec
-from ekorn.program.streams.column_types import row_type_from, window_fields
+from ekorn.program.streams.column_types import AnyAggregate, adapted, row_type_from, window_fields
 from ekorn.program.streams.data_stream import DataStream
 from ekorn.program.streams.windowed_stream import WindowedStream
 from ekorn.types.composite_types import RowTypeInfo
@@ -34,15 +33,16 @@ class WindowedColumnStream(WindowedStream):
         super().__init__(keyed_stream, window_assigner)
         self._keyed_columns = keyed_stream
 
-    def _aggregates_by_name(self, aggregates: Mapping[str, ColumnAggregate]) -> DataStream:
+    def _aggregates_by_name(self, aggregates: Mapping[str, AnyAggregate]) -> DataStream:
         grid = self._grid()
         if grid is None:
             return super()._aggregates_by_name(aggregates)
         names, row_type = self._keyed_columns._keys_by_name("aggregate")
         self._check_late_tag(row_type)
-        rows = window_fields(row_type, names, aggregates, bounds=True)
-        windows = self._named_spec(aggregates, WindowRows(rows.field_names(), bounds=True))
-        spec = WindowAggregateSpec(windows, grid, tuple(aggregates.items()), names, row_type, rows)
+        named = adapted(row_type, aggregates)
+        rows = window_fields(row_type, names, named, bounds=True)
+        windows = self._named_spec(named, WindowRows(rows.field_names(), bounds=True))
+        spec = WindowAggregateSpec(windows, grid, tuple(named.items()), names, row_type, rows)
         return self._keyed_columns._columns_per_key(self._name(windows.function), spec, rows)
 
     def _grid(self) -> WindowGrid | None:

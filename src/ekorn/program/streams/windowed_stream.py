@@ -46,7 +46,7 @@ from ekorn.graph.stream_graph import Edge, Node
 from ekorn.program.checks.argument_checks import check_function, check_instance, check_output_type, check_single_result
 from ekorn.program.checks.attribute_suggestions import SuggestsMethods
 from ekorn.program.checks.pickling_check import check_sendable
-from ekorn.program.streams.column_types import row_type_from, window_fields
+from ekorn.program.streams.column_types import AnyAggregate, adapted, row_type_from, window_fields
 from ekorn.program.streams.data_stream import DataStream
 from ekorn.program.streams.stream_display import DrawnInNotebooks
 from ekorn.types.composite_types import RowTypeInfo
@@ -150,7 +150,7 @@ class _Windowed(DrawnInNotebooks, SuggestsMethods):
         window_function: Any = None,
         accumulator_type: TypeInformation | None = None,
         output_type: TypeInformation | None = None,
-        **aggregates: ColumnAggregate,
+        **aggregates: AnyAggregate,
     ) -> DataStream:
         """Aggregate the records of each window as they arrive, keeping one accumulator.
 
@@ -178,7 +178,7 @@ class _Windowed(DrawnInNotebooks, SuggestsMethods):
         return self._result("aggregate", AggregateContents(aggregate_function), window_function, output_type)
 
     @abstractmethod
-    def _aggregates_by_name(self, aggregates: Mapping[str, ColumnAggregate]) -> DataStream:
+    def _aggregates_by_name(self, aggregates: Mapping[str, AnyAggregate]) -> DataStream:
         """Draw windows with aggregates by name."""
 
     def fold(
@@ -331,10 +331,11 @@ class WindowedStream(_Windowed):
         """
         return self._listed("process", process_window_function, ProcessWindowFunction, output_type)
 
-    def _aggregates_by_name(self, aggregates: Mapping[str, ColumnAggregate]) -> DataStream:
+    def _aggregates_by_name(self, aggregates: Mapping[str, AnyAggregate]) -> DataStream:
         names, row_type = self._keyed_stream._keys_by_name("aggregate")
-        rows = window_fields(row_type, names, aggregates, bounds=self._has_bounds)
-        spec = self._named_spec(aggregates, WindowRows(rows.field_names(), bounds=self._has_bounds))
+        named = adapted(row_type, aggregates)
+        rows = window_fields(row_type, names, named, bounds=self._has_bounds)
+        spec = self._named_spec(named, WindowRows(rows.field_names(), bounds=self._has_bounds))
         return self._transform(self._name(spec.function), spec, row_type_info(rows))
 
     def _transform(self, name: str, spec: WindowSpec, output_type: TypeInformation | None) -> DataStream:
@@ -373,15 +374,17 @@ class AllWindowedStream(_Windowed):
         """
         return self._listed("process", process_window_function, ProcessAllWindowFunction, output_type)
 
-    def _aggregates_by_name(self, aggregates: Mapping[str, ColumnAggregate]) -> DataStream:
+    def _aggregates_by_name(self, aggregates: Mapping[str, AnyAggregate]) -> DataStream:
         declared = self._stream._type()
         if not isinstance(declared, RowTypeInfo):
             raise InvalidProgramError(
                 "aggregate() with aggregates by name needs rows of a declared type, such as Types.ROW_NAMED(...); the "
                 f"type of this stream is {self._stream._type_text()}"
             )
-        rows = window_fields(row_type_from(declared, "aggregate"), (), aggregates, bounds=self._has_bounds)
-        spec = self._named_spec(aggregates, AllWindowRows(rows.field_names(), bounds=self._has_bounds))
+        row_type = row_type_from(declared, "aggregate")
+        named = adapted(row_type, aggregates)
+        rows = window_fields(row_type, (), named, bounds=self._has_bounds)
+        spec = self._named_spec(named, AllWindowRows(rows.field_names(), bounds=self._has_bounds))
         return self._transform(self._name(spec.function), spec, row_type_info(rows))
 
     def _transform(self, name: str, spec: WindowSpec, output_type: TypeInformation | None) -> DataStream:
