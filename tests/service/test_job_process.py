@@ -12,8 +12,10 @@ import pytest
 
 from ekorn.service.jobs.job_process import (
     Started,
+    check_command,
     drivers_below,
     end_process,
+    end_runs_below,
     found_driver,
     is_alive,
     start_driver,
@@ -74,3 +76,19 @@ def test_a_process_of_another_user_with_the_command_line_of_a_driver_is_no_drive
     assert [each.pid for each in drivers_below(tmp_path / "jobs")] == [started.pid]
     assert drivers_below(tmp_path / "jobs", uid=os.geteuid() + 1) == []
     end_process(*started, at_once=True)
+
+
+def test_programs_of_checks_are_ended_if_the_user_of_the_service_owns_them_and_their_folder_is_named(
+    tmp_path: Path,
+) -> None:
+    """Root could kill the processes of any user who gives them the command line of a check."""
+    (tmp_path / "job.py").write_text("import time\ntime.sleep(600)")
+    command = check_command(tmp_path / "job.py", [], {}, tmp_path)
+    with subprocess.Popen(command, start_new_session=True) as process:
+        until(lambda: b"submission.json" in Path(f"/proc/{process.pid}/cmdline").read_bytes())
+        assert end_runs_below([tmp_path], uid=os.geteuid() + 1) == 0
+        assert end_runs_below([tmp_path / "other"]) == 0
+        assert end_runs_below([]) == 0
+        assert process.poll() is None
+        assert end_runs_below([tmp_path]) == 1
+        assert process.wait(60) == -signal.SIGKILL

@@ -130,15 +130,22 @@ def end_drivers_below(folder: Path) -> int:
     return ended
 
 
-def end_runs_below(folders: Iterable[Path]) -> int:
-    """Kill the programs that a service which was killed ran for checks and plans in folders; return their number."""
+def end_runs_below(folders: Iterable[Path], uid: int | None = None) -> int:
+    """Kill the programs that a service which was killed ran for checks and plans in folders; return their number.
+
+    Args:
+        folders: The folders.
+        uid: The user who must own the processes, as in `found_driver`.
+    """
+    owner = os.geteuid() if uid is None else uid
     words, below = [os.fsencode(word) for word in _command(Path())[1:-1]], {os.fsencode(each) for each in folders}
     ended = 0
     for entry in Path("/proc").glob("[0-9]*") if below else ():
         pid = int(entry.name)
         with contextlib.suppress(OSError):  # the process has ended
             *command, submission = (entry / "cmdline").read_bytes().split(b"\0")[1:-1] or [b""]
-            if command == words and os.path.dirname(submission) in below and os.getpgid(pid) == pid:
+            is_own = entry.stat().st_uid == owner
+            if is_own and command == words and os.path.dirname(submission) in below and os.getpgid(pid) == pid:
                 os.killpg(pid, signal.SIGKILL)
                 ended += 1
     return ended
