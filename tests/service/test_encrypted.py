@@ -18,7 +18,7 @@ from ekorn.config.settings.service_settings import ServiceSettings
 from ekorn.config.settings.web_settings import WebSettings
 from ekorn.service.service_process import StandingService
 from tests.live_jobs import until
-from tests.self_signed import self_signed
+from tests.self_signed import self_signed, signed_by_authority
 from tests.service.conftest import kill_drivers
 from tests.sniffer import sniffing
 
@@ -104,3 +104,23 @@ def test_another_certificate_at_the_same_address_gets_no_token(
     monkeypatch.setenv("EKORN_SERVICE_CERTIFICATE_FILE", str(self_signed(tmp_path / "other.pem")))
     assert main(["list"]) == 1
     assert "certificate" in capsys.readouterr().err
+
+
+def test_a_client_that_knows_the_authority_runs_a_job_and_refuses_the_certificate_under_another_name(
+    settings: ServiceSettings,
+    programs: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    certificate, authority = signed_by_authority(tmp_path)
+    with service_with(settings, certificate) as service:
+        monkeypatch.setenv("EKORN_SERVICE_CERTIFICATE_FILE", str(authority))
+        live(programs, tmp_path / "saved", "argument", capsys)
+        monkeypatch.setenv("EKORN_SERVICE_ADDRESS", service.serving.address.replace("127.0.0.1", "localhost"))
+        assert main(["list"]) == 1
+        assert "no token was sent" in capsys.readouterr().err
+        monkeypatch.setenv("EKORN_SERVICE_ADDRESS", service.serving.address)
+        monkeypatch.delenv("EKORN_SERVICE_CERTIFICATE_FILE")
+        assert main(["list"]) == 1
+        assert "no token was sent" in capsys.readouterr().err
