@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ekorn.datastream import StreamExecutionEnvironment
@@ -15,6 +16,7 @@ from ekorn.testing.scripted import run_scripted
 from tests.example_modules import example
 
 NEW = ["enrichment", "change_capture", "rule_alerts", "deduplication", "scoring", "funnel", "backfill"]
+NEW += ["trade_candles", "batch_scoring"]
 
 
 def test_orders_are_enriched_in_their_order_with_many_requests_at_a_time():
@@ -112,3 +114,31 @@ def test_a_program_of_the_gallery_draws_something_to_look_at(name: str, capsys: 
     with on_local_engine():
         assert not example(name).main()
     assert len(capsys.readouterr().out.splitlines()) >= 3
+
+
+def test_candles_are_those_of_a_loop_over_the_trades_that_were_not_cancelled():
+    module = example("trade_candles")
+    expected: dict[tuple[str, str, int], list[int]] = {}
+    for symbol, cents, size, cancelled, at in map(module.trade, range(module.TRADES)):
+        if not cancelled:
+            candle = expected.setdefault((*symbol.split("@"), at - at % 60_000), [cents, cents, cents, cents, 0])
+            candle[1:] = [max(candle[1], cents), min(candle[2], cents), cents, candle[4] + size]
+    with on_local_engine():
+        found = module.candles()
+    names = ("opening", "highest", "lowest", "last", "volume")
+    assert {(c["symbol"], c["venue"], c["window_start"]): [c[name] for name in names] for c in found} == expected
+
+
+def test_a_model_scores_batches_as_it_scores_each_customer(tmp_path: Path):
+    module = example("batch_scoring")
+    with on_local_engine():
+        found, loaded, calls = module.scored()
+    assert loaded == 2
+    assert loaded < calls < module.CUSTOMERS / 100
+    module.write_model(tmp_path / "model.npz")
+    customers = module.customers(0, module.CUSTOMERS).to_pylist()
+    with np.load(tmp_path / "model.npz") as model:
+        for number in range(0, module.CUSTOMERS, 1_000):
+            features = np.array([[customers[number][name] for name in module.FEATURES]])
+            assert found[number] == pytest.approx(float(module.predict(model, features)[0]))
+    assert sorted(found) == list(range(module.CUSTOMERS))

@@ -163,10 +163,40 @@ def backfill() -> Drawing:
     return drawing
 
 
+def trade_candles() -> Drawing:
+    found = program("trade_candles").candles()
+    drawing = Drawing(640, 250, "candles of one minute")
+    drawing.text(12, 22, drawing.title, size=14, anchor="start", bold=True)
+    symbols = sorted({candle["symbol"] for candle in found})
+    for number, candle in enumerate(found):
+        colour = GREEN if candle["last"] >= candle["opening"] else RED
+        x = 60 + 39 * number
+
+        def y(cents: int) -> float:
+            return round(212 - (cents - 4_690) / 4.2, 1)
+
+        drawing.line(x, y(candle["highest"]), x, y(candle["lowest"]), colour)
+        top, bottom = y(max(candle["opening"], candle["last"])), y(min(candle["opening"], candle["last"]))
+        drawing.box(x - 10, top, 20, max(2.0, round(bottom - top, 1)), colour, fill=0.5, round_=1)
+        drawing.text(x, 232, str(candle["window_start"] // 60_000), size=11)
+    for number, symbol in enumerate(symbols):
+        drawing.text(138 + 195 * number, 246, symbol, size=12, bold=True)
+    return drawing
+
+
+def batch_scoring() -> Drawing:
+    found, _, _ = program("batch_scoring").scored()
+    rows = [
+        (f"{tenth / 10:.1f} to {(tenth + 1) / 10:.1f}", sum(int(s * 10) == tenth for s in found.values()), VIOLET)
+        for tenth in range(10)
+    ]
+    return bars("twenty thousand customers by how likely they are to buy", rows)
+
+
 def drawings() -> dict[str, Drawing]:
     """Return the pictures by their names."""
     parts = [sessions, top_pages, enrichment, change_capture, rule_alerts, deduplication, scoring, silent_sensors]
-    parts += [funnel, backfill]
+    parts += [funnel, backfill, trade_candles, batch_scoring]
     with on_local_engine():
         return {f"gallery-{part.__name__}": part() for part in parts}
 

@@ -94,11 +94,13 @@ def test_operators_on_rows_work_behind_columns(continuous):
     assert as_set(found) == as_set(((order.customer,), order.amount, order.at) for order in ORDERS)
 
 
-@pytest.mark.parametrize("library", ["arrow", "pandas", "numpy"])
+@pytest.mark.parametrize("library", ["arrow", "pandas", "polars", "numpy"])
 def test_a_batch_function_takes_tables_of_its_library(library):
     def double(batch):
         if library == "arrow":
             return batch.set_column(1, "amount", pc.multiply(batch.column("amount"), 2))
+        if library == "polars":
+            return batch.with_columns(amount=batch["amount"] * 2)
         return {**batch, "amount": batch["amount"] * 2} if library == "numpy" else batch.assign(amount=batch.amount * 2)
 
     found = collected(orders(environment()).map_batches(double, ORDER, library))

@@ -1,9 +1,11 @@
 """`HybridSource`: one source after the other, without gap or overlap, whatever fails around the switch."""
 
+import pyarrow as pa
 import pytest
 
-from ekorn.common import Configuration, RestartStrategies, WatermarkStrategy
+from ekorn.common import Configuration, RestartStrategies, Types, WatermarkStrategy
 from ekorn.datastream import StreamExecutionEnvironment
+from ekorn.datastream.columns import ColumnGeneratorSource, ColumnStream
 from ekorn.datastream.connectors.datagen import DataGeneratorSource
 from ekorn.datastream.connectors.file_system import FileSource, StreamFormat
 from ekorn.datastream.connectors.hybrid_source import HybridSource
@@ -11,6 +13,7 @@ from ekorn.datastream.connectors.number_seq import NumberSequenceSource
 from ekorn.errors import ConfigurationError
 from ekorn.functions.source_contract import Boundedness
 from ekorn.testing.kits import RefusesBadInput, SourceCase, SourceKit
+from ekorn.testing.local_run import on_local_engine
 from ekorn.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 
 FIRST = [[f"a{n}" for n in range(9)], [f"b{n}" for n in range(2)], ["c0"]]
@@ -92,3 +95,25 @@ def test_the_type_is_the_one_that_all_sources_declare():
     numbers = NumberSequenceSource(0, 3)
     assert HybridSource.builder(numbers).add_source(numbers).build().get_produced_type() == numbers.get_produced_type()
     assert HybridSource.builder(numbers).add_source(DataGeneratorSource(str, 1)).build().get_produced_type() is None
+
+
+def numbers(name="n"):
+    row_type = Types.ROW_NAMED([name], [Types.LONG()])
+    return ColumnGeneratorSource(lambda first, count: pa.record_batch({name: range(first, first + count)}), 4, row_type)
+
+
+def test_sources_of_columns_are_read_as_one_stream_of_columns():
+    env = StreamExecutionEnvironment.get_execution_environment()
+    source = HybridSource.builder(numbers()).add_source(numbers()).build()
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+    assert isinstance(stream, ColumnStream)
+    with on_local_engine(), stream.execute_and_collect() as found:
+        assert sorted(row["n"] for row in found) == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+@pytest.mark.parametrize("other", [numbers("m"), NumberSequenceSource(0, 9)], ids=["other columns", "records"])
+def test_columns_and_something_else_in_one_source_are_refused(other):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    source = HybridSource.builder(numbers()).add_source(other).build()
+    with pytest.raises(ConfigurationError, match=r"must give columns of one type.*gives Columns\(n: int64\); "):
+        env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")

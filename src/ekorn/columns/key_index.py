@@ -105,8 +105,9 @@ class KeyIndex:
 
     def _add(self, prepared: list[Any], hashes: Words, rows: Rows, slots: Rows) -> None:
         """Keep the keys of some rows in slots that are empty. If several rows want one slot, one of them gets it."""
-        self._table[slots] = np.arange(len(rows), dtype=np.int32)  # the last of the rows that want a slot stays
-        winners = np.flatnonzero(self._table.take(slots) == np.arange(len(rows)))
+        order = np.arange(len(rows), dtype=np.int32)
+        self._table[slots[::-1]] = order[::-1]  # the last one that is written stays: the first row that wants the slot
+        winners = np.flatnonzero(self._table.take(slots) == order)
         first = self._hashes.length
         chosen = rows[winners]
         self._table[slots[winners]] = np.arange(first, first + len(chosen), dtype=np.int32)

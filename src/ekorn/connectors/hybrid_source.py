@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ekorn.columns.columns_type import has_columns
+from ekorn.errors import ConfigurationError
 from ekorn.functions.source_contract import (
     Batch,
     Boundedness,
@@ -76,9 +78,20 @@ class HybridSource(Source):
         return self._sources[int(stage)].owner(inner_id, parallelism)
 
     def get_produced_type(self) -> TypeInformation | None:
-        """Return the type that all sources declare, or None."""
+        """Return the type that all sources declare, or None.
+
+        Raises:
+            ConfigurationError: Some sources give columns, and others give rows or other columns.
+        """
         types = [getattr(source, "get_produced_type", lambda: None)() for source in self._sources]
-        return types[0] if all(each == types[0] for each in types) else None
+        if all(each == types[0] for each in types):
+            return types[0]
+        if any(map(has_columns, types)):
+            told = "; ".join(f"{s!r} gives {t or 'records'}" for s, t in zip(self._sources, types, strict=True))
+            raise ConfigurationError(
+                f"the sources of a HybridSource must give columns of one type, or all of them records: {told}"
+            )
+        return None
 
     def discover_splits(self, parallelism: int) -> Sequence[Split]:
         """Return the splits of all sources."""

@@ -19,6 +19,7 @@ from ekorn.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSeri
 from ekorn.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from ekorn.testing.local_run import on_local_engine
 from tests.example_modules import example
+from tests.manual.blocks import DOCS, blocks_run_by
 from tests.servers.kafka.topics import consume, new_topic, produce, values
 
 WORD = Types.ROW_NAMED(["id", "word"], [Types.INT(), Types.STRING()])
@@ -131,3 +132,18 @@ def test_the_example_counts_words_exactly_once(kafka, tmp_path):
             [kafka.servers, lines, counts, "--bounded", "--checkpoints", str(tmp_path / "checkpoints")]
         )
     assert sorted(values(kafka, counts)) == ["be,1", "be,2", "be,3", "not,1", "or,1", "to,1", "to,2"]
+
+
+def test_the_example_reads_parquet_files_and_then_a_topic_as_one_stream_of_columns(kafka, tmp_path, capsys):
+    (block,) = blocks_run_by(__file__, DOCS / "gallery" / "parquet_then_kafka.md")
+    command, *shown = block.text.partition("$ python examples/parquet_then_kafka.py ")[2].splitlines()
+    places = {"localhost:9092": kafka.servers, "sales": new_topic(kafka), "history": str(tmp_path / "history")}
+    module = example("parquet_then_kafka")
+    with on_local_engine():
+        module.main([places.get(word, word) for word in command.split()])
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[: len(shown) - 1] == shown[:-1]
+    sales = list(map(module.sale, range(module.IN_FILES + module.LIVE)))
+    for number, line in enumerate(printed):
+        cents = [sale["cents"] for sale in sales if sale["shop"] == f"shop {number}"]
+        assert line == f"shop {number}  {len(cents):>5} sales  {sum(cents) / 100:>9.2f}"
