@@ -38,6 +38,7 @@ REASONS = {
         "storage/test_durable.py": ["set os.link"],
         "storage/test_files.py": ["set os.fsync", "set os.link"],
         "storage/test_write_buffer.py": ["set durable.open"],
+        "web/test_gate.py": ["set tempfile.mkstemp", "set ekorn.web.http_server.open"],
     },
     "the process's own settings, which the test puts back": {
         "cli/test_cli.py": ["set sys.argv", "set sys.path"],
@@ -51,6 +52,7 @@ REASONS = {
         "spark/test_jobs.py": ["set tempfile.tempdir"],
         "state_processor/test_command_mistakes.py": ["set sys.stdout"],
         "state_processor/test_spooled_entries.py": ["set tempfile.tempdir", "set tempfile.tempdir"],
+        "web/test_gate.py": ["set tempfile.tempdir"],
     },
     "PyFlink's own tests run as they are, and ask for it": {
         "pyflink/own_tests/stand_ins.py": ["StreamExecutionEnvironment._j_stream_execution_environment"],

@@ -1,6 +1,7 @@
 """Whom a web server answers: tokens, names, pages of other servers, read-only servers, bounds and bad requests."""
 
 import contextlib
+import errno
 import http.client
 import io
 import json
@@ -8,6 +9,7 @@ import os
 import socket
 import ssl
 import stat
+import tempfile
 import threading
 from pathlib import Path
 
@@ -32,8 +34,14 @@ def late(request):
     raise TimeoutError("of something that the handler waits for")
 
 
+def full(*_, **__):
+    raise OSError(errno.ENOSPC, "of a disk", "/some/where")
+
+
 def routes():
     found = Routes()
+    found.add("POST", "/full", full)
+    found.add("POST", "/uploads", lambda request: {}, most_body_bytes=1 << 20, to_file=True)
     found.add("GET", "/things", lambda request: {"things": [1, 2]})
     found.add("GET", "/things/:name", lambda request: dict(request.parameters))
     found.add("POST", "/things", lambda request: Response(request.json_object(), 202), most_body_bytes=100)
@@ -186,6 +194,36 @@ def test_malformed_requests_are_refused_as_the_clients_mistake(start, data):
 def test_a_defect_is_an_answer_without_details(start, path):
     status, content = ask(start(), "GET", path)
     assert status == 500 and b"Error" not in content
+
+
+def test_a_full_disk_is_named_as_the_reason_and_its_path_is_not(start):
+    status, content = ask(start(), "POST", "/full")
+    assert status == 507 and json.loads(content)["errors"] == [
+        "the server cannot write to its disk: no space left on device; its log names the file; repeat the request once "
+        "there is room"
+    ]
+
+
+@pytest.mark.parametrize("full_folder", [True, False])
+def test_a_body_that_the_disk_does_not_take_is_refused_with_the_reason_and_leaves_no_file(
+    start, full_folder, monkeypatch, tmp_path
+):
+    """The disk is full before the file is made, or in the middle of it."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    port = start()
+    if full_folder:
+        monkeypatch.setattr(tempfile, "mkstemp", full)
+    else:
+        monkeypatch.setattr("ekorn.web.http_server.open", FullFile, raising=False)
+    client = WebClient(f"127.0.0.1:{port}", TOKEN)
+    answer = client.ask("POST", "/uploads", file=io.BytesIO(bytes(300_000)))
+    assert answer.status == 507 and "no space left" in answer.body.decode()
+    assert list(tmp_path.iterdir()) == []
+
+
+class FullFile(io.FileIO):
+    def write(self, data):
+        return full(data)
 
 
 @pytest.mark.parametrize(("token", "status"), [("wrong", 401), (TOKEN, 413)])

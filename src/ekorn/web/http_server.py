@@ -8,6 +8,7 @@ request is answered with a status from 400 to 499 and a reason, in Flink's form:
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import logging
 import os
@@ -37,6 +38,7 @@ _log = logging.getLogger(__name__)
 _LONGEST_LINE = 1 << 16
 _PIECE_BYTES = 1 << 16
 _LINGER_S = 2.0
+_DISK_REFUSES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,9 +267,10 @@ class _Conversation(BaseHTTPRequestHandler):
             return _refusal(refused)
         except EkornError as refused:
             return _refusal(HttpError(400, str(refused)))
-        except Exception:  # a defect of ekorn: the server goes on, and the log has the traceback
+        except Exception as error:  # a defect of ekorn: the server goes on, and the log has the traceback
             _log.exception("the web server could not answer %s %s", self.command, self.path.partition("?")[0])
-            return _refusal(HttpError(500, "the server could not answer; see its log for the reason"))
+            of_disk = _refusal_of_disk(error)
+            return _refusal(of_disk or HttpError(500, "the server could not answer; see its log for the reason"))
 
     def _admitted(self) -> tuple[Request, Found]:
         """Return the request after all checks.
@@ -315,16 +318,21 @@ class _Conversation(BaseHTTPRequestHandler):
         return body
 
     def _body_in_file(self, size: int) -> Path:
-        number, name = tempfile.mkstemp(prefix="ekorn-body-")
-        path = Path(name)
+        path: Path | None = None
         try:
+            number, name = tempfile.mkstemp(prefix="ekorn-body-")
+            path = Path(name)
             with open(number, "wb") as file:
                 while size:
                     piece = self._read(min(size, _PIECE_BYTES))
                     file.write(piece)
                     size -= len(piece)
-        except BaseException:
-            path.unlink(missing_ok=True)
+        except BaseException as error:
+            if path is not None:
+                path.unlink(missing_ok=True)
+            if (of_disk := _refusal_of_disk(error)) is not None:
+                _log.error("the body of %s %s cannot be kept: %s", self.command, self.path.partition("?")[0], error)
+                raise of_disk from error
             raise
         return path
 
@@ -387,6 +395,17 @@ _UNKNOWN = HttpError(401, "the request must carry the server's token (Authorizat
 
 def _refusal(refused: HttpError) -> Response:
     return Response({"errors": [refused.reason]}, refused.status)
+
+
+def _refusal_of_disk(error: BaseException) -> HttpError | None:
+    """Return what to answer if the disk of the server is full, or takes no writes; None if the error is another one."""
+    if not isinstance(error, OSError) or error.errno not in _DISK_REFUSES:
+        return None
+    why = os.strerror(error.errno).lower()
+    return HttpError(
+        507,
+        f"the server cannot write to its disk: {why}; its log names the file; repeat the request once there is room",
+    )
 
 
 def _with(request: Request, **more: Any) -> Request:
