@@ -26,6 +26,9 @@ from ekorn.storage.long_texts import cut_texts
 
 _NOTHING: Any = object()
 
+FAILED_ROW = "_failed_row_of_batch"
+"""The local variable with the row of a batch that failed, in `operators/columns/column_operator.py`."""
+
 
 Firing = Callable[[FrameType], str | None]
 
@@ -96,6 +99,8 @@ class Blame:
                 frames = frame.tb_next
             elif (fired := self._firing(frame.tb_frame)) is not None:
                 activity = fired
+            elif (row := frame.tb_frame.f_locals.get(FAILED_ROW)) is not None:
+                record = row  # of the batch that the generated loop has
             frame = frame.tb_next
         if activity == COPY and not user_frames(traceback.extract_tb(frames)):
             # The frames are those of pickling; a user's frame among them shows its __reduce__ or the like.

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from ekorn.codegen.chain_operator import ChainOperator, Emit, GenerateRecord, Out, RefusedSideOutputs
 from ekorn.codegen.code_builder import CodeBuilder, CompiledCode
 from ekorn.codegen.exchange_code import ExchangeCode, ExchangeRouter
+from ekorn.columns.columns_type import has_columns
 from ekorn.errors import RecordTypeError
 from ekorn.functions.dead_letters import DEAD_LETTERS
 from ekorn.graph.job_graph import ChainLink, JobGraph, Vertex
@@ -117,7 +118,9 @@ class _ChainCompiler:
     def _generate_operator(self, index: int, value: str, time: str, generate: GenerateRecord) -> None:
         """Generate the statements of operator `index` for the record in variable `value`."""
         sides = RefusedSideOutputs() if self._is_split(index) else self._sides(index)
-        handler = self._operators[index].record_errors
+        # Operators on columns skip rows of a batch themselves: no batch is a record to be skipped.
+        on_columns = has_columns(self._vertex.operators[index].input_type)
+        handler = None if on_columns else self._operators[index].record_errors
         self._nested += 1
         with self._code.at(index, value):
             if handler is None or self._operators[index].handles_record_errors:
@@ -153,7 +156,7 @@ class _ChainCompiler:
         links = [link for link in self._vertex.links if link.source == index and link.tag == tag]
         with code.at(index, value):
             if exchanges:
-                self._exchange_code.generate_send(code, exchanges, value, time)
+                self._exchange_code.generate_send(code, exchanges, value, time, self._operators[index].record_errors)
         for link in links:
             self._generate_next(link, value, time, last=link is links[-1])
 

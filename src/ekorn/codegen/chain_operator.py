@@ -27,6 +27,12 @@ class RecordErrorHandler(Protocol):
     def handles(self, error: Exception, time_ms: int | None) -> bool:
         """Return whether an exception is handled; otherwise the caller raises it again."""
 
+    def is_about_a_record(self, error: Exception) -> bool:
+        """Return whether an exception of a batch of columns is the fault of rows in it, and of this operator."""
+
+    def handles_row(self, row: Any, where: str, error: Exception, time_ms: int | None) -> bool:
+        """Return whether the exception of one row of a batch is handled; otherwise the caller raises it again."""
+
     def skip_malformed(self, content: Any, error: Exception) -> None:
         """Count content of a source that is not a record, and send it to the dead letters if they are read."""
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from ekorn.codegen.chain_operator import RecordErrorHandler
 from ekorn.codegen.code_builder import CodeBuilder
 from ekorn.codegen.key_code import generate_key_of
 from ekorn.columns.columns_type import has_columns
@@ -52,6 +53,9 @@ class ExchangeRouter(Protocol):
     def send_columns(self, batch: Any) -> None:
         """Send each row of a batch of columns to its channel."""
 
+    def choose_for_columns(self, batch: Any) -> Any:
+        """Return the channel that a user's partitioner chooses for each row of a batch of columns."""
+
 
 class ExchangeCode:
     """Generates the statements that send records over the exchanges of a chain.
@@ -77,8 +81,19 @@ class ExchangeCode:
             code.insert(position, f"{writer}.set_timed({timed})")
         self._used = outer
 
-    def generate_send(self, code: CodeBuilder, exchanges: list[Exchange], value: str, time: str) -> None:
-        """Generate the statements that send a record over exchanges; as a copy, if the record can be changed later."""
+    def generate_send(
+        self,
+        code: CodeBuilder,
+        exchanges: list[Exchange],
+        value: str,
+        time: str,
+        refused: RecordErrorHandler | None = None,
+    ) -> None:
+        """Generate the statements that send a record over exchanges; as a copy, if the record can be changed later.
+
+        Args:
+            refused: Gets the rows of a batch of columns that cannot be sent; if None, they fail the job.
+        """
         changeable = [e for e in exchanges if e.type_info is None or not e.type_info.is_immutable()]
         if changeable and not self._object_reuse:
             kept = code.fresh("v")
@@ -87,13 +102,22 @@ class ExchangeCode:
                 code.line(f"{kept} = {value} if {value}.__class__ in {plain} else {copy}({value})")
             value = kept
         for exchange in exchanges:
-            self._generate_send_over(code, exchange, value, time)
+            self._generate_send_over(code, exchange, value, time, refused)
 
-    def _generate_send_over(self, code: CodeBuilder, exchange: Exchange, value: str, time: str) -> None:
+    def _generate_send_over(
+        self, code: CodeBuilder, exchange: Exchange, value: str, time: str, refused: RecordErrorHandler | None
+    ) -> None:
         router = self._routers[exchange.id]
         if has_columns(exchange.type_info):  # a batch has its timestamps in it, and is divided as a whole
             self._used.append((code.bind(router.writer, "exchange"), False))
-            code.line(f"{code.bind(router.send_columns, 'send')}({value})")
+            if not isinstance(exchange.partitioning, Custom):
+                code.line(f"{code.bind(router.send_columns, 'send')}({value})")
+                return
+            from ekorn.columns.batch_parts import RowSender  # which loads PyArrow
+
+            with code.doing("partition_custom() after"):
+                sender = RowSender(router.send_columns, router.choose_for_columns, refused)
+                code.line(f"{code.bind(sender.send, 'send')}({value})")
             return
         self._used.append((code.bind(router.writer, "exchange"), time != "None"))
         append, append_time = code.fresh("a"), code.fresh("at")

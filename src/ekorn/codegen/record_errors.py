@@ -13,6 +13,8 @@ from ekorn.clock import Clock
 from ekorn.codegen.blame import Blame, Blamed, message_of
 from ekorn.codegen.chain_operator import Out
 from ekorn.errors import (
+    AggregateOverflowError,
+    ColumnValueError,
     EkornError,
     InvalidKeyError,
     InvalidTimestampError,
@@ -30,6 +32,8 @@ from ekorn.storage.long_texts import cut_texts
 _log = logging.getLogger(__name__)
 
 ABOUT_A_RECORD = (
+    AggregateOverflowError,
+    ColumnValueError,
     InvalidKeyError,
     InvalidTimestampError,
     RecordTypeError,
@@ -84,6 +88,30 @@ class RecordErrors:
         if blamed.number != self._number or not _is_about_a_record(blamed):
             return False
         self._skip(blamed.record, blamed.record_preview, blamed.error, blamed.traceback_text, time_ms)
+        return True
+
+    def is_about_a_record(self, error: Exception) -> bool:
+        """Return whether an exception of a batch of columns is the fault of rows in it, and of this operator."""
+        blamed = self._blame.locate(error, self._number)
+        mine = blamed.number == self._number or isinstance(error, RecordTypeError)
+        return mine and _is_about_a_record(blamed)
+
+    def handles_row(self, row: Any, where: str, error: Exception, time_ms: int | None) -> bool:
+        """Return whether the exception of one row of a batch of columns is handled.
+
+        Args:
+            row: The row.
+            where: Its position in the batch.
+            error: The exception.
+            time_ms: The timestamp of the row.
+
+        Raises:
+            RecordErrorLimitExceeded: More records failed than the limit allows.
+        """
+        if not self.is_about_a_record(error):
+            return False
+        blamed = self._blame.locate(error, self._number)
+        self._skip(row, f"{preview(row)} (at {where})", blamed.error, blamed.traceback_text, time_ms)
         return True
 
     def skip_malformed(self, content: Any, error: Exception) -> None:

@@ -192,6 +192,11 @@ class BatchAggregateKernel(Kernel):
             new[: len(keys)] = vector[keys]
         self._vectors = fresh
 
+    def put_back(self, keys: Rows, kept: list[Any], *, count: int) -> None:
+        super().put_back(keys, kept, count=count)
+        for vector, fresh in zip(self._vectors, self.aggregate.arrays(len(self._vectors[0]) - count), strict=True):
+            vector[count:] = fresh
+
     def make_room(self, keys: int) -> None:
         size = len(self._vectors[0])
         if size < keys:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,24 @@ _FIRST_KEYS = 64
 
 
 class SumOverflow(Exception):
-    """A sum of whole numbers does not fit 64 bits. The caller knows the aggregate, and names it."""
+    """A sum of whole numbers does not fit 64 bits. The caller knows the aggregate, and names it.
+
+    Attributes:
+        total: The sum.
+        row: The position of the row among those that the kernel got.
+    """
+
+    def __init__(self, total: int, row: int) -> None:
+        super().__init__(total, row)
+        self.total = total
+        self.row = row
 
 
 class Kernel(ABC):
     """The accumulators of one aggregate, one for each key."""
+
+    can_be_put_back = True
+    """Whether `_vectors` are all there is. Other kernels take a batch last, when no other one can fail any more."""
 
     def __init__(self, aggregate: ColumnAggregate, result_type: pa.DataType) -> None:
         self.aggregate = aggregate
@@ -63,6 +77,18 @@ class Kernel(ABC):
     def reset(self, keys: Rows) -> None:
         """Set the accumulators of some keys to those of no rows."""
         self.load(keys, [self.aggregate.create()] * len(keys))
+
+    def kept(self, keys: Rows) -> list[NDArray[Any]]:
+        """Return copies of the accumulators of some keys, for `put_back`."""
+        return [deepcopy(vector[keys]) for vector in self._vectors] if self.can_be_put_back else []
+
+    def put_back(self, keys: Rows, kept: list[NDArray[Any]], *, count: int) -> None:
+        """Set accumulators to what they were, and forget those of keys whose numbers are not below `count`."""
+        if not self.can_be_put_back:
+            return
+        for vector, values in zip(self._vectors, kept, strict=True):
+            vector[keys] = values
+            vector[count:] = 0
 
     def frozen(self) -> Kernel:
         """Return a copy that later batches do not change."""
@@ -154,7 +180,7 @@ class SumKernel(Kernel):
         if not len(keys):
             return
         if self._whole:
-            self._check(np.unique(keys), keys, values)
+            self._check(np.unique(keys), keys, values, valid)
         sums, known = self._vectors
         if not self._whole:  # the first value is the sum: adding it to 0.0 would turn -0.0 into 0.0
             fresh = ~known[keys]
@@ -169,7 +195,7 @@ class SumKernel(Kernel):
         sums, known = self._vectors
         before, knew = sums[segments.distinct], known[segments.distinct]
         if self._whole:
-            self._check(segments.distinct, segments.keys, values)
+            self._check(segments.distinct, segments.keys, values, None)
             in_order = _running_sums(values[segments.order], segments, before)
         else:
             before = np.where(knew, before, -0.0)
@@ -192,8 +218,15 @@ class SumKernel(Kernel):
         values = column.to_numpy(zero_copy_only=False)
         return values.astype(self._vectors[0].dtype, copy=False), valid
 
-    def _check(self, distinct: Rows, keys: Rows, values: NDArray[np.int64]) -> None:
-        """Refuse sums that do not fit 64 bits. Most batches are far from it, and are only looked at."""
+    def _check(self, distinct: Rows, keys: Rows, values: NDArray[np.int64], valid: NDArray[np.bool_] | None) -> None:
+        """Refuse sums that do not fit 64 bits. Most batches are far from it, and are only looked at.
+
+        Args:
+            distinct: The keys of the values, each once.
+            keys: The key of each value.
+            values: The values.
+            valid: Which of the rows have a value, if the others were left out.
+        """
         if not len(values):
             return
         sums = self._vectors[0][distinct]
@@ -202,10 +235,10 @@ class SumKernel(Kernel):
         if most * len(values) + held < _SAFE:
             return
         exact = {key: int(total) for key, total in zip(distinct.tolist(), sums.tolist(), strict=True)}
-        for key, value in zip(keys.tolist(), values.tolist(), strict=True):
+        for number, (key, value) in enumerate(zip(keys.tolist(), values.tolist(), strict=True)):
             exact[key] += value
             if not -(1 << 63) <= exact[key] < 1 << 63:
-                raise SumOverflow
+                raise SumOverflow(exact[key], number if valid is None else int(np.flatnonzero(valid)[number]))
 
     def results(self, keys: Rows) -> pa.Array:
         known = self._vectors[1][keys]

@@ -61,6 +61,14 @@ class KeyIndex:
         """Return the columns of the keys with some numbers, or of all keys in the order of their numbers."""
         return [store.to_arrow(keys) for store in self._stores]
 
+    def truncate(self, count: int) -> None:
+        """Forget the keys that came last, and keep so many."""
+        if count < len(self):
+            self._table[self._table >= count] = ABSENT  # later keys are behind earlier ones wherever both were probed
+            self._hashes.truncate(count)
+            for store in self._stores:
+                store.truncate(count)
+
     def frozen(self) -> list[KeyStore]:
         """Return the columns of the keys so far, for another thread."""
         return [store.frozen() for store in self._stores]
@@ -171,6 +179,9 @@ class _ObjectStore(KeyStore):
     def to_arrow(self, keys: Rows | None = None) -> pa.Array:
         values = self._values if keys is None else [self._values[key] for key in keys.tolist()]
         return pa.array(values, self._type)
+
+    def truncate(self, count: int) -> None:
+        del self._values[count:]
 
     def frozen(self) -> _ObjectStore:
         copy = _ObjectStore(self._type)

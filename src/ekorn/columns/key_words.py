@@ -60,6 +60,10 @@ class KeyStore(ABC):
         """Return the kept keys with some numbers, or all of them in the order of their numbers."""
 
     @abstractmethod
+    def truncate(self, count: int) -> None:
+        """Keep the first keys, so many. Called before a frozen copy has any of the others."""
+
+    @abstractmethod
     def frozen(self) -> KeyStore:
         """Return the keys kept so far, for another thread. Kept keys are never changed, so nothing is copied."""
 
@@ -87,6 +91,10 @@ class Grown:
         copy = Grown.__new__(Grown)
         copy._buffer, copy.length = self._buffer, self.length
         return copy
+
+    def truncate(self, length: int) -> None:
+        """Forget the elements at the end, and keep so many."""
+        self.length = min(self.length, length)
 
     @property
     def size_bytes(self) -> int:
@@ -149,6 +157,11 @@ class FixedStore(KeyStore):
         if keys is not None:
             words, valid = words[keys], None if valid is None else valid[keys]
         return from_words(words, self._type, valid)
+
+    def truncate(self, count: int) -> None:
+        self._words.truncate(count)
+        if self._valid is not None:
+            self._valid.truncate(count)
 
     def frozen(self) -> FixedStore:
         copy = FixedStore(self._type)
@@ -307,6 +320,13 @@ class TextStore(KeyStore):
         valid = None if self._valid is None else pa.array(self._valid.values[chosen]).buffers()[1]
         kept = pa.Array.from_buffers(wide, len(lengths), [valid, pa.py_buffer(offsets), pa.py_buffer(data)])
         return kept if wide == self._type else kept.cast(self._type)
+
+    def truncate(self, count: int) -> None:
+        if count < self._lengths.length:
+            self._words.truncate(int(self._starts.values[count]))
+            for vector in (self._starts, self._lengths, self._valid):
+                if vector is not None:
+                    vector.truncate(count)
 
     def frozen(self) -> TextStore:
         copy = TextStore(self._type)

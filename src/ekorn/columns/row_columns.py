@@ -58,12 +58,30 @@ class RowColumns:
         try:
             return self._batch(records)
         except Exception:  # pyarrow and conversions raise errors of many classes; the record at fault is found below
-            for record in records:
-                try:
-                    self._batch([record])
-                except Exception as error:
-                    raise RecordTypeError(self._text, preview(record), str(error)) from None
-            raise
+            misfit = self._first_misfit(records)
+            if misfit is None:
+                raise
+            raise misfit from None
+
+    def _first_misfit(self, records: Sequence[Any]) -> RecordTypeError | None:
+        """Return the error of the first record that does not fit the columns."""
+        start, end = 0, len(records)
+        while end - start > 1:
+            half = (start + end) // 2
+            start, end = (half, end) if self._error(records[start:half]) is None else (start, half)
+        error = self._error(records[start:end])
+        if error is None:
+            return None
+        misfit = RecordTypeError(self._text, preview(records[start]), str(error))
+        misfit.position = start
+        return misfit
+
+    def _error(self, records: Sequence[Any]) -> Exception | None:
+        try:
+            self._batch(records)
+        except Exception as error:  # as in `batch`
+            return error
+        return None
 
     def _batch(self, records: Sequence[Any]) -> Any:
         pa = self._pa

@@ -39,6 +39,8 @@ def _totals(values: NDArray[np.int64], segments: Segments, before: NDArray[np.in
 class _ElementsKernel(Kernel):
     """A kernel whose keys have elements. Its vectors are the places of keys, and how much each key has."""
 
+    can_be_put_back = False
+
     def __init__(self, aggregate: ColumnAggregate, result_type: pa.DataType, kind: pa.DataType) -> None:
         super().__init__(aggregate, result_type)
         self._vectors = [np.zeros(_FIRST_KEYS, dtype=np.int64), np.zeros(_FIRST_KEYS, dtype=np.int64)]
@@ -302,6 +304,8 @@ class ApproxDistinctKernel(Kernel):
 
     The vectors are by how much the registers of a key are filled, how many are in use, and the key's place.
     """
+
+    can_be_put_back = False
 
     def __init__(self, aggregate: ColumnAggregate, result_type: pa.DataType, kind: pa.DataType) -> None:
         super().__init__(aggregate, result_type)

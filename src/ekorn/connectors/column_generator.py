@@ -7,7 +7,7 @@ from typing import Any
 
 from ekorn.columns.columns_type import ColumnsTypeInfo
 from ekorn.connectors.number_seq import contiguous_ranges
-from ekorn.errors import ConfigurationError
+from ekorn.errors import ConfigurationError, preview
 from ekorn.extras import need
 from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
 from ekorn.types.data_types import RowType
@@ -67,7 +67,10 @@ class ColumnGeneratorSource(Source):
 
     def create_reader(self, split: Split, position: Any | None) -> SplitReader:
         first, last = split.what
-        return _GeneratorReader(self._generator, first if position is None else position, last)
+        from ekorn.columns.row_columns import RowColumns
+
+        schema = RowColumns(self._row_type).schema
+        return _GeneratorReader(self._generator, schema, first if position is None else position, last)
 
     def __repr__(self) -> str:
         return f"ColumnGeneratorSource({self._count} rows)"
@@ -76,25 +79,33 @@ class ColumnGeneratorSource(Source):
 class _GeneratorReader(SplitReader):
     """Reads a range; its position is the number of the next row."""
 
-    def __init__(self, generator: Callable[[int, int], Any], first: int, last: int) -> None:
+    def __init__(self, generator: Callable[[int, int], Any], schema: Any, first: int, last: int) -> None:
         self._generator = generator
+        self._schema = schema
         self._next = first
         self._last = last
 
     def read(self, max_records: int) -> Batch:
+        import pyarrow as pa
+
         from ekorn.columns.column_batch import ColumnBatch
+        from ekorn.columns.declared import as_declared
+        from ekorn.columns.origin import Origin
 
         count = min(max_records, self._last + 1 - self._next)
         if count <= 0:
             return Batch([])
         data = self._generator(self._next, count)
-        if getattr(data, "num_rows", None) != count:
+        if not isinstance(data, pa.RecordBatch) or data.num_rows != count:
+            found = f"{data.num_rows} rows" if isinstance(data, pa.RecordBatch) else preview(data, 80)
             raise ConfigurationError(
-                f"the generator of a ColumnGeneratorSource returned {getattr(data, 'num_rows', data)!r} rows for "
-                f"({self._next}, {count}); it must return {count}"
+                f"the generator of a ColumnGeneratorSource returned {found} for ({self._next}, {count}); it must "
+                f"return a RecordBatch with {count} rows"
             )
+        data = as_declared(data, self._schema, f"the generator returned for ({self._next}, {count})")
+        origin = Origin("the generator", self._next, count)
         self._next += count
-        return Batch([ColumnBatch(data)])
+        return Batch([ColumnBatch(data, origin=origin)])
 
     def position(self) -> int:
         return self._next

@@ -7,8 +7,9 @@ its message in ``__init__`` would compose it twice, or could not be rebuilt.
     EkornError
         program.py      InvalidProgramError (DuplicateUidError), ConfigurationError (UnsafeFolderError),
                         UnsupportedOperationError, AccumulatorError
-        records.py      InvalidKeyError, InvalidTimestampError, RecordTypeError, RecordTooLargeError, RecordFormatError,
-                        MalformedRecordError, SchemaRegistryError, RecordErrorLimitExceeded, UserFunctionError
+        records.py      InvalidKeyError, InvalidTimestampError, RecordTypeError, ColumnValueError,
+                        AggregateOverflowError, RecordTooLargeError, RecordFormatError, MalformedRecordError,
+                        SchemaRegistryError, RecordErrorLimitExceeded, UserFunctionError
         job.py          JobExecutionError, JobCancelledError, RescaleError, DeploymentError (WorkerPythonError),
                         SlotLostError (SlotMemoryError), EpochStalledError, SparkSessionLostError, SpoolError,
                         DamagedBlob, CollectSpillError
@@ -81,6 +82,8 @@ from ekorn.errors.queryable import (
 )
 from ekorn.errors.rabbitmq import RabbitMQError
 from ekorn.errors.records import (
+    AggregateOverflowError,
+    ColumnValueError,
     InvalidKeyError,
     InvalidTimestampError,
     MalformedRecordError,
@@ -102,9 +105,11 @@ from ekorn.errors.state import (
 
 __all__ = [
     "AccumulatorError",
+    "AggregateOverflowError",
     "CheckpointError",
     "CheckpointFailed",
     "CollectSpillError",
+    "ColumnValueError",
     "ConfigurationError",
     "CorruptFileError",
     "DamagedBlob",

@@ -61,6 +61,7 @@ class RecordTypeError(EkornError, TypeError):
     element: str | None = None
 
     emitted_by: int | None = not_passed(default=None)  # the operator of the chain that emitted the value, if known
+    position: int | None = not_passed(default=None)  # the position of the record among those that were converted
 
     def __str__(self) -> str:
         declared, value, reason, element = self.args
@@ -72,6 +73,56 @@ class RecordTypeError(EkornError, TypeError):
         return (
             f"the value {value} does not fit the declared type {declared}: {reason}; "
             "return a fitting value, or declare another output_type"
+        )
+
+
+@with_fields
+class ColumnValueError(EkornError, ValueError):
+    """A value in a batch of columns does not fit the declared type of its column.
+
+    Args:
+        origin: What gave the batch, such as ``a batch function returned``.
+        column: The name of the column.
+        declared: The declared type.
+        value_preview: The value, as :func:`preview` returns it.
+        reason: What does not fit.
+    """
+
+    origin: str
+    column: str
+    declared: str
+    value_preview: str
+    reason: str
+
+    row_in_batch: int | None = not_passed(default=None)  # the position of the row with the value, if it is known
+
+    def __str__(self) -> str:
+        origin, column, declared, value, reason = self.args
+        return (
+            f"{origin} {value} in column {column!r}, which is declared as {declared}: {reason}; convert the column, or "
+            "declare another type"
+        )
+
+
+@with_fields
+class AggregateOverflowError(EkornError, OverflowError):
+    """A sum of whole numbers of one key does not fit 64 bits.
+
+    Args:
+        aggregate: The aggregate, such as ``Sum('amount')``.
+        total: What it would be.
+    """
+
+    aggregate: str
+    total: int
+
+    row_in_batch: int | None = not_passed(default=None)  # the position of the row in its batch, if it has one
+
+    def __str__(self) -> str:
+        aggregate, total = self.args
+        return (
+            f"{aggregate} of a key is {total} with this row, which exceeds 64 bits; sum a column of DOUBLE or DECIMAL "
+            "instead"
         )
 
 

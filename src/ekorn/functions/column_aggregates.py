@@ -10,11 +10,15 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
+from ekorn.errors import AggregateOverflowError
 from ekorn.functions.record_fields import read_field
 from ekorn.types import data_types as dt
 from ekorn.types.data_type import DataType
 
 __all__ = ["ColumnAggregate", "Count", "First", "Last", "Max", "Mean", "Min", "Sum"]
+
+
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,10 @@ class Sum(ColumnAggregate):
         return (None,)
 
     def add(self, accumulator: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
-        return (value if accumulator[0] is None else accumulator[0] + value,)
+        total = value if accumulator[0] is None else accumulator[0] + value
+        if total.__class__ is int and not _LEAST <= total <= _MOST:
+            raise AggregateOverflowError(str(self), total)
+        return (total,)
 
     def merge(self, one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
         return one if other[0] is None else self.add(one, other[0])

@@ -58,7 +58,7 @@ class KeyValues:
 class ColumnTable(FrontTable):
     """The accumulators of all aggregates of an operator, by key."""
 
-    __slots__ = ("_changed_rows", "_codec", "_key_values", "_store", "_tracked", "index", "kernels")
+    __slots__ = ("_changed_rows", "_codec", "_key_values", "_known", "_store", "_tracked", "index", "kernels")
 
     def __init__(
         self, info: StateInfo, index: KeyIndex, kernels: Sequence[Kernel], key_values: KeyValues, *, tracked: bool
@@ -72,6 +72,7 @@ class ColumnTable(FrontTable):
         self._tracked = tracked
         self._store: EntryStore | None = None
         self._changed_rows: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+        self._known = 0  # the number of keys before the last batch
 
     def rows(self, keys: Sequence[pa.Array]) -> Rows:
         """Return the element of each row's key. New keys get elements, and all of them count as changed.
@@ -80,7 +81,7 @@ class ColumnTable(FrontTable):
         """
         if self._store is not None and self.size_bytes + self._object_bytes(self._store) > self._store.room_bytes():
             self._store.spill()
-        before = len(self.index)
+        self._known = before = len(self.index)
         rows = self.index.rows(keys)
         count = len(self.index)
         if count > before:
@@ -90,6 +91,24 @@ class ColumnTable(FrontTable):
         if self._tracked:
             self._changed_rows[rows] = True
         return rows
+
+    def attempt(self, keys: Sequence[pa.Array]) -> tuple[Rows, Callable[[], None]]:
+        """Return what `rows` returns, and a function that takes back what happens to the accumulators from now on.
+
+        The function may be called until `rows` or `attempt` is called again.
+        """
+        rows = self.rows(keys)
+        known = self._known
+        held = np.unique(rows[rows < known])
+        kept = [kernel.kept(held) for kernel in self.kernels]
+
+        def take_back() -> None:
+            self.index.truncate(known)
+            self._changed_rows[known:] = False
+            for kernel, values in zip(self.kernels, kept, strict=True):
+                kernel.put_back(held, values, count=known)
+
+        return rows, take_back
 
     def _object_bytes(self, store: EntryStore) -> int:
         """Return about what the accumulators take that are Python objects; vectors have references to them."""

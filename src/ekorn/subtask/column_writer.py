@@ -155,6 +155,9 @@ class ColumnRouter(Router):
             self._writer.add(self._channels[target], part)
 
     def _send_by_partitioner(self, batch: ColumnBatch) -> None:
+        self._send_divided(batch, self.choose_for_columns(batch))
+
+    def choose_for_columns(self, batch: ColumnBatch) -> Any:
         count = len(self._channels)
         found = self._partition(batch.data.column(self._key_names[0]), count)
         targets = np.asarray(found.to_numpy(zero_copy_only=False) if isinstance(found, pa.Array) else found)
@@ -166,7 +169,7 @@ class ColumnRouter(Router):
         if len(targets) and not 0 <= int(targets.min()) <= int(targets.max()) < count:
             wrong = targets[(targets < 0) | (targets >= count)][0]
             raise InvalidProgramError(f"the partitioner returned {wrong}; it must return ints from 0 to {count - 1}")
-        self._send_divided(batch, targets)
+        return targets
 
     def _send_in_turn(self, batch: ColumnBatch) -> None:
         count = len(self._channels)

@@ -265,3 +265,6 @@ class Router:
 
     def send_columns(self, batch: Any) -> None:
         raise AssertionError("an exchange of columns has a router of its own")
+
+    def choose_for_columns(self, batch: Any) -> Any:
+        raise AssertionError("an exchange of columns has a router of its own")

@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 _GROUP_BYTES = 16 << 20
+_DECODED_BYTES = 32 << 20  # about the most bytes of the rows that are decoded at a time
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "ZSTD", "LZ4")
 _AVRO_SCHEMA = "parquet.avro.schema"
 MakeRecord = Callable[[list[Any]], Any]
@@ -249,7 +250,8 @@ class _ParquetReader(SplitReader):
         if self._ended:
             return
         if self._batches is None:
-            self._batches = self._file.iter_batches(self._batch_size, row_groups=[self._group], columns=self._stored)
+            rows = self._rows_at_a_time(self._file.metadata.row_group(self._group))
+            self._batches = self._file.iter_batches(rows, row_groups=[self._group], columns=self._stored)
             self._skip = self._row
         batch = next(self._batches, None)
         if batch is None:
@@ -260,6 +262,11 @@ class _ParquetReader(SplitReader):
             skipped = min(self._skip, batch.num_rows)
             batch, self._skip = batch.slice(skipped), self._skip - skipped
         self._records, self._next = self._decoded(batch), 0
+
+    def _rows_at_a_time(self, group: Any) -> int:
+        """Return how many rows of a row group are decoded at a time: fewer, if they are large."""
+        row_bytes = group.total_byte_size // max(1, group.num_rows)
+        return int(max(1, min(self._batch_size, _DECODED_BYTES // max(1, row_bytes))))
 
     def _move_on(self) -> None:
         """Go to the next row group of the range if this one is read."""
@@ -367,15 +374,14 @@ class _ParquetColumnsReader(_ParquetReader):
 
     def _decoded(self, batch: Any) -> Any:
         from ekorn.columns.column_batch import ColumnBatch
+        from ekorn.columns.origin import Origin
 
         pa = load_arrow("Parquet")
         arrays = [self._array(batch, name, column) for name, column in self._columns.items()]
-        for field, array in zip(self._schema, arrays, strict=True):
-            if not field.nullable and array.null_count:
-                raise ConfigurationError(
-                    f"column {field.name!r} of {shown(self._path)!r} has nulls, but the schema declares it as not null"
-                )
-        return ColumnBatch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        metadata = self._file.metadata
+        before = sum(metadata.row_group(number).num_rows for number in range(self._group or 0))
+        origin = Origin(repr(shown(self._path)), before + self._row, batch.num_rows)
+        return ColumnBatch(pa.RecordBatch.from_arrays(arrays, schema=self._schema), origin=origin)
 
     def _part(self, first: int, most: int) -> tuple[list[Any], int]:
         if first >= len(self._records):

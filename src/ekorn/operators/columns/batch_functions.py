@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from ekorn.columns.column_batch import ColumnBatch, Kinds
-from ekorn.columns.columns_type import schema_text
+from ekorn.columns.declared import as_declared, fitted
 from ekorn.columns.expressions import evaluated
 from ekorn.columns.libraries import frames_of
 from ekorn.columns.row_columns import RowColumns
-from ekorn.errors import InvalidProgramError
+from ekorn.errors import ColumnValueError, InvalidProgramError
 from ekorn.functions.batch_function import BatchFunction
 from ekorn.graph.column_specs import MapBatchesSpec, SelectColumnsSpec, SelectRowsSpec
 from ekorn.graph.job_graph import Operator
@@ -40,10 +40,15 @@ class MapBatchesOperator(ColumnOperator):
     def process(self, batch: ColumnBatch) -> Iterator[ColumnBatch]:
         result = self._call(self._frames.given(batch.data))
         for each in self._frames.parts(result):
-            yield self._checked(batch, each)
+            yield from self._checked(batch, each).bounded()
 
     def _checked(self, batch: ColumnBatch, result: pa.RecordBatch) -> ColumnBatch:
-        data = as_declared(result, self._schema)
+        try:
+            data = as_declared(result, self._schema)
+        except ColumnValueError as error:
+            if result.num_rows != len(batch):  # the value is not in a row of the input
+                error.row_in_batch = None
+            raise
         if data.num_rows == len(batch):
             return batch.with_data(data)
         if not data.num_rows:
@@ -71,37 +76,6 @@ def _kind_of_all(batch: ColumnBatch, count: int) -> Kinds | None:
     return np.full(count, found[0], dtype=np.int8)
 
 
-def as_declared(found: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch with the columns of a schema, in its order.
-
-    Raises:
-        InvalidProgramError: A column is missing, is not declared, or has values of another type.
-    """
-    if found.schema.equals(schema):
-        return found
-    names = found.schema.names
-    if len(set(names)) != len(names) or set(names) != set(schema.names):
-        raise InvalidProgramError(
-            f"a batch function returned the columns ({schema_text(found.schema)}), and its output_type declares "
-            f"({schema_text(schema)}); return exactly the declared columns"
-        )
-    columns = []
-    for field in schema:
-        column = found.column(field.name)
-        try:
-            columns.append(column if column.type == field.type else column.cast(field.type))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise InvalidProgramError(
-                f"a batch function returned column {field.name!r} as {column.type}, which does not fit the declared "
-                f"{field.type}: {error}; convert the column, or declare another output_type"
-            ) from None
-        if not field.nullable and columns[-1].null_count:
-            raise InvalidProgramError(
-                f"a batch function returned a null in column {field.name!r}, which is declared as not null"
-            )
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
 class SelectRowsOperator(ColumnOperator):
     """Keeps the rows for which an expression is true."""
 
@@ -111,7 +85,8 @@ class SelectRowsOperator(ColumnOperator):
 
     def process(self, batch: ColumnBatch) -> Iterator[ColumnBatch]:
         if batch.times is None and batch.kinds is None:
-            yield ColumnBatch(batch.data.filter(self._condition))
+            origin = batch.origin and batch.origin.some()
+            yield ColumnBatch(batch.data.filter(self._condition), origin=origin)
         else:
             yield batch.filter(evaluated(batch.data, [self._condition])[0])
 
@@ -123,10 +98,22 @@ class SelectColumnsOperator(ColumnOperator):
         super().__init__(operator, environment)
         self._schema = RowColumns(spec.row_type).schema
         self._columns = spec.columns
-        self._expressions = [each for _, each in spec.columns if not isinstance(each, str)]
+        self._expressions = {name: each for name, each in spec.columns if not isinstance(each, str)}
 
     def process(self, batch: ColumnBatch) -> Iterator[ColumnBatch]:
-        computed = iter(evaluated(batch.data, self._expressions))
+        computed = iter(self._computed(batch.data))
         arrays = [batch.data.column(each) if isinstance(each, str) else next(computed) for _, each in self._columns]
-        fitted = [a if a.type == f.type else a.cast(f.type) for a, f in zip(arrays, self._schema, strict=True)]
-        yield batch.with_data(pa.RecordBatch.from_arrays(fitted, schema=self._schema))
+        pairs = zip(arrays, self._schema, strict=True)
+        columns = [fitted(array, field, "project() computed") for array, field in pairs]
+        yield batch.with_data(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+
+    def _computed(self, data: pa.RecordBatch) -> list[pa.Array]:
+        try:
+            return evaluated(data, list(self._expressions.values()))
+        except pa.ArrowException:
+            for name, each in self._expressions.items():  # to name the column
+                try:
+                    evaluated(data, [each])
+                except pa.ArrowException as error:
+                    raise type(error)(f"column {name!r}: {error}") from None
+            raise

@@ -4,50 +4,62 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from ekorn.codegen.chain_operator import Emit
 from ekorn.codegen.code_builder import CodeBuilder
+from ekorn.columns.batch_parts import BatchRow, by_parts, row_at_fault
 from ekorn.columns.column_batch import ColumnBatch
 from ekorn.operators.operator import RuntimeOperator
 
 
 class ColumnOperator(RuntimeOperator):
-    """Turns each batch into any number of batches."""
+    """Turns each batch into any number of batches.
 
-    divides_batches = True
-    """Whether a batch that fails may be processed again in parts, to find the rows at fault: if there is no state."""
+    A batch that fails names the row at fault. Where records may be skipped, it is processed again in parts, down to the
+    rows at fault.
+    """
+
+    keeps_state = False
+    """Whether processing a batch changes state. Then `attempt` takes back what a part that fails has changed."""
 
     @abstractmethod
     def process(self, batch: ColumnBatch) -> Iterable[ColumnBatch]:
         """Return the batches that a batch becomes. Batches without rows are dropped."""
 
+    def attempt(self, part: ColumnBatch) -> list[ColumnBatch]:
+        """Process rows as a whole; if it raises an exception, nothing has changed. Called where rows may be skipped."""
+        assert not self.keeps_state, "an operator with state takes back what a part that fails has changed"
+        return list(self.process(part))
+
+    def pieces(self, batch: ColumnBatch) -> Iterable[ColumnBatch]:
+        """Return the parts in which `attempt` gets a batch."""
+        return (batch,)
+
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
-        if self.record_errors is not None and self.divides_batches:
-            self._generate_by_halves(code, value, emit)
-            return
         result = code.fresh("v")
-        process = code.bind(self.process, "process")
+        process = code.bind(self._naming_rows if self.record_errors is None else self._skipping_rows, "process")
         with code.block(f"for {result} in {process}({value}):"), code.block(f"if len({result}):"):
             emit(result, "None")
 
-    def _generate_by_halves(self, code: CodeBuilder, value: str, emit: Emit) -> None:
-        """Generate the statements that skip the rows of a batch that fail, and process all others.
+    def _naming_rows(self, batch: ColumnBatch) -> Iterator[ColumnBatch]:
+        try:
+            yield from self.process(batch)
+        except Exception as error:
+            _failed_row_of_batch = self._row_at_fault(batch, error)  # `Blame` reads the variable
+            raise
 
-        A batch that fails is halved until the rows at fault are alone. No result leaves before its part is processed.
-        """
+    def _row_at_fault(self, batch: ColumnBatch, error: Exception) -> BatchRow | None:
+        """Return the row at fault, if an exception tells which it is, or if it can be found without changing state."""
+        position: Any = getattr(error, "row_in_batch", None)
+        if position is not None:
+            return BatchRow(batch, position)
+        return None if self.keeps_state else row_at_fault(batch, lambda part: list(self.process(part)), error)
+
+    def _skipping_rows(self, batch: ColumnBatch) -> Iterator[ColumnBatch]:
         assert self.record_errors is not None
-        parts, part, results, result = (code.fresh(hint) for hint in ("parts", "part", "results", "v"))
-        code.line(f"{parts} = {code.bind(Parts, 'parts')}({value})")
-        with code.block(f"for {part} in {parts}:"), code.of_record(part):
-            with code.block("try:"):
-                code.line(f"{results} = list({code.bind(self.process, 'process')}({part}))")
-            with code.block("except Exception as error:"):
-                code.line(f"if {parts}.halve({part}): continue")
-                code.line(f"{part} = {part}.only_row()")
-                code.line(f"if not {code.bind(self.record_errors.handles, 'handles')}(error, None): raise")
-                code.line("continue")
-            with code.block(f"for {result} in {results}:"), code.block(f"if len({result}):"):
-                emit(result, "None")
+        for piece in self.pieces(batch):
+            yield from by_parts(piece, self.attempt, self.record_errors)
 
 
 class Parts(Iterator[ColumnBatch]):

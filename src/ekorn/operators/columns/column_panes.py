@@ -11,12 +11,14 @@ is captured.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from ekorn.columns.kernels import Kernel
 from ekorn.columns.key_index import ABSENT, KeyIndex
@@ -47,6 +49,7 @@ class ColumnPanes(Table):
         "_keys",
         "_over",
         "_tracked",
+        "_undo",
         "_vectors",
         "first_open",
         "first_to_fire",
@@ -66,6 +69,7 @@ class ColumnPanes(Table):
         self._keys = keys
         self._key_values = key_values
         self._tracked = tracked
+        self._undo: _Undo | None = None
         self._clear()
 
     def _clear(self) -> None:
@@ -91,6 +95,8 @@ class ColumnPanes(Table):
         """Return the panes of keys, by their numbers, and windows. Panes that are new or over are opened."""
         before = len(self._index)
         panes = self._index.rows([pa.array(keys), pa.array(starts)])
+        if self._undo is not None:
+            self._undo.panes = self._kept(panes, before)
         if len(self._index) > before:
             self._open(np.arange(before, len(self._index)))
         vectors = self._vectors
@@ -107,6 +113,33 @@ class ColumnPanes(Table):
         self.first_to_fire = first if self.first_to_fire is None else min(first, self.first_to_fire)
         self.first_open = first if self.first_open is None else min(first, self.first_open)
         return panes
+
+    def attempt(self) -> Callable[[], None]:
+        """Return a function that takes back what happens from now on, up to one call of `panes`."""
+        self._undo = undo = _Undo(len(self._keys), self.first_to_fire, self.first_open)
+
+        def take_back() -> None:
+            if undo.panes is not None:
+                self._put_back(undo.panes)
+            self._keys.truncate(undo.keys)
+            self.first_to_fire, self.first_open = undo.first_to_fire, undo.first_open
+
+        return take_back
+
+    def _kept(self, panes: Rows, count: int) -> _KeptPanes:
+        held, vectors = np.unique(panes[panes < count]), self._vectors
+        flags = [flag.values[held] for flag in (vectors.over, vectors.fired, vectors.changed)]
+        return _KeptPanes(held, count, self._over, flags, [kernel.kept(held) for kernel in self.kernels])
+
+    def _put_back(self, kept: _KeptPanes) -> None:
+        vectors = self._vectors
+        self._index.truncate(kept.count)
+        vectors.truncate(kept.count)
+        self._over = kept.over
+        for flag, values in zip((vectors.over, vectors.fired, vectors.changed), kept.flags, strict=True):
+            flag.values[kept.panes] = values
+        for kernel, accumulators in zip(self.kernels, kept.accumulators, strict=True):
+            kernel.put_back(kept.panes, accumulators, count=kept.count)
 
     def _open(self, panes: Rows) -> None:
         keys, starts = (column.to_numpy() for column in self._index.columns(panes))
@@ -266,6 +299,27 @@ def _smallest(starts: Starts) -> int | None:
     return int(starts.min()) if len(starts) else None
 
 
+@dataclass
+class _Undo:
+    """What the table was before some rows."""
+
+    keys: int
+    first_to_fire: int | None
+    first_open: int | None
+    panes: _KeptPanes | None = None
+
+
+@dataclass(frozen=True)
+class _KeptPanes:
+    """What the panes of some rows were: those whose numbers are below `count`."""
+
+    panes: Rows
+    count: int
+    over: int
+    flags: list[NDArray[np.bool_]]
+    accumulators: list[list[NDArray[Any]]]
+
+
 class _Vectors:
     """What is known of each pane, by its number."""
 
@@ -288,6 +342,11 @@ class _Vectors:
         self._next += len(keys)
         for flags in (self.fired, self.over, self.changed, self.saved):
             flags.extend(np.zeros(len(keys), dtype=np.bool_))
+
+    def truncate(self, count: int) -> None:
+        """Forget the panes that came last, and keep so many."""
+        for name in self.__slots__[1:]:
+            getattr(self, name).truncate(count)
 
     def chosen(self, panes: Rows) -> _Vectors:
         """Return the vectors of some panes, in the order given."""

@@ -9,6 +9,7 @@ with the aggregates as they are with that row.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import compress
 from typing import Any
 
@@ -21,11 +22,12 @@ from ekorn.columns.key_words import Rows
 from ekorn.columns.row_columns import RowColumns
 from ekorn.columns.segments import Segments
 from ekorn.columns.window_vectors import Starts, starts_of_windows, within_64_bits
+from ekorn.errors import AggregateOverflowError
 from ekorn.graph.column_specs import WindowAggregateSpec
 from ekorn.graph.job_graph import Operator
 from ekorn.operators.columns.column_operator import ColumnOperator
 from ekorn.operators.columns.column_panes import ColumnPanes
-from ekorn.operators.columns.rolling_aggregates import called, kernels_of
+from ekorn.operators.columns.rolling_aggregates import kernels_of, take, take_running
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.results import LateRecords
 from ekorn.operators.time.missing_timestamps import missing_timestamp
@@ -45,10 +47,21 @@ from ekorn.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP
 _MOST_ROWS = 65536  # rows of a batch of results, and rows times windows that are taken at once
 
 
+@contextmanager
+def _of_rows(rows: Rows) -> Iterator[None]:
+    """Let errors name the position of the row, where the kernels got these rows of a batch."""
+    try:
+        yield
+    except AggregateOverflowError as error:
+        if error.row_in_batch is not None:
+            error.row_in_batch = int(rows[error.row_in_batch])
+        raise
+
+
 class ColumnWindowOperator(ColumnOperator):
     """Aggregates the rows of each key and window."""
 
-    divides_batches = False
+    keeps_state = True
     needs_out = True
 
     def __init__(self, operator: Operator, spec: WindowAggregateSpec, environment: SubtaskEnvironment) -> None:
@@ -84,37 +97,64 @@ class ColumnWindowOperator(ColumnOperator):
 
     # ------------------------------------------------------------------------------------------------ rows
 
-    def process(self, batch: ColumnBatch) -> Iterator[ColumnBatch]:
+    def pieces(self, batch: ColumnBatch) -> Iterator[ColumnBatch]:
         windows_of_a_row = -(-self._grid.size_ms // self._grid.slide_ms)
-        for part in batch.parts(max(1, _MOST_ROWS // windows_of_a_row)):
-            yield from self._take(part, self._times_of(part))
+        return batch.parts(max(1, _MOST_ROWS // windows_of_a_row))
+
+    def process(self, batch: ColumnBatch) -> Iterator[ColumnBatch]:
+        start = 0
+        for piece in self.pieces(batch):
+            try:
+                results, late = self._take(piece, self._times_of(piece))
+            except AggregateOverflowError as error:
+                if error.row_in_batch is not None:
+                    error.row_in_batch += start
+                raise
+            self._emit_late(piece, late)
+            yield from results
+            start += len(piece)
+
+    def attempt(self, part: ColumnBatch) -> list[ColumnBatch]:
+        take_back = self.table.attempt()
+        try:
+            results, late = self._take(part, self._times_of(part))
+        except Exception:
+            take_back()
+            raise
+        self._emit_late(part, late)
+        return results
 
     def _times_of(self, batch: ColumnBatch) -> Times:
         if not self._event_time:
             return np.full(len(batch), self.environment.clock.now_ms(), dtype=np.int64)
         if batch.times is None:
-            raise missing_timestamp(batch.slice(0, 1).only_row(), self.environment)
+            raise missing_timestamp(batch.row(0), self.environment)
         return batch.times
 
-    def _take(self, batch: ColumnBatch, times: Times) -> Iterator[ColumnBatch]:
+    def _take(self, batch: ColumnBatch, times: Times) -> tuple[list[ColumnBatch], Rows]:
+        """Take rows; return the results of windows that have fired before, and the rows that are too late."""
         rows, starts = starts_of_windows(times, self._grid)
+        late: Rows = np.zeros(0, np.int64)
         if self._event_time:
             open_windows = starts > self._last_start_over(self._watermark_ms)
             rows, starts = rows[open_windows], starts[open_windows]
-            self._take_late(batch, times, rows)
+            late = self._too_late(batch, times, rows)
         if not len(rows):
-            return
+            return [], late
         data, numbers = self._columns(batch, rows)
         panes = self.table.panes(numbers, starts)
-        taken = ColumnBatch(data, times[rows])
+        taken = ColumnBatch(data, times[rows], origin=batch.origin and batch.origin.some())
         ended = starts <= (self._last_start_ended(self._watermark_ms) if self._event_time else MIN_TIMESTAMP)
         if not ended.any():
-            self._update(taken, panes)
-            return
-        on_time, late = np.flatnonzero(~ended), np.flatnonzero(ended)
+            with _of_rows(rows):
+                self._update(taken, panes)
+            return [], late
+        on_time, again = np.flatnonzero(~ended), np.flatnonzero(ended)
         if len(on_time):
-            self._update(taken.take(on_time), panes[on_time])
-        yield self._fired_again(taken.take(late), panes[late], starts[late])
+            with _of_rows(rows[on_time]):
+                self._update(taken.take(on_time), panes[on_time])
+        with _of_rows(rows[again]):
+            return [self._fired_again(taken.take(again), panes[again], starts[again])], late
 
     def _columns(self, batch: ColumnBatch, rows: Rows) -> tuple[pa.RecordBatch, Rows]:
         """Return the columns that are read, and the number of the key, for each window of a row."""
@@ -125,25 +165,25 @@ class ColumnWindowOperator(ColumnOperator):
         keys = [data.column(name).take(pa.array(distinct)) for name in self._spec.keys]
         return data.take(pa.array(rows)), self.table.key_numbers(keys)[positions]
 
-    def _take_late(self, batch: ColumnBatch, times: Times, rows: Rows) -> None:
-        """Take the rows that are in no open window. Some are not late: they lie in a gap between windows."""
+    def _too_late(self, batch: ColumnBatch, times: Times, rows: Rows) -> Rows:
+        """Return the late rows among those in no open window. Others lie in a gap between windows."""
         missed = np.ones(len(batch), dtype=np.bool_)
         missed[rows] = False
-        if missed.any():
-            late = np.flatnonzero(missed & (times <= within_64_bits(self._watermark_ms - self._lateness_ms)))
-            if len(late):
-                self._late.take(batch.take(late), None, len(late))
+        return np.flatnonzero(missed & (times <= within_64_bits(self._watermark_ms - self._lateness_ms)))
+
+    def _emit_late(self, batch: ColumnBatch, late: Rows) -> None:
+        if len(late):
+            self._late.take(batch.take(late), None, len(late))
 
     def _update(self, batch: ColumnBatch, panes: Rows) -> None:
         if self.table.has_restored_fired:
             self.table.mark_fired(panes, fired=False)  # a window that had fired before the restore fires for these keys
-        for kernel in self.table.kernels:
-            called(kernel, batch, kernel.update, panes)
+        take(self.table.kernels, batch, panes)
 
     def _fired_again(self, batch: ColumnBatch, panes: Rows, starts: Starts) -> ColumnBatch:
         """Take rows of windows that have fired; return a result for each of them."""
         segments = Segments(panes)
-        results = [called(kernel, batch, kernel.running, segments) for kernel in self.table.kernels]
+        results = take_running(self.table.kernels, batch, segments)
         self.table.mark_fired(panes, fired=True)
         return batch.with_data(self._result([batch.data.column(name) for name in self._spec.keys], starts, results))
 

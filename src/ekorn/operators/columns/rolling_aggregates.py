@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,10 @@ from ekorn.columns.column_batch import ColumnBatch
 from ekorn.columns.kernel_choice import chosen_kernel
 from ekorn.columns.kernels import Kernel, SumOverflow
 from ekorn.columns.key_index import KeyIndex
+from ekorn.columns.key_words import Rows
 from ekorn.columns.row_columns import RowColumns
 from ekorn.columns.segments import Segments
-from ekorn.errors import StateError
+from ekorn.errors import AggregateOverflowError, StateError
 from ekorn.functions.column_aggregates import ColumnAggregate
 from ekorn.functions.record_fields import read_field
 from ekorn.functions.state.state_descriptors import ValueStateDescriptor
@@ -38,7 +39,7 @@ STATE = "_aggregates"
 class ColumnAggregateOperator(ColumnOperator):
     """Aggregates a stream of columns."""
 
-    divides_batches = False
+    keeps_state = True
 
     def __init__(self, operator: Operator, spec: RollingAggregateSpec, environment: SubtaskEnvironment) -> None:
         super().__init__(operator, environment)
@@ -60,9 +61,20 @@ class ColumnAggregateOperator(ColumnOperator):
         self.backend.adopt(self.table)
         super().open()
 
-    def process(self, batch: ColumnBatch) -> Iterator[ColumnBatch]:
+    def process(self, batch: ColumnBatch) -> Iterable[ColumnBatch]:
         keys = [batch.data.column(name) for name in self._keys]
-        rows = self.table.rows(keys)
+        return self._take(batch, keys, self.table.rows(keys))
+
+    def attempt(self, part: ColumnBatch) -> list[ColumnBatch]:
+        keys = [part.data.column(name) for name in self._keys]
+        rows, take_back = self.table.attempt(keys)
+        try:
+            return list(self._take(part, keys, rows))
+        except Exception:
+            take_back()
+            raise
+
+    def _take(self, batch: ColumnBatch, keys: list[pa.Array], rows: Any) -> Iterator[ColumnBatch]:
         if self._batch:
             self._update(batch, rows)
         elif self._emits_last:
@@ -70,19 +82,21 @@ class ColumnAggregateOperator(ColumnOperator):
             yield self._last_of_each_key(batch, rows)
         else:
             segments = Segments(rows)
-            results = [called(kernel, batch, kernel.running, segments) for kernel in self.table.kernels]
-            yield ColumnBatch(pa.RecordBatch.from_arrays([*keys, *results], schema=self._schema), batch.times)
+            results = take_running(self.table.kernels, batch, segments)
+            data = pa.RecordBatch.from_arrays([*keys, *results], schema=self._schema)
+            yield ColumnBatch(data, batch.times, None, batch.origin)
 
     def _update(self, batch: ColumnBatch, rows: Any) -> None:
-        for kernel in self.table.kernels:
-            called(kernel, batch, kernel.update, rows)
+        take(self.table.kernels, batch, rows)
 
     def _last_of_each_key(self, batch: ColumnBatch, rows: Any) -> ColumnBatch:
         last = np.sort(Segments(rows).last_rows())
         chosen = batch.take(last)
         keys = [chosen.data.column(name) for name in self._keys]
         results = [kernel.results(rows[last]) for kernel in self.table.kernels]
-        return ColumnBatch(pa.RecordBatch.from_arrays([*keys, *results], schema=self._schema), chosen.times)
+        return ColumnBatch(
+            pa.RecordBatch.from_arrays([*keys, *results], schema=self._schema), chosen.times, None, chosen.origin
+        )
 
     def finish(self) -> None:
         """Emit the result of every key. BATCH mode only."""
@@ -103,19 +117,45 @@ def kernels_of(
     return [chosen_kernel(a, t, results.field(name).type) for (name, a), t in zip(aggregates, types, strict=True)]
 
 
-def called(kernel: Kernel, batch: ColumnBatch, call: Any, keys: Any) -> Any:
-    """Call `update` or `running` of a kernel with what it takes of a batch.
+def take(kernels: Sequence[Kernel], batch: ColumnBatch, keys: Rows) -> None:
+    """Let kernels take the rows of a batch.
+
+    Args:
+        kernels: The kernels.
+        batch: The rows.
+        keys: The number of each row's key.
 
     Raises:
-        StateError: A sum does not fit 64 bits.
+        AggregateOverflowError: A sum does not fit 64 bits.
     """
+    for number in _in_safe_order(kernels):
+        _called(kernels[number], batch, lambda kernel, argument: kernel.update(keys, argument))
+
+
+def take_running(kernels: Sequence[Kernel], batch: ColumnBatch, segments: Segments) -> list[pa.Array]:
+    """Let kernels take the rows of a batch; return the result of each kernel for each row. See `take`."""
+    results: dict[int, Any] = {}
+    for number in _in_safe_order(kernels):
+        results[number] = _called(kernels[number], batch, lambda kernel, argument: kernel.running(segments, argument))
+    return [results[number] for number in range(len(kernels))]
+
+
+def _in_safe_order(kernels: Sequence[Kernel]) -> list[int]:
+    """Return the positions of kernels: first those whose accumulators are put back if a later one fails."""
+    return sorted(range(len(kernels)), key=lambda number: not kernels[number].can_be_put_back)
+
+
+def _called(kernel: Kernel, batch: ColumnBatch, call: Callable[[Kernel, Any], Any]) -> Any:
     try:
-        return call(keys, kernel.argument(batch.data))
-    except SumOverflow:
-        # Other aggregates of the batch may have taken its rows already, so the batch cannot be skipped.
-        raise StateError(
-            f"{kernel.aggregate} of a key exceeds 64 bits with {batch!r}; sum a column of DOUBLE or DECIMAL instead"
-        ) from None
+        return call(kernel, kernel.argument(batch.data))
+    except SumOverflow as overflow:
+        error = AggregateOverflowError(str(kernel.aggregate), overflow.total)
+        error.row_in_batch = overflow.row
+        raise error from None
+    except Exception as error:
+        if kernel.can_be_put_back:
+            raise
+        raise StateError(f"{kernel.aggregate} cannot take {batch!r}: {error}") from error
 
 
 class RowAggregateOperator(RuntimeOperator):

@@ -49,6 +49,7 @@ class SplitSourceOperator(SourceHead):
         columns = has_columns(operator.output_type)
         self._read_size = ColumnReadSize(BATCH_ROWS) if columns else ReadSize(BATCH_RECORDS)
         self._count = row_count if columns else len
+        self._checked = operator.output_type if columns else None  # the columns, which a source may fail to give
         self.watermarks: SplitWatermarks | None = None
         self.alignment: WatermarkAlignment | None = None
         if spec.watermarks is not None:
@@ -154,6 +155,8 @@ class SplitSourceOperator(SourceHead):
                 batch = reader.read(self._read_size.next_batch(left, left_bytes))
                 if batch.values:
                     idle = False
+                    if self._checked is not None:
+                        batch = batch._replace(values=self._as_declared(split_id, batch.values))
                     progress.records += self._count(batch.values)
                     progress.bytes_read += self._read_size.measure(batch.values)
                     yield from self._stamped(split_id, batch)
@@ -172,6 +175,11 @@ class SplitSourceOperator(SourceHead):
         # A short pause of a fast source does not end its backlog. An epoch without any record may be an outage.
         progress.backlog = progress.records > 0 and any(reader.behind for _, reader in readers.values())
         progress.finished = self._source.ends and not self._readers
+
+    def _as_declared(self, split_id: str, values: Sequence[Any]) -> list[Any]:
+        from ekorn.operators.columns.source_batches import checked_batches  # which loads PyArrow
+
+        return checked_batches(values, self._checked, split_id, self.record_errors)
 
     def _refuse(self, malformed: Sequence[Malformed]) -> None:
         """Skip content that is not a record, or fail with its error, as configured."""
