@@ -22,7 +22,7 @@ from ekorn.datastream.window import (
 )
 from ekorn.driver.submit import jobs_submitted_by, submit
 from ekorn.errors import JobExecutionError
-from ekorn.functions.assigned_timestamps import seconds_hint
+from ekorn.functions.assigned_timestamps import unit_hint
 from ekorn.legacy.timestamp_extractors import (
     AscendingTimestampExtractor,
     BoundedOutOfOrdernessTimestampExtractor,
@@ -219,11 +219,11 @@ def test_runs_in_seconds_are_hinted_at_once():
     check = TimestampCheck(by(lambda value, _: 0).timestamp_assigner, lambda about, text: shown.append(about))
     for _ in range(3):
         check.whole_run([1_700_000_000], ["a"])
-    assert shown == ["seconds"]
+    assert shown == ["unit"]
 
 
 @PLACES
-@pytest.mark.parametrize("timestamp", [0, 100_000, -5, 999_999_999, 1_700_000_000_000, 10**15])
+@pytest.mark.parametrize("timestamp", [0, 100_000, -5, 999_999_999, 1_700_000_000_000, 10**14, 4 * 10**15, 2**63 - 1])
 def test_other_timestamps_are_not_hinted_at(env, assigned, timestamp, caplog):
     assigned(env, [timestamp] * 3, lambda value, _: value).process(Stamped())
     with caplog.at_level("WARNING", HINTS), on_local_engine():
@@ -232,8 +232,22 @@ def test_other_timestamps_are_not_hinted_at(env, assigned, timestamp, caplog):
 
 
 def test_seconds_are_numbers_that_are_dates_of_this_century():
-    said = [bool(seconds_hint(number, None, "")) for number in (999_999_999, 10**9, 3_999_999_999, 4 * 10**9)]
+    said = [bool(unit_hint(number, None, "")) for number in (999_999_999, 10**9, 3_999_999_999, 4 * 10**9)]
     assert said == [False, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "year", "unit", "remedy"),
+    [
+        (1_700_000_000_000_000, 55840, "microseconds", "microseconds // 1000"),
+        (1_700_000_000_000_000_000, 53872825, "nanoseconds", "nanoseconds // 1_000_000"),
+    ],
+)
+def test_timestamps_of_databases_and_pandas_are_hinted_at(timestamp, year, unit, remedy):
+    assert unit_hint(timestamp, "r", "it returned") == (
+        f"it returned {timestamp} for record 'r'. As milliseconds this is in the year {year}; as {unit} it would be "
+        f"2023-11-14 22:13:20 UTC. If it counts {unit}, use {remedy}"
+    )
 
 
 # ----------------------------------------------------------------------------------------------- no timestamps

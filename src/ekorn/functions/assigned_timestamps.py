@@ -1,8 +1,8 @@
 """What a timestamp assigner may return: milliseconds since 1970, as an int.
 
 A float, a text or None would fail later, in an operator that compares it, or make windows that nobody asked for. It is
-refused where it is assigned, with the assigner and the record. Seconds in place of milliseconds are ints as well; they
-put every window into January 1970, so a hint is given.
+refused where it is assigned, with the assigner and the record. Seconds, microseconds and nanoseconds are ints as well;
+they put every window into January 1970 or thousands of years ahead, so a hint is given.
 """
 
 from __future__ import annotations
@@ -15,10 +15,16 @@ from typing import Any
 
 from ekorn.errors import InvalidTimestampError, preview
 
-__all__ = ["assigner_text", "seconds_hint", "whole_ms"]
+__all__ = ["assigner_text", "unit_hint", "whole_ms"]
 
 # As seconds, these numbers are dates from 2001 to 2096; as milliseconds, they are in January and February 1970.
 _FIRST_SECONDS, _LAST_SECONDS = 1_000_000_000, 4_000_000_000
+_YEAR_MS = 31_556_952_000
+_UNITS = [  # of timestamps that are not in milliseconds: name, how many are a second, how to make milliseconds of them
+    ("seconds", 1, "int(seconds * 1000)"),
+    ("microseconds", 10**6, "microseconds // 1000"),
+    ("nanoseconds", 10**9, "nanoseconds // 1_000_000"),
+]
 
 
 def whole_ms(timestamp: Any, record: Any, origin: str) -> int:
@@ -56,19 +62,23 @@ def _advice(timestamp: Any) -> str:
     return "use an int"
 
 
-def seconds_hint(timestamp: int, record: Any, origin: str) -> str | None:
-    """Return the hint about a timestamp that seems to count seconds; None if it does not."""
-    if not _FIRST_SECONDS <= timestamp < _LAST_SECONDS:
-        return None
-    return (
-        f"{origin} {timestamp} for record {preview(record)}. As milliseconds this is "
-        f"{_date(timestamp / 1000)}; as seconds it would be {_date(timestamp)}. If it counts seconds, use "
-        "int(seconds * 1000)"
-    )
+def unit_hint(timestamp: int, record: Any, origin: str) -> str | None:
+    """Return the hint about a timestamp that seems to count another unit than milliseconds; None if it does not."""
+    for unit, of_a_second, remedy in _UNITS:
+        if _FIRST_SECONDS <= timestamp // of_a_second < _LAST_SECONDS:
+            return (
+                f"{origin} {timestamp} for record {preview(record)}. As milliseconds this is "
+                f"{_date(timestamp / 1000)}; as {unit} it would be {_date(timestamp / of_a_second)}. "
+                f"If it counts {unit}, use {remedy}"
+            )
+    return None
 
 
 def _date(seconds: float) -> str:
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (ValueError, OverflowError, OSError):  # a date after the year 9999
+        return f"in the year {1970 + int(seconds * 1000 / _YEAR_MS)}"
 
 
 def assigner_text(assign: Callable[..., Any]) -> str:

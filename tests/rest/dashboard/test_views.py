@@ -137,6 +137,20 @@ def test_the_newest_checkpoints_are_shown_and_all_on_demand(page, run, tmp_path)
     assert page.locator("tbody tr").count() == 10
 
 
+def test_a_job_of_which_nothing_was_measured_says_so(page, run):
+    handle = run()
+
+    def without_figures(route):
+        empty = {"timestamps": [], "series": []} if "/vertices/" in route.request.url else {"points": []}
+        route.fulfill(json=empty)
+
+    page.route("**/metric-history?*", without_figures)
+    opened(page, f"jobs/{handle.job_id}/metrics")
+    page.get_by_text("Nothing has been measured yet.").wait_for()
+    handle.cancel()
+    page.get_by_text("The job ended before anything was measured.").wait_for()
+
+
 WIDER_THAN_ITS_FRAME = """async () => {
   const { flameGraph } = await import("./flame_graph.js");
   const leaf = (name) => ({ name, value: 1, children: [] });

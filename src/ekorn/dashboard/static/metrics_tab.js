@@ -29,12 +29,14 @@ class Board {
     );
     this.opener = el("button", { type: "button", "aria-expanded": "false", onclick: () => this.toggleSearch() }, "Add a plot");
     this.restorer = el("button", { type: "button", onclick: () => this.restore() }, "Restore the default plots");
+    this.nothing = el("p", { class: "quiet", hidden: true });
     this.grid = el("div", { class: "plots" });
     this.element = el(
       "div",
       { class: "board" },
       el("div", { class: "row board-head" }, this.span, this.opener, this.restorer),
       this.search.element,
+      this.nothing,
       this.grid,
     );
   }
@@ -113,6 +115,8 @@ class Board {
     const from = Math.max(to - span, Math.min(first, to - LEAST_SPAN));
     const window = { from, to, pauses: pauses.filter((pause) => pause.to >= from) };
     const filled = plots.map((plot) => ({ plot, series: this.seriesOf(plot) })).filter(({ plot, series }) => plot.metrics || hasValues(series));
+    this.nothing.hidden = filled.length > 0;
+    this.nothing.textContent = job["end-time"] > 0 ? "The job ended before anything was measured." : "Nothing has been measured yet.";
     this.place(filled.map(({ plot, series }) => this.shown(plot, series, window)));
   }
 

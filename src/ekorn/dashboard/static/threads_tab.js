@@ -25,7 +25,7 @@ function choice(label, options, chosen, choose) {
 async function graph(job, vertex, kind, view) {
   const { endTimestamp, data: root } = await get(`jobs/${job.jid}/vertices/${vertex}/flamegraph?type=${kind}`);
   if (!root) return [el("p", { class: "quiet" }, WHY_NOT.get(endTimestamp) ?? "There is no flame graph.")];
-  if (root.value === 0) return [el("p", { class: "quiet" }, "There are no samples of this kind.")];
+  if (root.value === 0) return [el("p", { class: "quiet" }, "None of the samples is of this kind. Select “all samples” to see where the vertex waited.")];
   const zoom = (path) => {
     view.zoom = path;
     view.refresh();

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ekorn.functions.assigned_timestamps import assigner_text, seconds_hint, whole_ms
+from ekorn.functions.assigned_timestamps import assigner_text, unit_hint, whole_ms
 from ekorn.functions.watermark_strategy import TimestampAssigner, assign_function
 
 __all__ = ["TimestampCheck"]
@@ -64,7 +64,7 @@ class TimestampCheck:
 
     def _look_at(self, timestamp: Any, record: Any) -> None:
         self._left -= 1
-        text = seconds_hint(timestamp, record, self._name) if timestamp.__class__ is int else None
+        text = unit_hint(timestamp, record, self._name) if timestamp.__class__ is int else None
         if text is not None:
             self._left = 0
-            self._hint("seconds", text)
+            self._hint("unit", text)
