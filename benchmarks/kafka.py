@@ -1,6 +1,7 @@
 """Records per second from Kafka through a keyed count to Kafka, on two cores that the broker shares.
 
     python -m benchmarks.kafka --records 2000000
+    python -m benchmarks.kafka --form columns --records 4000000
     python -m benchmarks.kafka --engine pyspark --records 200000
     python -m benchmarks.kafka --engine pyflink --python .venvs/flink/bin/python --records 100000
 
@@ -8,6 +9,9 @@ The broker is the tests' own, on this machine, with the Java options of Kafka's 
 exactly once, with a checkpoint every two seconds; Spark's sink writes at least once. The rate of Ekorn is that of the
 time between the first record that the job reads and its end, when the last transaction is committed. That of a peer
 begins later, with the first message in the topic that it writes.
+
+With `--form rows` or `--form columns` the records are JSON objects, and the job writes a JSON object with the running
+count and sum of its key for each of them. With `--form text` they are lines, and a function counts.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import Producer
 from tests.servers.kafka.broker import AS_SHIPPED, Broker, running_broker
@@ -27,7 +32,9 @@ from tests.servers.kafka.jars import FOLDER, SPARK_FOLDER, SPARK_LIST
 from tests.servers.kafka.topics import consume, new_topic
 
 from ekorn.common import Configuration, SimpleStringSchema, Types, WatermarkStrategy
-from ekorn.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream import DataStream, KeyedProcessFunction, StreamExecutionEnvironment
+from ekorn.datastream.columns import Count as CountOf
+from ekorn.datastream.columns import JsonColumns, Sum
 from ekorn.datastream.connectors.base import DeliveryGuarantee
 from ekorn.datastream.connectors.kafka import (
     KafkaOffsetsInitializer,
@@ -35,6 +42,7 @@ from ekorn.datastream.connectors.kafka import (
     KafkaSink,
     KafkaSource,
 )
+from ekorn.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from ekorn.datastream.state import ValueStateDescriptor
 from ekorn.testing.kafka.jars import download
 
@@ -56,49 +64,73 @@ class Count(KeyedProcessFunction):
         yield value
 
 
-def fill(kafka: Broker, topic: str, records: int, record_bytes: int) -> None:
+ORDER = Types.ROW_NAMED(["customer", "amount"], [Types.STRING(), Types.LONG()])
+TOTAL = Types.ROW_NAMED(["customer", "orders", "total"], [Types.STRING(), Types.LONG(), Types.LONG()])
+
+
+def line(number: int, rest: str, form: str, record_bytes: int) -> str:
+    """Return a record."""
+    if form == "text":
+        return f"key-{number % KEYS},{number},{rest}"[:record_bytes]
+    start = f'{{"customer":"key-{number % KEYS}","amount":{number},"rest":"'
+    return f'{start}{rest[: record_bytes - len(start) - 2]}"}}'
+
+
+def fill(kafka: Broker, topic: str, records: int, record_bytes: int, form: str) -> None:
     """Write the records, spread evenly over the partitions."""
     producer = Producer(
         {"bootstrap.servers": kafka.servers, "linger.ms": 20, "queue.buffering.max.messages": 1_000_000}
     )
     rest = "x" * record_bytes
     for first in range(0, records, 10_000):
-        lines = [f"key-{n % KEYS},{n},{rest}"[:record_bytes] for n in range(first, min(first + 10_000, records))]
+        lines = [line(n, rest, form, record_bytes) for n in range(first, min(first + 10_000, records))]
         for partition in range(PARALLELISM):
             producer.produce_batch(topic, [{"value": line} for line in lines[partition::PARALLELISM]], partition)
         producer.flush()
 
 
-def run(kafka: Broker, topics: tuple[str, str], checkpoints: str, interval_ms: int, execution: str) -> float:
+def counted(stream: DataStream, form: str) -> DataStream:
+    """Return the counts of each key."""
+    if form == "text":
+        return stream.key_by(lambda line: line[: line.index(",")]).process(Count(), Types.STRING())
+    return stream.key_by("customer").aggregate(orders=CountOf(), total=Sum("amount"))
+
+
+def run(
+    kafka: Broker, topics: tuple[str, str], checkpoints: str, interval_ms: int, *, execution: str, form: str
+) -> float:
     """Run the job to the end of the first topic; return the seconds from the first record to the end."""
     env = StreamExecutionEnvironment.get_execution_environment(Configuration().set_string("ekorn.execution", execution))
     env.set_parallelism(PARALLELISM)
     env.enable_checkpointing(interval_ms)
     env.get_checkpoint_config().set_checkpoint_storage_dir(checkpoints)
+    reads: dict[str, Any] = {
+        "text": SimpleStringSchema(),
+        "rows": JsonRowDeserializationSchema.builder().type_info(ORDER).build(),
+        "columns": JsonColumns(ORDER),
+    }
+    json_of_totals = JsonRowSerializationSchema.builder().with_type_info(TOTAL).build()
+    writes: Any = SimpleStringSchema() if form == "text" else json_of_totals
     source = (
         KafkaSource.builder()
         .set_bootstrap_servers(kafka.servers)
         .set_topics(topics[0])
         .set_unbounded(KafkaOffsetsInitializer.latest())
-        .set_value_only_deserializer(SimpleStringSchema())
+        .set_value_only_deserializer(reads[form])
         .build()
     )
     serializer = KafkaRecordSerializationSchema.builder().set_topic(topics[1])
     sink = (
         KafkaSink.builder()
         .set_bootstrap_servers(kafka.servers)
-        .set_record_serializer(serializer.set_value_serialization_schema(SimpleStringSchema()).build())
+        .set_record_serializer(serializer.set_value_serialization_schema(writes).build())
         .set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
         .set_transactional_id_prefix(topics[1])
         .set_property("linger.ms", "20")
         .build()
     )
-    (
-        env.from_source(source, WatermarkStrategy.no_watermarks(), "kafka")
-        .key_by(lambda line: line[: line.index(",")])
-        .process(Count(), Types.STRING())
-        .sink_to(sink)
-    )
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "kafka")
+    counted(stream, form).sink_to(sink)
     client = env.execute_async("kafka")
     result = client.get_job_execution_result()
     while not client.get_progress().records_read and not result.done():
@@ -147,6 +179,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engine", choices=("ekorn", "pyflink", "pyspark"), default="ekorn")
     parser.add_argument("--execution", choices=("epochs", "continuous"), default="epochs")
+    parser.add_argument("--form", choices=("text", "rows", "columns"), default="text")
     parser.add_argument("--python", default=sys.executable, help="the Python of an environment with the peer")
     parser.add_argument("--records", type=int, default=2_000_000)
     parser.add_argument("--record-bytes", type=int, default=100)
@@ -154,9 +187,9 @@ def main() -> None:
     told = parser.parse_args()
     with running_broker(AS_SHIPPED) as kafka, tempfile.TemporaryDirectory(prefix="bench-kafka-") as folder:
         topics = (new_topic(kafka, PARALLELISM), new_topic(kafka, PARALLELISM))
-        fill(kafka, topics[0], told.records, told.record_bytes)
+        fill(kafka, topics[0], told.records, told.record_bytes, told.form)
         if told.engine == "ekorn":
-            seconds = run(kafka, topics, folder, told.interval_ms, told.execution)
+            seconds = run(kafka, topics, folder, told.interval_ms, execution=told.execution, form=told.form)
         else:
             seconds = run_peer(kafka, topics, told.engine, told.python, told.interval_ms)
         written = len(consume(kafka, topics[1]))

@@ -108,6 +108,10 @@ class AvroRows:
         self.to_row: Callable[[Any], Row] = self._reader(root)
         self.to_dict: Callable[[Any], Any] = self._writer(root)
 
+    def field_names(self) -> list[str]:
+        """Return the names of the fields of the rows."""
+        return [field["name"] for field in self._root["fields"]]
+
     def type_info(self) -> TypeInformation:
         """Return the type of the rows."""
         return self._type(self._root)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from io import BytesIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ekorn.connectors.formats.avro_codec import AvroRows, encode_datum, parsed, read_datum
-from ekorn.connectors.formats.schemas import DeserializationSchema, SerializationSchema
+from ekorn.connectors.formats.schemas import ColumnEncoder, DeserializationSchema, SerializationSchema
 from ekorn.errors import ConfigurationError, RecordFormatError, preview
 from ekorn.types.avro_schema import AvroSchema
+from ekorn.types.data_types import ArrayType, RowType, TimestampType
 from ekorn.types.row import Row
 from ekorn.types.type_information import TypeInformation
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["AvroRowDeserializationSchema", "AvroRowSerializationSchema"]
 
@@ -89,3 +93,25 @@ class AvroRowSerializationSchema(_AvroRowSchema, SerializationSchema[Any]):
             RecordFormatError: The row does not fit the schema.
         """
         return encode_datum(self._parsed, self._rows.to_dict(value))
+
+    def column_encoder(self, row_type: RowType) -> ColumnEncoder | None:
+        """Return the function that writes all rows of a batch, if their columns have the names of the schema."""
+        names = self._rows.field_names()
+        if not set(names) <= set(row_type.field_names()):
+            return None
+        from ekorn.columns.arrow_columns import arrow_column
+        from ekorn.columns.row_columns import RowColumns
+
+        chosen = RowType([row_type[name] for name in names])
+        columns, to_dict, schema = RowColumns(chosen), self._rows.to_dict, self._parsed
+        plain = all(
+            arrow_column(each, utc=True).from_arrow is None and not isinstance(each, TimestampType | ArrayType)
+            for each in chosen.field_types()
+        )
+
+        def encode(batch: pa.RecordBatch) -> list[bytes | None]:
+            if plain:
+                return [encode_datum(schema, each) for each in batch.select(names).to_pylist()]
+            return [encode_datum(schema, to_dict(row)) for row in columns.rows(batch)]
+
+        return encode

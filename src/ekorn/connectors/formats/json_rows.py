@@ -10,11 +10,14 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 from ekorn.connectors.formats.json_values import JsonReader, JsonWriter
-from ekorn.connectors.formats.schemas import DeserializationSchema, SerializationSchema
+from ekorn.connectors.formats.schemas import ColumnEncoder, DeserializationSchema, SerializationSchema
 from ekorn.connectors.formats.text_values import TimestampFormat
 from ekorn.errors import ConfigurationError, RecordFormatError, preview
+from ekorn.types import data_types as dt
 from ekorn.types.composite_types import RowTypeInfo
-from ekorn.types.data_type_info import data_type_of
+from ekorn.types.data_type import DataType
+from ekorn.types.data_type_info import AnyDecimalType, data_type_of
+from ekorn.types.data_types import RowType
 from ekorn.types.factory import Types
 from ekorn.types.row import Row
 from ekorn.types.type_information import TypeInformation
@@ -128,6 +131,8 @@ class JsonRowSerializationSchema(SerializationSchema[Any]):
 
     def __init__(self, type_info: RowTypeInfo, timestamps: TimestampFormat) -> None:
         """Create the schema from the settings of a builder."""
+        self._type_info = type_info
+        self._timestamps = timestamps
         self._write = JsonWriter(timestamps).of(data_type_of(type_info, "JSON"))
 
     @staticmethod
@@ -168,6 +173,53 @@ class JsonRowSerializationSchema(SerializationSchema[Any]):
             return self._write(value).encode()
         except (AttributeError, TypeError, ValueError) as error:
             raise RecordFormatError("JSON", str(error), preview(value)) from None
+
+    def column_encoder(self, row_type: RowType) -> ColumnEncoder | None:
+        """Return the function that writes all rows of a batch, if their columns are those of the type of the rows.
+
+        There may be more columns. A decimal of rows has any digits, and has those of its column here.
+        """
+        wanted = data_type_of(self._type_info, "JSON")
+        assert isinstance(wanted, RowType)
+        if not _fits(wanted, row_type):
+            return None
+        import pyarrow as pa
+
+        from ekorn.columns.row_columns import RowColumns
+        from ekorn.connectors.formats.json_texts import row_texts
+
+        chosen = RowType([row_type[name] for name in wanted.field_names()])
+        texts_of, columns = row_texts(chosen, wanted.field_names(), self._timestamps), RowColumns(chosen)
+
+        def encode(batch: pa.RecordBatch) -> list[bytes | None]:
+            try:
+                values: list[bytes | None] = texts_of(batch).cast(pa.binary()).to_pylist()
+            except (ValueError, TypeError):  # a value without a form in JSON, or more than 2 GB of texts: row by row
+                return [self.serialize(row) for row in columns.rows(batch)]
+            return values
+
+        return encode
+
+
+def _fits(wanted: DataType, found: DataType) -> bool:
+    """Return whether columns of a type are written as values of another type are."""
+    match wanted, found:
+        case RowType(), RowType():
+            names = found.field_names()
+            return all(f.name in names and _fits(f.data_type, found[f.name].data_type) for f in wanted)
+        case dt.ArrayType(), dt.ArrayType():
+            return _fits(wanted.element_type, found.element_type)
+        case dt.MapType(), dt.MapType():
+            return _fits(wanted.key_type, found.key_type) and _fits(wanted.value_type, found.value_type)
+        case AnyDecimalType(), dt.DecimalType():
+            return True
+        case dt.IntegralType(), dt.IntegralType():
+            return found.bits <= wanted.bits
+        case (dt.TimestampType(), dt.TimestampType()) | (dt.TimeType(), dt.TimeType()):
+            return True
+        case (dt.LocalZonedTimestampType(), dt.LocalZonedTimestampType()):
+            return True
+    return wanted.nullable() == found.nullable()
 
 
 def _checked_rows(type_info: TypeInformation) -> RowTypeInfo:

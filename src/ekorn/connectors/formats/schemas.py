@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import codecs
 from abc import ABC, abstractmethod
-from typing import IO, Any, Generic, Protocol, TypeVar
+from collections.abc import Callable
+from typing import IO, TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from ekorn.errors import ConfigurationError, RecordTypeError, preview
+from ekorn.types.data_types import RowType
 from ekorn.types.factory import Types
 from ekorn.types.record_text import record_file_text
 from ekorn.types.type_information import TypeInformation
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = [
     "BulkWriter",
     "BulkWriterFactory",
     "ByteArraySchema",
+    "ColumnEncoder",
     "DeserializationSchema",
     "Encoder",
     "RowFieldExtractorSchema",
@@ -23,6 +29,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+ColumnEncoder = Callable[["pa.RecordBatch"], "list[bytes | None]"]
 
 
 class SerializationSchema(ABC, Generic[T]):
@@ -31,6 +38,13 @@ class SerializationSchema(ABC, Generic[T]):
     @abstractmethod
     def serialize(self, value: T) -> bytes | None:
         """Return the bytes of a record."""
+
+    def column_encoder(self, row_type: RowType) -> ColumnEncoder | None:
+        """Return the function that makes the bytes of all rows of a record batch; None if the schema takes records.
+
+        The bytes are those of `serialize`. The function raises a `RecordFormatError` for a row without bytes.
+        """
+        return None
 
 
 class DeserializationSchema(ABC, Generic[T]):

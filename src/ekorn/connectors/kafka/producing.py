@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from ekorn.clock import Clock
 from ekorn.connectors.kafka.client_properties import ClientProperties
 from ekorn.connectors.kafka.clients import ClientErrors, failure, library, start_producer
+from ekorn.connectors.kafka.column_serialization import MessagesOfColumns
 from ekorn.connectors.kafka.record_serialization import KafkaRecordSerializationSchema
 from ekorn.connectors.kafka.transactions import (
     PreparedTransaction,
@@ -25,7 +26,7 @@ from ekorn.connectors.kafka.transactions import (
 )
 from ekorn.errors import KafkaError, KafkaTransactionLost
 from ekorn.faults import point
-from ekorn.functions.sink_contract import SinkWriter, WriterContext
+from ekorn.functions.sink_contract import SinkWriter, WriterContext, WrittenBatch
 
 log = logging.getLogger(__name__)
 
@@ -50,8 +51,14 @@ def producer_settings(properties: ClientProperties) -> dict[str, Any]:
 class KafkaWriter(SinkWriter[Any, PreparedTransaction]):
     """Hands records to a producer."""
 
-    def __init__(self, properties: ClientProperties, schema: KafkaRecordSerializationSchema) -> None:
+    def __init__(
+        self,
+        properties: ClientProperties,
+        schema: KafkaRecordSerializationSchema,
+        messages: MessagesOfColumns | None = None,
+    ) -> None:
         self._properties = properties
+        self._messages = messages
         self._kafka = library()
         self._errors = ClientErrors(properties, _WRITING)
         self._undelivered: tuple[Any, Any] | None = None  # the first error and its message
@@ -76,6 +83,29 @@ class KafkaWriter(SinkWriter[Any, PreparedTransaction]):
             self.write(value, timestamp)
         except self._kafka.KafkaException as error:
             raise failure(_WRITING, error, self._properties) from None
+
+    def write_batch(self, batch: WrittenBatch) -> None:
+        assert self._messages is not None, "the sink was made for columns"
+        messages = iter(self._messages(batch))  # all of them are made before the first is sent
+        for first in messages:
+            self._send_message(first)
+            break
+        produce = self._produce  # of the transaction that the first message may have begun
+        for message in messages:  # hot
+            try:
+                produce(*message)
+            except (BufferError, self._kafka.KafkaException):
+                self._send_message(message)
+
+    def _send_message(self, message: tuple[Any, ...]) -> None:
+        while True:
+            try:
+                self._produce(*message)
+                return
+            except BufferError:
+                self._wait_for_room()
+            except self._kafka.KafkaException as error:
+                raise failure(_WRITING, error, self._properties) from None
 
     def _wait_for_room(self) -> None:
         self._serve(self._producer.poll, _ROOM_S)
@@ -131,8 +161,15 @@ class KafkaWriter(SinkWriter[Any, PreparedTransaction]):
 class PlainWriter(KafkaWriter):
     """Writes outside transactions: at least once if `flushes` before each checkpoint, else without a guarantee."""
 
-    def __init__(self, properties: ClientProperties, schema: KafkaRecordSerializationSchema, *, flushes: bool) -> None:
-        super().__init__(properties, schema)
+    def __init__(
+        self,
+        properties: ClientProperties,
+        schema: KafkaRecordSerializationSchema,
+        messages: MessagesOfColumns | None = None,
+        *,
+        flushes: bool,
+    ) -> None:
+        super().__init__(properties, schema, messages)
         self._flushes = flushes
         self._one: Any = self._start({})
         self._produce = self._one.produce
@@ -173,6 +210,7 @@ class TransactionalWriter(KafkaWriter):
         self,
         properties: ClientProperties,
         schema: KafkaRecordSerializationSchema,
+        messages: MessagesOfColumns | None = None,
         *,
         prefix: str,
         context: WriterContext,
@@ -180,7 +218,7 @@ class TransactionalWriter(KafkaWriter):
         clock: Clock,
         timeout_ms: int,
     ) -> None:
-        super().__init__(properties, schema)
+        super().__init__(properties, schema, messages)
         self._name = WriterName(prefix, context.subtask_index, uuid.uuid4().hex[:12])
         self._topic = schema.topic
         self._context = context

@@ -10,12 +10,14 @@ from ekorn.clock import Clock, SystemClock
 from ekorn.connectors.delivery import DeliveryGuarantee, StreamTransformer, SupportsPreprocessing
 from ekorn.connectors.kafka.client_properties import ClientProperties
 from ekorn.connectors.kafka.clients import check_properties
+from ekorn.connectors.kafka.column_serialization import messages_of_columns
 from ekorn.connectors.kafka.producing import PlainWriter, TransactionalWriter, producer_settings
 from ekorn.connectors.kafka.record_serialization import KafkaRecordSerializationSchema
 from ekorn.connectors.kafka.transactions import TransactionAdmin, TransactionCommitter, bootstrap_addresses
 from ekorn.connectors.kafka.wire_login import Login
 from ekorn.errors import ConfigurationError
 from ekorn.functions.sink_contract import Committer, Sink, SinkWriter, WriterContext
+from ekorn.types.data_types import RowType
 from ekorn.types.type_information import TypeInformation
 
 __all__ = ["KafkaSink", "KafkaSinkBuilder"]
@@ -39,6 +41,7 @@ class KafkaSink(Sink[Any], SupportsPreprocessing):
     transaction_timeout_ms: int = _TRANSACTION_TIMEOUT_MS
     ignores_late_failures: bool = False
     clock: Clock = field(default_factory=SystemClock)
+    row_type: RowType | None = None  # of the batches of columns that the writers get; None: they get records
 
     @staticmethod
     def builder() -> KafkaSinkBuilder:
@@ -53,14 +56,20 @@ class KafkaSink(Sink[Any], SupportsPreprocessing):
         """Return this sink for records of a declared type, which determines their text."""
         return replace(self, serializer=self.serializer.with_input_type(type_info))
 
+    def with_columns(self, row_type: RowType) -> KafkaSink | None:
+        """Return this sink for batches of columns; None if its serializer takes records."""
+        return None if messages_of_columns(self.serializer, row_type) is None else replace(self, row_type=row_type)
+
     def create_writer(self, context: WriterContext, restored: Sequence[Any]) -> SinkWriter[Any, Any]:
         """Start the writer of one subtask."""
+        messages = None if self.row_type is None else messages_of_columns(self.serializer, self.row_type)
         if self.guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
             flushes = self.guarantee is DeliveryGuarantee.AT_LEAST_ONCE
-            return PlainWriter(self.properties, self.serializer, flushes=flushes)
+            return PlainWriter(self.properties, self.serializer, messages, flushes=flushes)
         return TransactionalWriter(
             self.properties,
             self.serializer,
+            messages,
             prefix=self.transactional_id_prefix or f"ekorn-{context.operator_id}",
             context=context,
             admin=TransactionAdmin(self.properties, self.clock),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ekorn.connectors.delivery import DeliveryGuarantee
 from ekorn.connectors.kafka.column_deserialization import KafkaColumns
+from ekorn.connectors.kafka.column_serialization import KafkaKeyColumn, KafkaTopicColumn
 from ekorn.connectors.kafka.deserialization import KafkaRecord, KafkaRecordDeserializationSchema
 from ekorn.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaTopicPartition
 from ekorn.connectors.kafka.record_serialization import (
@@ -20,6 +21,7 @@ __all__ = [
     "FlinkKafkaConsumer",
     "FlinkKafkaProducer",
     "KafkaColumns",
+    "KafkaKeyColumn",
     "KafkaOffsetResetStrategy",
     "KafkaOffsetsInitializer",
     "KafkaRecord",
@@ -30,6 +32,7 @@ __all__ = [
     "KafkaSinkBuilder",
     "KafkaSource",
     "KafkaSourceBuilder",
+    "KafkaTopicColumn",
     "KafkaTopicPartition",
     "KafkaTopicSelector",
     "Semantic",
