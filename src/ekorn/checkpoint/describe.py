@@ -1,6 +1,7 @@
 """Describes a checkpoint or savepoint in words: its job, and the kind, type and size of its states.
 
-Only the metadata is read: no state is loaded, nothing is unpickled.
+Only the metadata is read: no state is loaded, nothing is unpickled. Anyone may have written it, so characters that
+could steer a terminal are escaped.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from ekorn.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
 from ekorn.checkpoint.restore_point import resolve
 from ekorn.checkpoint.signing import SigningKey
 from ekorn.config.value_text import size_text
+from ekorn.errors.base import printable
 from ekorn.state.snapshots import StateFile, StateInfo
 
 __all__ = ["describe", "describe_metadata"]
@@ -38,7 +40,7 @@ def describe_metadata(metadata: CheckpointMetadata, where: str) -> str:
 
 
 def _lines(metadata: CheckpointMetadata, where: str) -> Iterator[str]:
-    yield f"{metadata.kind} {metadata.checkpoint_id} of job {metadata.job_name!r} ({metadata.job_id})"
+    yield f"{metadata.kind} {metadata.checkpoint_id} of job {metadata.job_name!r} ({printable(metadata.job_id)})"
     yield f"  taken     {_time_text(metadata.timestamp_ms)}"
     yield f"  files in  {where}"
     yield f"  state     {_amount(list(metadata.files()))}"
@@ -82,7 +84,8 @@ def _finished(operator: OperatorMetadata) -> str:
 
 
 def _row(info: StateInfo) -> tuple[str, str, str]:
-    return info.name, info.kind, f"{info.type_text}, with time-to-live" if info.ttl else info.type_text
+    type_text = f"{info.type_text}, with time-to-live" if info.ttl else info.type_text
+    return printable(info.name), printable(info.kind), printable(type_text)
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:

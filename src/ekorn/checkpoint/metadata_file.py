@@ -17,6 +17,7 @@ from ekorn.checkpoint.metadata import FORMAT_VERSION, CheckpointMetadata, Operat
 from ekorn.checkpoint.signing import SigningKey
 from ekorn.config import options
 from ekorn.errors import CheckpointError, ConfigurationError, CorruptFileError, UntrustedFileError
+from ekorn.state.kinds import KINDS, bare_kind
 from ekorn.state.snapshots import (
     CANONICAL,
     InFlightFiles,
@@ -271,6 +272,8 @@ def _decode_operator(document: dict[str, Any]) -> OperatorMetadata:
 def _decode_info(name: Any, kind: Any, type_text: Any, ttl: Any, schema: Any = None) -> StateInfo:
     if not isinstance(ttl, bool):
         raise TypeError(f"ttl {ttl!r}")
+    if ttl and bare_kind(_text(kind)) not in KINDS:
+        raise ValueError(f"a state of kind {kind!r} with a time to live")
     if schema is not None and not isinstance(schema, dict):
         raise TypeError(f"schema {schema!r}")
     text = "" if schema is None else json.dumps(schema)

@@ -12,9 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ekorn.cli.savepoint_commands import MOST_OF_A_NAME, printable
+from ekorn.cli.savepoint_commands import MOST_OF_A_NAME
 from ekorn.driver.job_log import KeptLog, kept_logs
 from ekorn.errors import ConfigurationError
+from ekorn.errors.base import printable
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.rest.job_socket import JobGone, JobSocketClient, job_sockets
 from ekorn.rest.operations import in_background

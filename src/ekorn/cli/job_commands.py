@@ -10,11 +10,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ekorn.cli.found_jobs import POLL_S, FoundJob, find_job, find_jobs
-from ekorn.cli.savepoint_commands import MOST_OF_A_NAME, absolute, print_table, printable
+from ekorn.cli.savepoint_commands import MOST_OF_A_NAME, absolute, print_table
 from ekorn.config import environment_variables as variables
 from ekorn.config import options
 from ekorn.driver.checkpoints.savepoint_requests import Then
 from ekorn.errors import ConfigurationError, EkornError
+from ekorn.errors.base import printable
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.rest.operations import in_background
 from ekorn.service.client.service_client import ServiceClient, own_service

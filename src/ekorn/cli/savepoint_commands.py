@@ -15,6 +15,7 @@ from ekorn.config import options
 from ekorn.config.starting_configuration import starting_configuration
 from ekorn.config.value_text import size_text
 from ekorn.errors import ConfigurationError
+from ekorn.errors.base import printable
 from ekorn.storage.locations import plain, scheme_of, shown
 
 __all__ = ["absolute", "configured_key", "dispose", "list_all", "print_table", "show", "sign", "verify"]
@@ -45,19 +46,6 @@ def print_table(rows: Sequence[Sequence[str]]) -> None:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
-def printable(text: str, most: int | None = None) -> str:
-    r"""Return a text on one line without characters that could steer a terminal, cut to a number of characters.
-
-    >>> printable("a\x1b[2Jb\n"), printable("abcdef", 4)
-    ('a\\x1b[2Jb\\n', 'abc…')
-    """
-    if most is not None and len(text) > most:
-        text = f"{text[: most - 1]}…"
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def _row(found: FoundCheckpoint) -> tuple[str, str, str, str, str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ekorn.cli.savepoint_commands import absolute, configured_key
 from ekorn.errors import ConfigurationError, QueryRefused, StateError
+from ekorn.errors.base import printable
 from ekorn.rest.key_text import key_of_text
 from ekorn.state.declared import Described
 from ekorn.state.evolution.type_descriptions import describe
@@ -80,10 +81,10 @@ def diff(old: str, new: str, uid: str | None) -> int:
         for info, (key, namespace), change, was, now in differences(before, after):
             at = "" if namespace is None else f" at {namespace!r}"
             values = {"added": repr(now), "removed": repr(was), "changed": f"{was!r} -> {now!r}"}[change]
-            print(f"{change:8} {before.metadata.uid or before.metadata.operator_id} {info.name} {key!r}{at}: {values}")
+            print(f"{change:8} {_place(before, info)} {key!r}{at}: {values}")
             count += 1
         for info, change, text in operator_state_differences(before, after):
-            print(f"{change:8} {before.metadata.uid or before.metadata.operator_id} {info.name}: {text}")
+            print(f"{change:8} {_place(before, info)}: {text}")
             count += 1
     for missing, where in ((one, other), (other, one)):
         for stored in missing.operators() if uid is None else ():
@@ -135,7 +136,11 @@ def _identifier(uid: str) -> OperatorIdentifier:
 
 
 def _text(info: StateInfo) -> str:
-    return f"{info.name} ({info.summary})"
+    return printable(f"{info.name} ({info.summary})")
+
+
+def _place(stored: StoredOperator, info: StateInfo) -> str:
+    return printable(f"{stored.metadata.uid or stored.metadata.operator_id} {info.name}")
 
 
 def key_of(text: str, stored: StoredOperator) -> Any:

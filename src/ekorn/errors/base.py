@@ -118,6 +118,19 @@ def shortened(text: str, limit: int, where: str = "") -> str:
     return f"{text[: limit - tail]}\n{note}\n{text[len(text) - tail :]}"
 
 
+def printable(text: str, most: int | None = None) -> str:
+    r"""Return a text on one line without characters that could steer a terminal, cut to a number of characters.
+
+    >>> printable("a\x1b[2Jb\n"), printable("abcdef", 4)
+    ('a\\x1b[2Jb\\n', 'abc…')
+    """
+    if most is not None and len(text) > most:
+        text = f"{text[: most - 1]}…"
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
 def where(operator_name: str | None, uid: str | None, subtask_index: int | None, activity: str | None = None) -> str:
     """Return ``operator 'count' (uid 'u1', subtask 0)``, with the parts that are known.
 

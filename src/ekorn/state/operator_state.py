@@ -22,7 +22,7 @@ from ekorn.state.snapshots import StateInfo
 from ekorn.state.table_handles import list_elements, none_in_list
 from ekorn.types.by_value import dumps
 
-_KINDS: dict[Mode, str] = {"split": "list-split", "union": "list-union", "broadcast": "broadcast"}
+KINDS_OF_MODES: dict[Mode, str] = {"split": "list-split", "union": "list-union", "broadcast": "broadcast"}
 
 
 class OperatorStates(OperatorStateStore):
@@ -82,7 +82,9 @@ class OperatorStates(OperatorStateStore):
 
     def infos(self) -> tuple[StateInfo, ...]:
         """Return a description of every state."""
-        waiting = [self._saved.get(name, StateInfo(name, _KINDS[mode])) for name, (mode, _) in self._restored.items()]
+        waiting = [
+            self._saved.get(name, StateInfo(name, KINDS_OF_MODES[mode])) for name, (mode, _) in self._restored.items()
+        ]
         return (*waiting, *(state.declared.saved_as() for state in self._states.values()), *self._raw_infos)
 
     def snapshot(self) -> OperatorState:
@@ -121,7 +123,7 @@ class OperatorStates(OperatorStateStore):
                 f"operator state {descriptor.name!r} has a time to live, which only keyed state can have; "
                 f"use keyed state, or remove old elements yourself"
             )
-        return declare(descriptor, _KINDS[mode])
+        return declare(descriptor, KINDS_OF_MODES[mode])
 
     @staticmethod
     def _check_same(found: _ListStore | BroadcastStore, declared: Declaration) -> None:
@@ -137,7 +139,7 @@ class OperatorStates(OperatorStateStore):
         saved_mode, elements = self._restored.get(name, (mode, []))
         saved = self._saved.get(name)
         if saved is None and name in self._restored:
-            saved = StateInfo(name, _KINDS[saved_mode])
+            saved = StateInfo(name, KINDS_OF_MODES[saved_mode])
         migration = migrate(saved, declared, self._operator)
         self._restored.pop(name, None)
         value = _as_restored(declared.value) if migration is None else migration.value

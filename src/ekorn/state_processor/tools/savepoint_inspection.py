@@ -12,6 +12,7 @@ from ekorn.state.declared import Described
 from ekorn.state.entry_shapes import itself
 from ekorn.state.keyed_backend import RestoredTables
 from ekorn.state.kinds import KINDS, bare_kind
+from ekorn.state.operator_state import KINDS_OF_MODES
 from ekorn.state.operator_state_files import Mode, redistribute
 from ekorn.state.raw_state import decode_key_group
 from ekorn.state.snapshots import RAW_KEYED, RAW_OPERATOR, StateInfo
@@ -70,10 +71,11 @@ def summaries(stored: StoredOperator, sample: int = 0) -> list[StateSummary]:
     of_subtask = {info.name: info for info in stored.metadata.states if info.of_subtask}
     for states in stored.operator_states():
         for name, (mode, elements) in (states or {}).items():
-            info = of_subtask[name]
+            info = of_subtask.get(name) or StateInfo(name, KINDS_OF_MODES[mode])  # as a job restores it
             counts[info] += len(elements)
-            texts = [_element_text(info, mode, each) for each in elements[: max(0, sample - len(samples[info]))]]
-            samples[info] += texts
+            shown = samples.setdefault(info, [])
+            texts = [_element_text(info, mode, each) for each in elements[: max(0, sample - len(shown))]]
+            shown += texts
     return [StateSummary(info, counts[info], tuple(shown)) for info, shown in samples.items()]
 
 
