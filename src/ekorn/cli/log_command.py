@@ -18,6 +18,7 @@ from ekorn.service.client.service_client import ServiceClient
 __all__ = ["logs"]
 
 _FOLLOW_S = 0.5
+_MOST_OF_A_LINE = 1000  # bytes
 
 
 def logs(service: ServiceClient | None, job: str, *, follow: bool, pause: Callable[[float], None] = time.sleep) -> int:
@@ -71,7 +72,8 @@ class _Lines:
 
     def __init__(self, log: KeptLog) -> None:
         self._log = log
-        self._seen: dict[int, int] = {}  # the bytes that were read of a file, by its number: a full file is renamed
+        # The bytes that were read of a file. A full file is renamed, and the system may give its number to a later one.
+        self._seen: dict[tuple[int, bytes], int] = {}
 
     def new(self) -> bytes:
         """Return what was added since the last call."""
@@ -80,10 +82,13 @@ class _Lines:
     def _rest_of(self, path: Path) -> bytes:
         try:
             with open(path, "rb") as file:
-                inode = os.fstat(file.fileno()).st_ino
-                file.seek(self._seen.get(inode, 0))
+                first_line = file.readline(_MOST_OF_A_LINE)
+                if not first_line:
+                    return b""
+                this = os.fstat(file.fileno()).st_ino, first_line
+                file.seek(self._seen.get(this, 0))
                 found = file.read()
-                self._seen[inode] = file.tell()
+                self._seen[this] = file.tell()
                 return found
         except FileNotFoundError:  # the log was just removed, because there are many newer ones
             return b""
