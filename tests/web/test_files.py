@@ -244,6 +244,17 @@ def test_the_first_line_of_a_request_has_a_longest_length(site, letters, status)
     assert site.raw(line + b"Connection: close\r\n\r\n").split()[1] == status
 
 
+@pytest.mark.parametrize(("more", "status"), [(0, b"200"), (1, b"431")])
+def test_the_headers_of_a_request_are_bounded_together(site, more, status):
+    """Python lets each of a hundred headers have 64 KiB: of all newcomers together more than a gigabyte."""
+    site.routes.add("GET", "/a", lambda request: {})
+    last = b"Connection: close\r\n\r\n"
+    line = b"x: " + b"a" * 995 + b"\r\n"
+    lines, rest = divmod((1 << 16) - len(last), len(line))
+    fill = b"y: " + b"a" * (rest - 5 + more) + b"\r\n"
+    assert site.raw(b"GET /a HTTP/1.1\r\n" + line * lines + fill + last).split()[1] == status
+
+
 def test_what_cannot_be_parsed_is_answered_as_a_page_would_be_in_json(site):
     head, _, content = site.raw(b"GET /a HTTP/9.9\r\n\r\n").partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400 ")
@@ -338,6 +349,21 @@ def test_a_known_peer_is_not_closed_for_a_crowd_of_strangers():
     link.close()
     for stranger in strangers:
         stranger.close()
+    site.server.close()
+
+
+def test_one_more_connection_than_clients_may_have_is_told_so_and_another_may_take_its_place():
+    site = Site(ServerLimits(most_known=2))
+    site.routes.add("GET", "/a", lambda request: {})
+    links = [http.client.HTTPConnection("127.0.0.1", site.server.port, timeout=30) for _ in range(2)]
+    for link in links * 2:  # a connection counts once
+        link.request("GET", "/a")
+        assert link.getresponse().read() == b"{}"
+    status, content, _ = site.ask("GET", "/a")
+    assert (status, content.startswith(b'{"errors": ["clients have 2 connections')) == (429, True)
+    links[0].close()
+    until(lambda: site.ask("GET", "/a")[0] == 200)
+    links[1].close()
     site.server.close()
 
 

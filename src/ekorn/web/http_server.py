@@ -1,8 +1,10 @@
 """The HTTP server: listens, reads requests within bounds, lets the gate check them, and calls their handlers.
 
 Python's own `http.server` parses the requests. Every connection has a thread. A peer that has not shown the token is a
-newcomer: a limited number of newcomers is connected at once, and each has a limited time for a request. Every malformed
-request is answered with a status from 400 to 499 and a reason, in Flink's form: `{"errors": [...]}`.
+newcomer: a limited number of newcomers is connected at once, and each has a limited time for a request. The number of
+connections of peers that have shown it is limited too, because a client of a read-only server must not take all
+descriptors of a driver. Every malformed request is answered with a status from 400 to 499 and a reason, in Flink's
+form: `{"errors": [...]}`.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ __all__ = ["ServerLimits", "WebServer", "tcp_socket", "unix_socket"]
 _log = logging.getLogger(__name__)
 
 _LONGEST_LINE = 1 << 16
+_MOST_HEADER_BYTES = 1 << 16  # of a request; a newcomer may send them
 _PIECE_BYTES = 1 << 16
 _LINGER_S = 2.0
 _DISK_REFUSES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
@@ -50,12 +53,14 @@ class ServerLimits:
         request_s: The time for the lines of a request, and the time of an encryption's handshake.
         body_s: The time for a body, and for reading an answer.
         most_newcomers: The connections whose peers are not known yet; one more closes the oldest.
+        most_known: The connections whose peers have shown the token; one more is told so and closed.
     """
 
     idle_s: float = 60.0
     request_s: float = 10.0
     body_s: float = 60.0
     most_newcomers: int = 256
+    most_known: int = 256
 
 
 def tcp_socket(address: str, port: int) -> socket.socket:
@@ -114,6 +119,7 @@ class WebServer:
         self._is_unix = sock.family == socket.AF_UNIX
         self._uid_of = uid_of
         self._open: set[socket.socket] = set()
+        self._known: set[socket.socket] = set()
         self._closed = False
         self._lock = threading.Condition()  # notified at the end of every connection
         self.port: int = 0 if self._is_unix else sock.getsockname()[1]
@@ -154,16 +160,26 @@ class WebServer:
             if self._tls is not None:
                 # A copy: `sock`, which the encryption would take over, is what ends the connection from other threads.
                 link = self._tls.wrap_socket(sock.dup(), server_side=True)
-            _Conversation(link, self, known=lambda: self._acceptor.newcomers.remove(sock))
+            _Conversation(link, self, known=lambda: self._has_room_for(sock))
             _linger(sock)
         except (OSError, EOFError) as gone:
             _log.debug("a connection to the web server ended: %s", gone)
         finally:
             with self._lock:
                 self._open.discard(sock)
+                self._known.discard(sock)
                 self._lock.notify_all()
             for each in {link, sock}:
                 each.close()
+
+    def _has_room_for(self, sock: socket.socket) -> bool:
+        """Count a connection whose peer has shown the token; return False, and count nothing, if there are too many."""
+        with self._lock:
+            if sock not in self._known and len(self._known) >= self.limits.most_known:
+                return False
+            self._known.add(sock)
+        self._acceptor.newcomers.remove(sock)
+        return True
 
 
 def _linger(sock: socket.socket) -> None:
@@ -194,6 +210,21 @@ class _BoundedReader(io.RawIOBase):
         return self._sock.recv_into(buffer)
 
 
+class _HeaderLines:
+    """Reads the header lines of a request, which are bounded together. Python bounds each of them and their number."""
+
+    def __init__(self, source: io.BufferedIOBase) -> None:
+        self._source = source
+        self._left = _MOST_HEADER_BYTES
+
+    def readline(self, limit: int) -> bytes:
+        line = self._source.readline(min(limit, self._left + 1))
+        self._left -= len(line)
+        if self._left < 0:
+            raise HttpError(431, f"the headers of the request are longer than {_MOST_HEADER_BYTES} bytes")
+        return line
+
+
 class _Conversation(BaseHTTPRequestHandler):
     """The requests of one connection, one after the other."""
 
@@ -201,7 +232,7 @@ class _Conversation(BaseHTTPRequestHandler):
     server_version = "ekorn"
     sys_version = ""
 
-    def __init__(self, link: socket.socket, server: WebServer, known: Callable[[], None]) -> None:
+    def __init__(self, link: socket.socket, server: WebServer, known: Callable[[], bool]) -> None:
         self._link = link
         self._web = server
         self._known = known
@@ -230,7 +261,7 @@ class _Conversation(BaseHTTPRequestHandler):
                 self.command = ""  # not that of the request before
                 self.send_error(414, "the first line of the request is too long")
                 return
-            if not self.parse_request():
+            if not self._parse():
                 return
             wants_more = self.headers.get("Connection", "").lower() != "close" and self.request_version == "HTTP/1.1"
             self.close_connection = True
@@ -238,6 +269,17 @@ class _Conversation(BaseHTTPRequestHandler):
             self._answer(wants_more=wants_more)
         except TimeoutError:
             self._send_refusal(HttpError(408, "the request took too long"))
+        except HttpError as refused:
+            self._send_refusal(refused)
+
+    def _parse(self) -> bool:
+        """Read the headers; return False if the request was malformed, and has been answered."""
+        whole = self.rfile
+        self.rfile = cast(io.BufferedIOBase, _HeaderLines(whole))
+        try:
+            return self.parse_request()
+        finally:
+            self.rfile = whole
 
     def handle_expect_100(self) -> bool:
         """Ask the client for the body at once: it waits for the word. Python calls it."""
@@ -281,8 +323,9 @@ class _Conversation(BaseHTTPRequestHandler):
         gate = self._web.gate
         gate.check_sender(self.headers)  # type: ignore[arg-type]
         is_known = gate.knows(self.headers)  # type: ignore[arg-type]
-        if is_known:
-            self._known()
+        if is_known and not self._known():
+            most = self._web.limits.most_known
+            raise HttpError(429, f"clients have {most} connections to this server; close some, or ask again later")
         try:
             parts, query = _parsed(self.path)
             found = self._web.routes.find(self.command, parts)
