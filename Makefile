@@ -5,7 +5,7 @@
 # make docs       the manual as a site in build/site; a link that leads nowhere fails it
 # make lint       ruff, ruff format and mypy
 # make bench      records per second, and ratios against PyFlink and PySpark
-# make soak       every property with many more examples, and 1,750 schedules of faults, 150 of them on Spark
+# make soak       every property with many more examples, and 1,970 schedules of faults, 170 of them on Spark
 # make soak-hour  an hour at 1,000 records/s: memory, threads, sockets, disk and latency must not grow; draws a plot
 # make mutation   changes the code of ten rooms in small ways and counts what their tests notice; hours
 # make matrix     tests and savepoints across Python 3.11 to 3.13 and Spark 4.1 to 4.3; an hour and downloads
@@ -86,11 +86,13 @@ soak: $(STAMP) postgres
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt -e '.[mutation,bench]'
 	$(BIN)/python -m pytest -q -m 'soak or hypothesis' --timeout 14400 --hypothesis-profile=soak tests
 	$(BIN)/python -m tests.campaign -j 2 1000-1999
+	$(BIN)/python -m tests.campaign --columns -j 2 1000-1199
 	$(BIN)/python -m tests.campaign --kafka 1000-1039
 	$(BIN)/python -m tests.campaign --postgres 1000-1029
 	$(BIN)/python -m tests.campaign --kafka --postgres 1000-1029
 	$(BIN)/python -m tests.campaign --spark 2000-2099
 	$(BIN)/python -m tests.campaign --spark --continuous 2000-2029
+	$(BIN)/python -m tests.campaign --spark --columns 2000-2019
 	$(BIN)/python -m tests.campaign --spark --cluster 2000-2019
 
 # MINUTES=5 shows that it runs; what grows slowly shows in an hour.

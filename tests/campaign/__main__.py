@@ -22,7 +22,16 @@ from typing import Literal
 from tests.campaign.campaign import run_schedule
 from tests.campaign.driver_life import CampaignFailed
 from tests.campaign.outcome import Outcome, summary
-from tests.campaign.schedules import Edition, Service, continuous, in_regions, schedule, unaligned, with_services
+from tests.campaign.schedules import (
+    Edition,
+    Service,
+    continuous,
+    in_columns,
+    in_regions,
+    schedule,
+    unaligned,
+    with_services,
+)
 from tests.campaign.services import Services
 from tests.campaign.zygote import Zygote
 from tests.s3_server import running_server, url_of
@@ -40,6 +49,7 @@ def main() -> int:
     parser.add_argument("--continuous", action="store_true", help="run the jobs continuously")
     parser.add_argument("--unaligned", action="store_true", help="continuously, with unaligned checkpoints")
     parser.add_argument("--regions", action="store_true", help="continuously, with a job of several regions")
+    parser.add_argument("--columns", action="store_true", help="a job on columns, whose form changes between lives")
     parser.add_argument("-v", action="store_true", help="show each schedule and its outcome")
     parser.add_argument("-j", type=int, default=1, metavar="N", help="number of schedules to play at the same time")
     parser.add_argument("--minutes", type=float, help="start no further schedule after this time")
@@ -71,6 +81,7 @@ def main() -> int:
                 continuously=given.continuous,
                 overtaking=given.unaligned,
                 apart=given.regions,
+                columns=given.columns,
                 wanted=tuple(wanted),
                 free=free,
                 folder=folder,
@@ -105,6 +116,7 @@ def _play(
     continuously: bool,
     overtaking: bool,
     apart: bool,
+    columns: bool,
     wanted: tuple[Service, ...],
     free: queue.SimpleQueue[Services],
     folder: Path,
@@ -120,6 +132,8 @@ def _play(
     plan = schedule(seed, edition)
     if wanted:
         plan = with_services(plan, wanted)
+    if columns:
+        plan = in_columns(plan)
     if apart:
         plan = in_regions(plan)
     elif overtaking:

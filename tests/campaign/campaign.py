@@ -23,6 +23,7 @@ from ekorn.errors import (
     SinkFilesMissing,
 )
 from tests.campaign import damage
+from tests.campaign.column_jobs import COLUMNS, FORMS
 from tests.campaign.driver import LEASE_MS, Run
 from tests.campaign.driver_life import CampaignFailed, Driver
 from tests.campaign.faulty_storage import CONTROL, set_faults
@@ -199,6 +200,7 @@ class Campaign:
             job_id=self._job_id if s.storage != "path" else None,
             restore=restore,
             parallelism=parallelism,
+            form=self._form(),
             heartbeat_timeout_ms=HEARTBEAT_TIMEOUT_MS,
             **(self._spark.settings() if self._spark is not None else {"per_second": self._per_second}),
             host=self._host,
@@ -216,6 +218,12 @@ class Campaign:
         if s.storage == "path" and self._best is not None and restore != str(self._best):
             self._went_back.add(driver)
         return driver
+
+    def _form(self) -> str:
+        """Return the form of the streams in the next life. Records in flight restore in the form that they have."""
+        if self.schedule.kind != COLUMNS or self.schedule.unaligned:
+            return COLUMNS
+        return self._chance.choice(FORMS)
 
     def _attend(self, driver: Driver) -> None:
         if driver.progress.get("status") == "RUNNING":

@@ -26,6 +26,7 @@ from ekorn.datastream import DataStream, ExternalizedCheckpointRetention, Stream
 from ekorn.errors import EkornError, JobCancelledError, JobExecutionError, UserFunctionError
 from ekorn.slot_protocol.deployment_codec import call_in_slots
 from ekorn.testing.process_engine import on_process_engine
+from tests.campaign.column_jobs import COLUMNS, draw_columns
 from tests.campaign.faulty_storage import CONTROL, register
 from tests.campaign.inputs import read_numbers
 from tests.campaign.jobs import ALL_KINDS, PIPELINES, REGIONS, draw_pipeline, held_up
@@ -70,6 +71,7 @@ class Run:
     execution: str = "epochs"
     unaligned: bool = False
     aligned_timeout_ms: int = 0
+    form: str = COLUMNS  # of the streams of a job on columns: or "rows"
     host: str = "first-host"
     restarts: int = 40
 
@@ -137,6 +139,8 @@ def drawn(env: StreamExecutionEnvironment, run: Run) -> dict[str, DataStream]:
         pipelines = [draw_pipeline(read_numbers(env, run, f"numbers-{name}"), name) for name in PIPELINES]
         return {folder: stream for pipeline in pipelines for folder, stream in pipeline.items()}
     numbers = read_numbers(env, run)
+    if run.kind == COLUMNS and run.form != COLUMNS:
+        return draw_columns(numbers, run.form)
     return ALL_KINDS[run.kind].draw(held_up(numbers, run.kind) if run.unaligned else numbers)
 
 

@@ -19,6 +19,7 @@ from ekorn.common import Time, Types
 from ekorn.datastream import DataStream, KeyedProcessFunction
 from ekorn.datastream.state import ValueStateDescriptor
 from ekorn.datastream.window import TumblingEventTimeWindows
+from tests.campaign.column_jobs import COLUMNS, draw_columns, expect_columns, order_of_totals
 from tests.campaign.outputs import written_lines
 from tests.live_jobs import Tally, expected_tally
 from tests.spark import every_kind
@@ -216,6 +217,7 @@ ALL_KINDS = KINDS | {
         expect_regions,
         {f"tally-{name}": order_of_tally for name in PIPELINES},
     ),
+    COLUMNS: JobKind(lambda numbers: draw_columns(numbers, COLUMNS), expect_columns, {"totals": order_of_totals}),
 }
 
 

@@ -174,6 +174,8 @@ class Schedule:
         """The command that plays the schedule again."""
         options = {"spark": "--spark ", "cluster": "--spark --cluster "}.get(self.engine, "")
         options += "".join(f"--{service} " for service in self.services)
+        if self.kind == "columns":
+            options += "--columns "
         if self.kind == "regions":
             options += "--regions "
         elif self.execution == "continuous":
@@ -208,6 +210,11 @@ def continuous(made: Schedule) -> Schedule:
 def in_regions(made: Schedule) -> Schedule:
     """Return a schedule for a job of several regions that runs continuously."""
     return replace(continuous(made), kind="regions")
+
+
+def in_columns(made: Schedule) -> Schedule:
+    """Return a schedule for a job on columns. Its form changes from life to life, unless records are in flight."""
+    return replace(made, kind="columns")
 
 
 def unaligned(made: Schedule) -> Schedule:

@@ -30,6 +30,7 @@ from tests.campaign.schedules import (
     Scene,
     Schedule,
     continuous,
+    in_columns,
     in_regions,
     schedule,
     unaligned,
@@ -107,6 +108,25 @@ def test_faults_change_no_output_of_a_continuous_job_of_several_regions(
     play(seed, tmp_path, zygote, request, in_regions)
 
 
+def on_columns(plan: Schedule) -> Schedule:
+    return in_columns((replace, continuous, unaligned)[plan.seed % 3](plan))
+
+
+@pytest.mark.parametrize("seed", EVERY_RUN[10:13])
+def test_faults_change_no_output_of_a_job_on_columns(
+    seed: int, tmp_path: Path, zygote: Zygote, request: pytest.FixtureRequest
+) -> None:
+    play(seed, tmp_path, zygote, request, on_columns)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", CAMPAIGN[:200])
+def test_two_hundred_schedules_change_no_output_of_a_job_on_columns(
+    seed: int, tmp_path: Path, zygote: Zygote, request: pytest.FixtureRequest
+) -> None:
+    play(seed, tmp_path, zygote, request, on_columns)
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("edition", [continuous, unaligned, in_regions])
 @pytest.mark.parametrize("seed", CAMPAIGN[:500])
@@ -176,6 +196,7 @@ def test_the_schedules_on_a_cluster_kill_executors_with_and_without_their_slots(
 def test_a_schedule_names_the_command_that_plays_it_again() -> None:
     commands = [schedule(7).command, schedule(7, "spark").command, schedule(7, "cluster").command]
     assert commands == [f"python -m tests.campaign {options}7" for options in ("", "--spark ", "--spark --cluster ")]
+    assert in_columns(unaligned(schedule(7))).command == "python -m tests.campaign --columns --unaligned 7"
 
 
 def test_the_summary_counts_what_happened_and_names_schedules_in_which_nothing_did() -> None:
