@@ -97,7 +97,7 @@ def test_a_hint_is_there_after_the_shutdown_even_if_its_event_was_too_late() -> 
     events: list[Any] = []
     until(lambda: events.extend(engine.events()) or any(isinstance(event, OperatorHint) for event in events))
     engine.shutdown()
-    assert [event.about for event in engine.events() if isinstance(event, OperatorHint)] == ["seconds"]
+    assert [event.about for event in engine.events() if isinstance(event, OperatorHint)] == ["unit"]
 
 
 def test_output_that_waits_for_the_end_of_an_epoch_stops_the_sources(tmp_path: Path) -> None:

@@ -242,7 +242,7 @@ def test_the_hints_of_a_job_come_with_the_answer_that_ends_it(server: SlotServer
     for request in (Discard(frozenset()), Discard(), Discard()):
         control.send(dumps(request))
         found.append([hint.about for hint in pickle.loads(control.receive()).hints])
-    assert found == [[], ["seconds"], []]
+    assert found == [[], ["unit"], []]
 
 
 def megabytes(value: int) -> Iterator[tuple[int, bytes]]:

@@ -33,7 +33,7 @@ class AdaptedAggregate(ColumnAggregate):
 
     Args:
         user: The aggregate.
-        inputs: The columns that it reads.
+        inputs: The types of the columns that it reads, by position: a column may be read twice.
         result: The type of its results.
     """
 
@@ -43,7 +43,7 @@ class AdaptedAggregate(ColumnAggregate):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return tuple(self.inputs.field_names())
+        return self.user.columns
 
     @property
     def width(self) -> int:  # type: ignore[override]  # of the user's arrays

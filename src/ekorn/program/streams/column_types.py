@@ -131,7 +131,8 @@ def adapted(row_type: RowType, aggregates: Mapping[str, AnyAggregate]) -> dict[s
             found[name] = aggregate
             continue
         column_names(row_type, aggregate.columns, "aggregate")
-        inputs = RowType([row_type[column] for column in aggregate.columns])
+        read = (row_type[column] for column in aggregate.columns)
+        inputs = RowType([RowField(f"f{n}", field.data_type) for n, field in enumerate(read)])
         declared = aggregate.result_type(inputs.field_types())
         if isinstance(declared, TypeInformation):
             declared = data_type_of(declared, f"result_type() of {aggregate}")
