@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ekorn.graph.job_graph import VertexId
 from ekorn.operators.epoch import Ack, Delays, SubtaskOrder
 
 __all__ = ["MarkAck", "MarkOrder"]
@@ -22,11 +23,13 @@ class MarkOrder(SubtaskOrder):
         pauses_sources: Between this mark and the next one the sources read nothing.
         suspends: Between this mark and the next one no source reads, no timer fires, and no answer of another system
             is processed.
+        waiting: The source vertices that read nothing yet, because a bounded broadcast input is read first.
     """
 
     overtakes_after_ms: int | None = None
     pauses_sources: bool = False
     suspends: bool = False
+    waiting: frozenset[VertexId] = frozenset()
 
 
 @dataclass(slots=True)

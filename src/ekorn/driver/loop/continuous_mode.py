@@ -13,6 +13,8 @@ from ekorn.driver.loop.interrupts import Cancelled, check_cancelled, raise_failu
 from ekorn.driver.loop.job import Job
 from ekorn.engine.protocol import ContinuousEngine, EpochResult
 from ekorn.faults import point
+from ekorn.graph.broadcast_first import awaited_by_sources
+from ekorn.graph.job_graph import VertexId
 from ekorn.operators.mark import MarkAck, MarkOrder
 
 __all__ = ["CROWDED_BYTES", "ContinuousAttempts", "MarkPacer", "MarkRunner", "MarkWaits"]
@@ -85,7 +87,9 @@ class ContinuousAttempts:
 class MarkRunner:
     """Orders the marks of one job. Where several checkpoints may be in flight, a mark may follow before the last one.
 
-    The sources read nothing while the collect buffer is half full, or while too many blobs wait in a subtask.
+    The sources read nothing while the collect buffer is half full, or while too many blobs wait in a subtask. Some wait
+    until a bounded broadcast input has ended. Marks do not overtake until then, so every record before a mark has been
+    processed when all subtasks have acknowledged it.
     """
 
     def __init__(
@@ -103,6 +107,7 @@ class MarkRunner:
         self._checkpoints = checkpoints
         self._between = between
         self._crowded = False  # too many blobs wait in a subtask
+        self._awaited: dict[VertexId, frozenset[VertexId]] = {}  # by source that waits: what has to finish before
         self._ahead: deque[MarkOrder] = deque()  # orders whose marks the engine has sent, and that `run` takes next
         self._most_ahead = job.settings.checkpoints.max_concurrent - 1
         self._may_order_ahead = False  # in the epoch that runs now
@@ -113,6 +118,7 @@ class MarkRunner:
         """Forget the watermarks and the orders of the attempt before."""
         self._tracker.begin_attempt()
         self._crowded = False
+        self._awaited = awaited_by_sources(self._job.graph)
         self._ahead.clear()
 
     @property
@@ -172,11 +178,12 @@ class MarkRunner:
             number=self._tracker.take_number(),
             group_watermarks=self._tracker.group_watermarks,
             pauses_sources=self._crowded or self._between.reader_is_behind,
+            waiting=frozenset(self._awaited),
         )
 
     def _unaligned(self, order: MarkOrder, due: DueCheckpoint | None) -> MarkOrder:
         """Let the mark of an order overtake blobs, in a job with unaligned checkpoints."""
-        if not self._job.graph.settings.unaligned:
+        if not self._job.graph.settings.unaligned or self._awaited:
             return order
         if due is None:
             after_ms: int | None = 0  # no blob has to be stored, and the next checkpoint need not wait for the mark
@@ -208,6 +215,9 @@ class MarkRunner:
         epoch = self._tracker.end(order, result, started)
         # A mark that overtakes moves blobs from the queues into the receivers, which makes room for more of them.
         self._crowded = any(ack.kept_bytes > CROWDED_BYTES for ack in epoch.acks)
+        if self._awaited:
+            running = {ack.vertex for ack in epoch.acks if not ack.finished}
+            self._awaited = {source: above for source, above in self._awaited.items() if above & running}
         return epoch
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from ekorn.errors import DeploymentError
+from ekorn.graph.broadcast_first import awaited_by_sources
 from ekorn.operators.mark import MarkAck, MarkOrder
 from ekorn.operators.sources.source_head import Budget, SourceProgress
 from ekorn.state.snapshots import AlignmentStats
@@ -27,7 +28,10 @@ class ContinuousSource(ContinuousSubtask):
         self._orders: deque[MarkOrder] = deque()
         self._group_watermarks: dict[str, int] = {}
         self._backlog = False
-        self._is_paused = False  # nothing is read until the next order
+        environment = subtask.environment
+        self._vertex = environment.vertex.id
+        # Whether nothing is read until the next order. The first orders tell when a source that waits may begin.
+        self._is_paused = self._vertex in awaited_by_sources(environment.graph)
 
     @property
     def has_input(self) -> bool:
@@ -72,7 +76,7 @@ class ContinuousSource(ContinuousSubtask):
     def _take(self) -> None:
         order = self._orders.popleft()
         self._group_watermarks = order.group_watermarks
-        self._is_paused = order.pauses_sources or order.suspends
+        self._is_paused = order.pauses_sources or order.suspends or self._vertex in order.waiting
         if not self._input.ended:
             with self.subtask.blame.operator():
                 if order.checkpoint_id is not None or order.drain:
