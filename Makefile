@@ -40,7 +40,7 @@ demo: $(DEMO)/.ready
 
 test: lint unit on-spark
 
-# Tests of whole processes mostly wait: three run beside each other, apart from those that keep the cores busy.
+# Tests of whole processes mostly wait: three run at the same time, apart from those that keep the cores busy.
 unit: $(STAMP) postgres rabbitmq browser
 	$(call tested,-n 2,not soak and not spark and not long)
 	$(call tested,-n 3 --dist worksteal,long and not spark and not soak)
@@ -58,7 +58,7 @@ postgres:
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || \
 	  { apt-get --option Acquire::Retries=5 update && apt-get --option Acquire::Retries=5 install --yes --no-install-recommends postgresql; }
 
-# The package starts no service where its installation may not; a server that it starts anyway is none of the tests.
+# The package starts no service where its installation may not; the tests do not use a server that it starts anyway.
 rabbitmq:
 	@ls /usr/lib/rabbitmq/bin/rabbitmq-server >/dev/null 2>&1 || \
 	  { apt-get --option Acquire::Retries=5 update && RUNLEVEL=1 apt-get --option Acquire::Retries=5 install --yes --no-install-recommends rabbitmq-server; }

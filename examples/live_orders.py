@@ -203,13 +203,13 @@ def report(progress, lines: list[tuple[int, str, int, int]], orders: int, earlie
     say(f"  {len(lines):,} lines on disk, {progress.checkpoints_completed} checkpoints, {progress.restarts} restart(s)")
     say(f"  {lost} orders lost, {twice} counted twice, {wrong} of {len(wanted)} customers with a wrong total")
     if twice and earlier:
-        say("  The files held orders from after the starting point: continue from the newest one, or start anew.")
+        say("  The files held orders from after the starting point: continue from the newest one, or start over.")
     elif len(numbers) < orders and not lost:
         how = "Stopped with a savepoint" if progress.stopped_with else "Cancelled"
         say(f"  {how}; {orders - len(numbers):,} orders are still to come. To continue:")
         start = progress.stopped_with or progress.last_checkpoint_path
         say(
-            f"  ekorn run -s {start} {program}" if start else f"  no checkpoint was completed, so start anew: {program}"
+            f"  ekorn run -s {start} {program}" if start else f"  no checkpoint was completed, so start over: {program}"
         )
     return 1 if lost or twice or wrong else 0
 

@@ -14,6 +14,12 @@ async function records(config) {
   return new Map(jobs.map((job) => [job.id, job]));
 }
 
+// The subtasks that run, of all; of a job that has ended, all of them.
+function tasks({ tasks: { running, total }, "end-time": ended }) {
+  if (total === 0) return "";
+  return ended > 0 ? count(total) : el("span", { title: "subtasks that run, of all" }, `${count(running)}/${count(total)}`);
+}
+
 // Why a job waits, or why it ended before it had any subtasks.
 function reason(job, record) {
   const isWaiting = record?.phase === "WAITING";
@@ -32,7 +38,7 @@ export async function overview(view) {
       badge(job.state),
       moment(job["start-time"]),
       duration(job.duration),
-      el("span", { title: "subtasks that run, of all" }, `${job.tasks.running}/${job.tasks.total}`),
+      tasks(job),
       el("code", null, job.jid),
     ],
   }));

@@ -15,7 +15,7 @@ export async function askForToken() {
   const field = el(
     "label",
     null,
-    "The token of this server. The log of the driver or of the service names the file that contains it (web.token).",
+    "The token of this server. The log of the driver names its file; for a service, `ekorn service status` does.",
     el("input", { type: "password", name: "token", required: true, autocomplete: "off", autofocus: true }),
   );
   const given = await asked("Sign in", [why && notice(why, true), field].filter(Boolean), "Open");
