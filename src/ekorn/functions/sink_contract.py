@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, Type
 
 from ekorn.functions.record_functions import Function
 from ekorn.types.data_types import RowType
+from ekorn.types.row import Row
 from ekorn.types.type_information import TypeInformation
 
 if TYPE_CHECKING:
@@ -195,6 +196,10 @@ class WrittenBatch(Protocol):
 
     def slice(self, start: int, length: int) -> Any:
         """Return a run of rows. The columns are shared."""
+        ...
+
+    def row(self, position: int) -> Row:
+        """Return one row, as a stream of rows has it."""
         ...
 
 

@@ -38,6 +38,9 @@ class BucketAssigner(ABC):
     Extend this class to choose buckets by the content of the records.
     """
 
+    by_clock = False
+    """Whether a bucket depends on the clock alone. Then all rows of a batch of columns have one bucket."""
+
     @abstractmethod
     def get_bucket_id(self, element: Any, context: BucketContext) -> str:
         """Return the bucket of a record: a relative path, or an empty string for the base path itself."""
@@ -64,6 +67,8 @@ class BucketAssigner(ABC):
 
 
 class _BasePathAssigner(BucketAssigner):
+    by_clock = True
+
     def get_bucket_id(self, element: Any, context: BucketContext) -> str:
         return ""
 
@@ -72,6 +77,8 @@ class _BasePathAssigner(BucketAssigner):
 
 
 class _DateTimeAssigner(BucketAssigner):
+    by_clock = True
+
     def __init__(self, pattern: str, timezone_id: str | None) -> None:
         if not isinstance(pattern, str) or not pattern:
             raise ConfigurationError(

@@ -29,6 +29,7 @@ from ekorn.connectors.formats.schemas import BulkWriterFactory, Encoder
 from ekorn.errors import ConfigurationError
 from ekorn.functions.sink_contract import Committer, Sink, SinkWriter, WriterContext
 from ekorn.storage.locations import scheme_of, shown
+from ekorn.types.data_types import RowType
 from ekorn.types.type_information import TypeInformation
 
 __all__ = ["FileSink", "OutputFileConfig"]
@@ -231,6 +232,14 @@ class FileSink(Sink[Any], SupportsPreprocessing):
             return self  # an encoder of the program, or a bulk format, writes records in its own way
         encoder = self.encoder.with_type(type_info)
         return FileSink(self.base_path, encoder, self.settings, self.compact)
+
+    def with_columns(self, row_type: RowType) -> FileSink | None:
+        """Return this sink for batches of columns, if its format writes them and the clock alone chooses buckets."""
+        for_columns = getattr(self.encoder, "for_columns", None)
+        if for_columns is None or not self.settings.bucket_assigner.by_clock:
+            return None
+        factory = for_columns(row_type)
+        return None if factory is None else FileSink(self.base_path, factory, self.settings, self.compact)
 
     def create_writer(self, context: WriterContext, restored: Sequence[Any]) -> SinkWriter[Any, Any]:
         """Create the writer of one subtask."""

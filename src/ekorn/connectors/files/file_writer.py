@@ -15,7 +15,7 @@ from ekorn.connectors.files.part_store import BulkPart, PartStore, WrittenPart
 from ekorn.connectors.files.rolling_policies import RollingPolicy
 from ekorn.connectors.formats.schemas import BulkWriterFactory
 from ekorn.errors import InvalidProgramError
-from ekorn.functions.sink_contract import Committer, SinkWriter
+from ekorn.functions.sink_contract import Committer, SinkWriter, WrittenBatch
 
 __all__ = ["BulkFileWriter", "Compact", "FileCommitter", "FileWriter", "WriterSettings"]
 
@@ -179,18 +179,30 @@ class BulkFileWriter(FileWriter):
         self._factory = factory
 
     def write(self, value: Any, timestamp: int | None) -> None:  # hot
-        context, now_ms = self._context, self._now_ms()
+        now_ms = self._now_ms()
+        self._part_for(value, timestamp, now_ms).add(value, now_ms)
+
+    def write_batch(self, batch: WrittenBatch) -> None:
+        """Write a batch of columns to one part. The rolling policy is asked once, about the first row."""
+        if not len(batch):
+            return
+        now_ms = self._now_ms()
+        time = None if batch.times is None else int(batch.times[0])
+        self._part_for(batch.row(0), time, now_ms).add_columns(batch.data, now_ms)
+
+    def _part_for(self, value: Any, timestamp: int | None, now_ms: int) -> BulkPart:  # hot
+        context = self._context
         context._processing_time_ms, context._timestamp = now_ms, timestamp
         if now_ms >= self._next_check_ms:
             self._end_due(now_ms)
         bucket_id = self._bucket_of(value, context)
-        part = self._open.get(bucket_id)
+        part: BulkPart | None = self._open.get(bucket_id)
         if part is None:
-            part = self._begin(bucket_id, now_ms)
-        elif self._policy.should_roll_on_event(part, value):
+            return self._begin(bucket_id, now_ms)
+        if self._policy.should_roll_on_event(part, value):
             self._end(part)
-            part = self._begin(bucket_id, now_ms)
-        part.add(value, now_ms)
+            return self._begin(bucket_id, now_ms)
+        return part
 
     def _begin(self, bucket_id: str, now_ms: int) -> BulkPart:
         part = BulkPart(self._new_part(bucket_id, "", now_ms), self._factory, now_ms)

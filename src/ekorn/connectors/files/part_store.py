@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import IO, Any, Protocol, cast
 
 from ekorn.connectors.files.part_files import PartFile, PendingFile, publish, remove_quietly
-from ekorn.connectors.formats.schemas import BulkWriter, BulkWriterFactory
+from ekorn.connectors.formats.schemas import BulkWriter, BulkWriterFactory, ColumnBulkWriter
 from ekorn.errors import SinkFilesMissing
 
 __all__ = ["BulkPart", "LocalParts", "PartStore", "PartStream", "WrittenPart"]
@@ -170,6 +170,11 @@ class BulkPart:
         """Add a record."""  # hot
         self._stream.now_ms = now_ms
         self._writer.add_element(value)
+
+    def add_columns(self, data: Any, now_ms: int) -> None:
+        """Add the rows of a record batch."""
+        self._stream.now_ms = now_ms
+        cast(ColumnBulkWriter, self._writer).add_columns(data)
 
     def finish(self) -> None:
         """Write the end of the format."""

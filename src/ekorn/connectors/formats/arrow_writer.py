@@ -5,14 +5,17 @@ Parquet and ORC differ only in the writer of tables, which is created when the f
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import IO, Any, Protocol
 
 from ekorn.columns.arrow_columns import ArrowColumn, load_arrow, nullable
 from ekorn.config.configuration import Configuration
 from ekorn.connectors.formats.schemas import BulkWriterFactory
+from ekorn.connectors.formats.written_columns import written_columns
 from ekorn.errors import ConfigurationError, RecordFormatError, preview
 from ekorn.extras import need
+from ekorn.types.data_types import RowType
 from ekorn.types.row import Row
 
 __all__ = ["ArrowWriterFactory", "TableWriter", "fields_of_dict", "fields_of_row", "file_properties"]
@@ -42,6 +45,8 @@ class ArrowWriterFactory(BulkWriterFactory):
         group_bytes: How many bytes of Arrow are collected before they are written, as a row group or stripe.
         metadata: Texts to store with the schema.
         not_null: The columns that hold no None.
+        row_type: The columns as a row type, for files of rows; None if records are dicts.
+        utc: Whether timestamps without a zone are stored as they read.
     """
 
     bytes_can_be_joined = False
@@ -56,6 +61,8 @@ class ArrowWriterFactory(BulkWriterFactory):
         group_bytes: int,
         metadata: dict[str, str] | None = None,
         not_null: frozenset[str] = frozenset(),
+        row_type: RowType | None = None,
+        utc: bool = True,
     ) -> None:
         need("parquet" if format_name == "Parquet" else "orc", format_name)
         self._format_name = format_name
@@ -65,6 +72,17 @@ class ArrowWriterFactory(BulkWriterFactory):
         self._group_bytes = group_bytes
         self._metadata = metadata
         self._not_null = not_null
+        self._row_type = row_type
+        self._utc = utc
+        self._found: RowType | None = None  # the columns of the batches that the writers are given
+
+    def for_columns(self, row_type: RowType) -> ArrowWriterFactory | None:
+        """Return a factory whose writers are given batches of a row type; None if they are to be given rows."""
+        if self._row_type is None or written_columns(row_type, self._row_type, utc=self._utc) is None:
+            return None
+        factory = copy.copy(self)
+        factory._found = row_type
+        return factory
 
     def create(self, stream: IO[bytes]) -> _ArrowWriter:
         """Create the writer of one file."""
@@ -82,10 +100,23 @@ class ArrowWriterFactory(BulkWriterFactory):
             fields=self._fields,
             writer=writer,
             group_bytes=self._group_bytes,
+            converted=None if self._found is None else _Converted(self._found, self._row_type, utc=self._utc),
         )
 
     def __repr__(self) -> str:
         return f"{self._format_name} writers"
+
+
+class _Converted:
+    """Converts batches of a stream to the columns of a file."""
+
+    def __init__(self, found: RowType, wanted: RowType | None, *, utc: bool) -> None:
+        from ekorn.columns.row_columns import RowColumns
+
+        convert = None if wanted is None else written_columns(found, wanted, utc=utc)
+        assert convert is not None, "`for_columns` has asked for the same"
+        self.arrays = convert
+        self.rows = RowColumns(found).rows
 
 
 class _ArrowWriter:
@@ -98,7 +129,9 @@ class _ArrowWriter:
         fields: Fields,
         writer: TableWriter,
         group_bytes: int,
+        converted: _Converted | None,
     ) -> None:
+        self._converted = converted
         self._format_name = format_name
         self._names = list(columns)
         self._columns = list(columns.values())
@@ -114,6 +147,19 @@ class _ArrowWriter:
         self._records.append(element)
         if len(self._records) >= _BATCH_RECORDS:
             self._convert()
+
+    def add_columns(self, data: Any) -> None:
+        """Add the rows of a batch, after the records that were added before."""
+        assert self._converted is not None, "`for_columns` said so"
+        self._convert()
+        pa = load_arrow(self._format_name)
+        try:
+            batch = self._checked(pa.RecordBatch.from_arrays(self._converted.arrays(data), schema=self._schema))
+        except ValueError:  # Arrow's errors too; the row at fault is found below
+            for row in self._converted.rows(data):
+                self._check(row)
+            raise
+        self._keep(batch)
 
     def flush(self) -> None:
         """Convert collected records; a table is written when it is large enough."""
@@ -134,6 +180,9 @@ class _ArrowWriter:
             for record in records:
                 self._check(record)
             raise
+        self._keep(batch)
+
+    def _keep(self, batch: Any) -> None:
         self._batches.append(batch)
         self._bytes += batch.nbytes
         if self._bytes >= self._group_bytes:
@@ -148,8 +197,10 @@ class _ArrowWriter:
             if column.to_arrow is not None:
                 values = list(map(nullable(column.to_arrow), values))
             arrays.append(pa.array(values, type=column.type))
-        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-        for field, array in zip(self._schema, arrays, strict=True):
+        return self._checked(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+
+    def _checked(self, batch: Any) -> Any:
+        for field, array in zip(self._schema, batch.columns, strict=True):
             if not field.nullable and array.null_count:
                 raise ValueError(f"column {field.name!r} holds no None")
         return batch

@@ -88,6 +88,16 @@ class CsvColumns:
             raise ValueError(f"column {self.names[len(texts)]!r}: {error}") from None
         return texts
 
+    def text_of(self, position: int) -> Callable[[Any], str | None]:
+        """Return the function that writes one field, without quotes; None stays None."""
+        write = self._writers[position]
+
+        def text(value: Any) -> str | None:
+            written = None if value is None else write(value)
+            return None if written is None else written.text
+
+        return text
+
     def _fitting(self, texts: Sequence[str]) -> Sequence[str]:
         if len(texts) > len(self._readers) and self._extra_columns:
             return texts[: len(self._readers)]

@@ -87,7 +87,21 @@ class CsvDialect:
             return False
         if len(text) > _CHECKED_CHARS:
             return True
-        return _special(max(self.separator, self.quote, *self.line_end), self.escape or "").search(text) is not None
+        return _special(self._highest(), self.escape or "").search(text) is not None
+
+    def _highest(self) -> str:
+        highest: str = max(self.separator, self.quote or "", *self.line_end)
+        return highest
+
+    @property
+    def unchecked_chars(self) -> int:
+        """The length above which every text is quoted."""
+        return _CHECKED_CHARS
+
+    def quoted_pattern(self) -> str:
+        """Return the pattern of the characters for which a text is quoted, for Arrow."""
+        escape = f"\\x{{{ord(self.escape):x}}}" if self.escape else ""
+        return f"[\\x{{0}}-\\x{{{ord(self._highest()):x}}}{escape}]"
 
     def _quoted(self, text: str) -> str:
         assert self.quote is not None

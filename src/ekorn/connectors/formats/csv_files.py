@@ -21,6 +21,7 @@ from ekorn.connectors.formats.schemas import BulkWriterFactory
 from ekorn.errors import ConfigurationError, MalformedRecordError, RecordFormatError, preview
 from ekorn.functions.source_contract import Batch, Malformed, SplitReader
 from ekorn.storage.locations import shown
+from ekorn.types.data_types import RowType
 from ekorn.types.type_information import TypeInformation
 
 __all__ = ["CsvBulkWriters", "CsvReaderFormat"]
@@ -218,29 +219,55 @@ class CsvBulkWriters:
 class _CsvWriterFactory(BulkWriterFactory):
     def __init__(self, schema: CsvSchema) -> None:
         self._schema = schema
+        self._found: RowType | None = None  # the columns of the batches that the writers are given
         self.bytes_can_be_joined = not schema.use_header
 
+    def for_columns(self, row_type: RowType) -> _CsvWriterFactory | None:
+        from ekorn.connectors.formats.csv_texts import csv_records
+
+        if csv_records(self._schema, row_type) is None:
+            return None
+        factory = _CsvWriterFactory(self._schema)
+        factory._found = row_type
+        return factory
+
     def create(self, stream: IO[bytes]) -> _CsvWriter:
-        return _CsvWriter(self._schema, stream)
+        return _CsvWriter(self._schema, stream, self._found)
 
     def __repr__(self) -> str:
         return f"CsvBulkWriters.for_schema({self._schema!r})"
 
 
 class _CsvWriter:
-    def __init__(self, schema: CsvSchema, stream: IO[bytes]) -> None:
+    def __init__(self, schema: CsvSchema, stream: IO[bytes], found: RowType | None) -> None:
         self._dialect = schema.dialect
         self._columns = schema.columns()
         self._stream = stream
+        if found is not None:
+            from ekorn.columns.row_columns import RowColumns
+            from ekorn.connectors.formats.csv_texts import csv_records
+
+            self._records, self._rows = csv_records(schema, found), RowColumns(found).rows
         if schema.use_header:
             stream.write(self._dialect.join(map(CsvText, self._columns.names)).encode())
 
     def add_element(self, element: Any) -> None:
+        self._stream.write(self._record(element))
+
+    def _record(self, element: Any) -> bytes:
         try:
             texts = self._columns.write(element)
         except ValueError as error:
             raise RecordFormatError("CSV", str(error), preview(element)) from None
-        self._stream.write(self._dialect.join(texts).encode())
+        return self._dialect.join(texts).encode()
+
+    def add_columns(self, data: Any) -> None:
+        assert self._records is not None, "`for_columns` said so"
+        try:
+            content: Any = self._records(data)
+        except ValueError:  # also Arrow's errors; the rows are written one by one, or one of them is at fault
+            content = b"".join([self._record(row) for row in self._rows(data)])
+        self._stream.write(content)
 
     def flush(self) -> None:
         pass  # every record is written at once

@@ -22,7 +22,7 @@ from ekorn.types.factory import Types
 from ekorn.types.row import Row
 from ekorn.types.type_information import TypeInformation
 
-__all__ = ["JsonRowDeserializationSchema", "JsonRowSerializationSchema", "type_of_json_schema"]
+__all__ = ["JsonRowDeserializationSchema", "JsonRowSerializationSchema", "timestamp_standard", "type_of_json_schema"]
 
 
 class JsonRowDeserializationSchema(DeserializationSchema[Row]):
@@ -78,7 +78,7 @@ class JsonRowDeserializationSchema(DeserializationSchema[Row]):
 
         def timestamp_format(self, standard: str) -> JsonRowDeserializationSchema.Builder:
             """Set the standard for the text of timestamps: "ISO-8601", the default, or "SQL"."""
-            self._timestamps = _standard(standard)
+            self._timestamps = timestamp_standard(standard)
             return self
 
         def build(self) -> JsonRowDeserializationSchema:
@@ -154,7 +154,7 @@ class JsonRowSerializationSchema(SerializationSchema[Any]):
 
         def timestamp_format(self, standard: str) -> JsonRowSerializationSchema.Builder:
             """Set the standard for the text of timestamps: "ISO-8601", the default, or "SQL"."""
-            self._timestamps = _standard(standard)
+            self._timestamps = timestamp_standard(standard)
             return self
 
         def build(self) -> JsonRowSerializationSchema:
@@ -228,7 +228,8 @@ def _checked_rows(type_info: TypeInformation) -> RowTypeInfo:
     return type_info
 
 
-def _standard(standard: str) -> TimestampFormat:
+def timestamp_standard(standard: str) -> TimestampFormat:
+    """Return the standard of a name."""
     try:
         return TimestampFormat(standard)
     except ValueError:

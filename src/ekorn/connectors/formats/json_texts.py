@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ekorn.connectors.formats.arrow_texts import NumberTexts, moment_texts, time_texts
 from ekorn.connectors.formats.json_values import JsonWriter
 from ekorn.connectors.formats.text_values import TimestampFormat
 from ekorn.types import data_types as dt
@@ -77,16 +78,16 @@ def _of(data_type: DataType, timestamps: TimestampFormat) -> Write:
         case dt.BooleanType() | dt.IntegralType():
             return lambda array: array.cast(pa.string())
         case dt.DoubleType() | dt.FloatType():
-            return _Numbers(_one_by_one(data_type, timestamps))
+            return NumberTexts(_one_by_one(data_type, timestamps))
         case dt.DateType():
             return lambda array: _in_quotes(array.cast(pa.string()))
         case dt.TimeType():
             end = "Z" if timestamps is TimestampFormat.ISO_8601 else ""
-            return lambda array: _in_quotes(_short_fractions(array.cast(pa.string())), end)
+            return lambda array: _in_quotes(time_texts(array), end)
         case dt.TimestampType() | dt.LocalZonedTimestampType():
             zoned = isinstance(data_type, dt.LocalZonedTimestampType)
             end = "Z" if zoned or timestamps is TimestampFormat.ISO_8601 else ""
-            return lambda array: _moments(array, timestamps.between, end)
+            return lambda array: _in_quotes(moment_texts(array, timestamps.between), end)
         case dt.ArrayType():
             return _lists(_writer(data_type.element_type, timestamps))
         case dt.RowType():
@@ -127,58 +128,6 @@ def _in_quotes(texts: pa.Array, end: str = "") -> pa.Array:
     import pyarrow.compute as pc
 
     return pc.binary_join_element_wise('"', texts, f'{end}"', "")
-
-
-class _Numbers:
-    """Writes floating-point numbers as the JVM does: as decimals from 0.001 up to 10,000,000, else with an exponent."""
-
-    def __init__(self, one_by_one: Write) -> None:
-        self._one_by_one = one_by_one
-
-    def __call__(self, array: pa.Array) -> pa.Array:
-        import numpy as np
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        values = array.fill_null(1.0).to_numpy(zero_copy_only=False)
-        size = np.abs(values)
-        plain = (size >= 1e-3) & (size < 1e7)
-        if not plain.all():
-            others = pa.array(~plain)
-            kept = pc.if_else(others, 1.0, array.cast(pa.float64())).cast(array.type)
-            return pc.replace_with_mask(self._plain(kept), others, self._one_by_one(array.filter(others)))
-        return self._plain(array)
-
-    @staticmethod
-    def _plain(array: pa.Array) -> pa.Array:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        texts = array.cast(pa.string())
-        whole = pc.equal(pc.floor(array), array)
-        if not pc.any(whole).as_py():
-            return texts
-        return pc.if_else(whole, pc.binary_join_element_wise(texts, ".0", ""), texts)
-
-
-# --------------------------------------------------------------------------------------------------------------- times
-
-
-def _moments(array: pa.Array, between: str, end: str) -> pa.Array:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    texts = array.cast(pa.timestamp(array.type.unit)).cast(pa.string())
-    if between != " ":
-        texts = pc.replace_substring(texts, " ", between)
-    return _in_quotes(_short_fractions(texts), end)
-
-
-def _short_fractions(texts: pa.Array) -> pa.Array:
-    """Return texts without the zeros at the end of a fraction."""
-    import pyarrow.compute as pc
-
-    return pc.replace_substring_regex(texts, r"\.?0+$", "")
 
 
 # -------------------------------------------------------------------------------------------------------- nested types

@@ -53,6 +53,7 @@ class OrcBulkWriters:
             fields_of_row,
             partial(_open_writer, codec=codec, stripe_bytes=stripe_bytes),
             group_bytes=min(stripe_bytes, 16 << 20),
+            row_type=fields,
         )
 
 

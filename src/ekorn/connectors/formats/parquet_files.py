@@ -428,6 +428,8 @@ class ParquetBulkWriters:
             partial(_open_writer, codec=_codec(settings["parquet.compression"])),
             group_bytes=int(settings["parquet.block.size"]),
             not_null=frozenset(field.name for field in fields if not field.data_type.is_nullable),
+            row_type=fields,
+            utc=utc_timestamp,
         )
 
 

@@ -20,6 +20,8 @@ __all__ = [
     "BulkWriter",
     "BulkWriterFactory",
     "ByteArraySchema",
+    "ColumnBulkWriter",
+    "ColumnBulkWriterFactory",
     "ColumnEncoder",
     "DeserializationSchema",
     "Encoder",
@@ -196,6 +198,29 @@ class BulkWriterFactory(Protocol):
 
     def create(self, stream: IO[bytes]) -> BulkWriter:
         """Create a writer for this open file."""
+        ...
+
+
+class ColumnBulkWriter(BulkWriter, Protocol):
+    """A writer of rows that also takes rows as columns."""
+
+    def add_columns(self, data: pa.RecordBatch) -> None:
+        """Add the rows of a batch.
+
+        Raises:
+            RecordFormatError: A row cannot be written. No row of the batch is added then.
+        """
+        ...
+
+
+class ColumnBulkWriterFactory(BulkWriterFactory, Protocol):
+    """A factory for the sinks of columns."""
+
+    def for_columns(self, row_type: RowType) -> ColumnBulkWriterFactory | None:
+        """Return a factory whose writers are given batches of a row type; None if they are to be given rows.
+
+        The files are those that the rows of the batches would give.
+        """
         ...
 
 
