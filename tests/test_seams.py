@@ -28,6 +28,7 @@ REASONS = {
         "spark/test_jobs.py": ["SparkContext._active_spark_context"],
     },
     "the machine: a disk, a process or an interpreter that does what no test can make it do": {
+        "batch/test_restarts.py": ["set SystemClock.now_ms"],
         "checkpoint/test_ownership.py": ["set os.kill"],
         "connectors/test_file_sink.py": ["set os.fsync", "set fcntl.flock"],
         "engine/test_local_pool.py": ["set local_pool.ChildSlotProcess", "set local_pool.SlotHandle"],

@@ -1,8 +1,11 @@
 """A DataSet program that fails is run again as the restart strategy says."""
 
+import itertools
+
 import pytest
 
-from ekorn.common import Configuration, RestartStrategies
+from ekorn.clock import SystemClock
+from ekorn.common import Configuration, RestartStrategies, Time
 from ekorn.dataset import ExecutionEnvironment
 from ekorn.errors import InvalidProgramError, JobExecutionError
 from ekorn.testing import collect_locally
@@ -60,3 +63,16 @@ def test_without_a_strategy_and_for_errors_of_the_program_there_is_one_attempt(e
 def test_what_is_no_strategy_is_refused(env):
     with pytest.raises(TypeError, match="RestartStrategies"):
         env.set_restart_strategy("fixed-delay")
+
+
+def test_a_restart_does_not_wait_for_a_clock_that_is_set_back(env, tmp_path, monkeypatch):
+    """An exponential delay is counted from the last planned restart, which would be an hour ahead."""
+    hours_ms = itertools.count(1_800_000_000_000, -3_600_000)
+    monkeypatch.setattr(SystemClock, "now_ms", lambda clock: next(hours_ms))
+    delay = Time.milliseconds(1)
+    env.set_restart_strategy(
+        RestartStrategies.exponential_delay_restart(delay, Time.milliseconds(2), 2.0, Time.hours(2), 0.0)
+    )
+    began_s = SystemClock().monotonic()
+    assert collect_locally(env.from_elements(7).map(FailsAtFirst(tmp_path / "notes", 3))) == [7]
+    assert SystemClock().monotonic() - began_s < 1800

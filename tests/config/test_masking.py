@@ -38,6 +38,9 @@ def test_other_names_are_shown(key):
         "-Djavax.net.ssl.keyStorePassword=HUSH -Dmore=1",
         "--password HUSH --more 1",
         'required username="u" password="HUSH \\" HUSH";',
+        "jdbc:oracle:thin:scott/HUSH@//host:1521/x",
+        "a key: -----BEGIN RSA PRIVATE KEY-----\nHUSH\nHUSH\n-----END RSA PRIVATE KEY-----",
+        "-----BEGIN PRIVATE KEY-----\nHUSH that was cut off",
     ],
 )
 def test_a_secret_within_a_value_is_hidden(text):
@@ -46,7 +49,16 @@ def test_a_secret_within_a_value_is_hidden(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["/data/a", "s3://bucket/a@b", "hdfs://me@host/dir", "http://host:80/a:b/c@d", "a token of thanks", "4 mb"]
+    "text",
+    [
+        "/data/a",
+        "s3://bucket/a@b",
+        "hdfs://me@host/dir",
+        "http://host:80/a:b/c@d",
+        "a token of thanks",
+        "4 mb",
+        "jdbc:oracle:thin:@//host/x",
+    ],
 )
 def test_a_text_without_secrets_stays(text):
     assert masked_text(text) == text
@@ -68,7 +80,22 @@ def test_the_text_of_a_configuration_hides_secrets_in_values():
     assert configuration.get_string("state.checkpoints.dir", "") == "s3://KEY:HUSH@bucket/dir"
 
 
-@pytest.mark.parametrize("piece", ["a", "a:", "://", "s3://a:", "password=", "a ", 'a="', "a'", "password: '"])
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "a",
+        "a:",
+        "://",
+        "s3://a:",
+        "password=",
+        "a ",
+        'a="',
+        "a'",
+        "password: '",
+        "jdbc:oracle:x:",
+        "-----BEGIN PRIVATE KEY-----",
+    ],
+)
 def test_a_long_text_is_searched_in_linear_time(piece):
     started_s = time.process_time()
     masked_text(piece * (200_000 // len(piece)))

@@ -69,3 +69,12 @@ def test_a_requirement_does_not_replace_what_a_slot_itself_imports(tmp_path):
         assert pool.ensure() == [0]  # the slot has imported what it needs, and answers
     finally:
         pool.shutdown()
+
+
+def test_the_installer_of_requirements_has_the_umask_of_every_process_of_a_job(tmp_path):
+    installer, umask = tmp_path / "python", tmp_path / "umask"
+    installer.write_text(f"#!/bin/sh\numask > '{umask}'\n")
+    installer.chmod(0o700)
+    wanted = PythonDependencies(executable=str(installer), requirements_file=str(tmp_path / "requirements.txt"))
+    prepare_interpreter(wanted, str(tmp_path / "job"))
+    assert int(umask.read_text(), 8) == 0o077

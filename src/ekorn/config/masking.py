@@ -1,8 +1,9 @@
 """What people may see of settings and texts: secrets are replaced by asterisks.
 
 A value is hidden by the name of its key, and every value is also searched: for user names and passwords in URLs, for
-`name=value` where the name is that of a secret, and for values that another key of the same settings declares secret.
-Hiding too much costs a look into the configuration file. Showing too much costs a password. So doubts hide.
+private keys in PEM format, for `name=value` where the name is that of a secret, and for values that another key of the
+same settings declares secret. Hiding too much costs a look into the configuration file. Showing too much costs a
+password. So doubts hide.
 """
 
 from __future__ import annotations
@@ -58,6 +59,12 @@ USER_IS_NO_SECRET = frozenset({"abfs", "abfss", "hdfs", "viewfs", "webhdfs", "sf
 _USER_INFO = re.compile(
     r"(?<![A-Za-z0-9+.-])([A-Za-z][A-Za-z0-9+.-]{0,40})://"
     r"(?:([^/\s\"'<>]{0,500})|([^/:\s\"'<>]{0,200}:(?!\d+/)[^\s\"'<>@]{0,500}))@"
+)
+_ORACLE = re.compile(
+    r"(jdbc:oracle:[a-z0-9]{1,9}:)[^/\s\"'@]{1,200}/[^\s\"'<>@]{0,500}@", re.IGNORECASE
+)  # user/password@
+_PRIVATE_KEY = re.compile(
+    r"(-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----).*?(-----END [A-Z ]{0,30}PRIVATE KEY-----|\Z)", re.DOTALL
 )
 _NAME = re.compile(
     r"""(?<![A-Za-z0-9_.\-])(?P<name>[A-Za-z0-9_.\-]++)(?P<between>["']?(?:\s{0,9}[=:]\s{0,9}|(?<=\w)\s{1,9}))"""
@@ -119,7 +126,7 @@ def masked_text(text: str) -> str:
     >>> masked_text("password:'a,b',shop:north")
     'password:******,shop:north'
     """
-    text, found, at = masked_urls(text), [], 0
+    text, found, at = _PRIVATE_KEY.sub(rf"\1{HIDDEN}\2", masked_urls(text)), [], 0
     while (match := _NAME.search(text, at)) is not None:
         is_hidden = is_secret(match["name"]) and (match["between"].strip() or match["name"].startswith("-"))
         end = match.end() if is_hidden else match.end("name")
@@ -149,7 +156,7 @@ def masked_urls(text: str) -> str:
     >>> masked_urls("s3://KEY:SE/CRET@bucket, http://host:80/a@b and hdfs://me@host")
     's3://******@bucket, http://host:80/a@b and hdfs://me@host'
     """
-    return _USER_INFO.sub(_without_user_info, text)
+    return _ORACLE.sub(rf"\1{HIDDEN}@", _USER_INFO.sub(_without_user_info, text))
 
 
 def _without_user_info(match: re.Match[str]) -> str:

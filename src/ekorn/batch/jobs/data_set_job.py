@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import random
 import threading
-import time
 from collections.abc import Callable
 from contextvars import copy_context
 from dataclasses import replace
@@ -151,7 +150,7 @@ class DataSetJob:
 
     def _run_to_end(self) -> None:
         """Run the job to its end, and publish in the handle how it ended. Never raises."""
-        began_s, handle = time.monotonic(), self.handle
+        began_s, handle = self._clock.monotonic(), self.handle
         status, result, error = JobStatus.FAILED, None, None
         try:
             found = self._run_attempts()
@@ -165,7 +164,7 @@ class DataSetJob:
                 status = JobStatus.SUSPENDED if handle.requests.suspend_requested else JobStatus.CANCELED
             else:
                 self._note_failure(raised)
-        self._publish_end(status, result, error, time.monotonic() - began_s)
+        self._publish_end(status, result, error, self._clock.monotonic() - began_s)
 
     def _publish_end(
         self, status: JobStatus, result: JobExecutionResult | None, error: BaseException | None, seconds: float
@@ -189,7 +188,7 @@ class DataSetJob:
             except JobExecutionError as error:
                 if error.cause is None or not may_be_retried(error.cause) or self.handle.requests.cancel_requested:
                     raise
-                decision = strategy.on_failure(int(time.time() * 1000))
+                decision = strategy.on_failure(round(self._clock.monotonic() * 1000))
                 if not decision.restart and not restarts:
                     raise
                 if not decision.restart:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from ekorn.config.settings.deployment_settings import PythonArchive, PythonDependencies
 from ekorn.errors import DeploymentError
+from ekorn.storage.result_modes import PRIVATE_UMASK
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def _install(executable: str, wanted: PythonDependencies, target: str) -> str:
     command = [executable, "-m", "pip", "install", "--quiet", "--target", target, "-r", str(wanted.requirements_file)]
     if wanted.requirements_cache_dir is not None:
         command += ["--no-index", "--find-links", wanted.requirements_cache_dir]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, umask=PRIVATE_UMASK)
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines()[-3:]
         raise DeploymentError(f"the requirements in {wanted.requirements_file!r} cannot be installed: {' '.join(said)}")

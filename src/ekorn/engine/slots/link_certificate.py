@@ -18,6 +18,7 @@ from ekorn.errors import DeploymentError
 from ekorn.extras import install_command
 from ekorn.links.encryption import CalledSide, Certificate
 from ekorn.storage.key_file import read_key_file
+from ekorn.storage.result_modes import PRIVATE_UMASK
 
 Maker = Callable[[], Certificate | None]
 
@@ -60,7 +61,7 @@ def made_by_command() -> Certificate | None:
     if shutil.which("openssl") is None:
         return None
     command = _OPENSSL.format("/dev/stdout").split()  # the private key is written to no disk
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False, umask=PRIVATE_UMASK)
     if done.returncode != 0 or b"PRIVATE KEY" not in done.stdout:
         said = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
         raise DeploymentError(f"openssl did not create a certificate for the links of the job: {' '.join(said)}")
