@@ -107,6 +107,14 @@ class ColumnBatch:
             row.set_row_kind(RowKind(int(self.kinds[position])))
         return row
 
+    def rows(self) -> list[Row]:
+        """Return the rows, as a stream of rows has them."""
+        rows: list[Row] = _row_columns(self.data.schema).rows(self.data)
+        if self.kinds is not None:
+            for row, kind in zip(rows, self.kinds.tolist(), strict=True):
+                row.set_row_kind(RowKind(kind))
+        return rows
+
     def only_row(self) -> Row:
         """Return the row of a batch that has one."""
         return self.row(0)

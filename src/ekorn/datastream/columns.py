@@ -1,4 +1,4 @@
-"""Streams of columns: aggregates by name, functions of whole batches, and a generator of columns."""
+"""Streams of columns: aggregates by name, functions of batches, with state per key too, and a generator."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ from ekorn.connectors.formats.parquet_files import ParquetColumns
 from ekorn.functions.batch_aggregate import BatchAggregate
 from ekorn.functions.batch_function import BatchFunction
 from ekorn.functions.column_aggregates import ColumnAggregate, Count, First, Last, Max, Mean, Min, Sum
+from ekorn.functions.keyed_batch_function import KeyedBatchContext, KeyedBatchFunction, KeyOfBatch
 from ekorn.functions.sketch_aggregates import ApproxCountDistinct, CountDistinct, Quantile
+from ekorn.functions.state.batch_states import (
+    BatchAggregatingState,
+    BatchListState,
+    BatchMapState,
+    BatchReducingState,
+    BatchRuntimeContext,
+    BatchState,
+    BatchValueState,
+)
 from ekorn.program.streams.column_stream import ColumnStream
 from ekorn.program.streams.keyed_column_stream import KeyedColumnStream
 
@@ -17,7 +27,14 @@ __all__ = [
     "ApproxCountDistinct",
     "AvroColumns",
     "BatchAggregate",
+    "BatchAggregatingState",
     "BatchFunction",
+    "BatchListState",
+    "BatchMapState",
+    "BatchReducingState",
+    "BatchRuntimeContext",
+    "BatchState",
+    "BatchValueState",
     "ColumnAggregate",
     "ColumnGeneratorSource",
     "ColumnStream",
@@ -25,6 +42,9 @@ __all__ = [
     "CountDistinct",
     "First",
     "JsonColumns",
+    "KeyOfBatch",
+    "KeyedBatchContext",
+    "KeyedBatchFunction",
     "KeyedColumnStream",
     "Last",
     "Max",

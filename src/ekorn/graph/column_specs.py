@@ -105,6 +105,23 @@ class WindowAggregateSpec:
     row_type: RowType
 
 
+@dataclass(frozen=True)
+class KeyedBatchSpec:
+    """Calls a function with each batch of columns, with state and timers per key.
+
+    Args:
+        function: A `KeyedBatchFunction`.
+        keys: The key columns.
+        input_type: The columns of the input.
+        row_type: The columns of the results.
+    """
+
+    function: Any
+    keys: tuple[str, ...]
+    input_type: RowType
+    row_type: RowType
+
+
 ColumnSpec = (
     ToRowsSpec
     | ToColumnsSpec
@@ -114,6 +131,7 @@ ColumnSpec = (
     | ColumnTimestampsSpec
     | RollingAggregateSpec
     | WindowAggregateSpec
+    | KeyedBatchSpec
 )
 
 CONVERSIONS = (ToRowsSpec, ToColumnsSpec)

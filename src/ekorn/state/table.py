@@ -119,7 +119,10 @@ class FrontTable(Table, ABC):
 
     @abstractmethod
     def take_writes(self) -> Iterator[tuple[list[Any], list[Any]]]:
-        """Yield the keys and values that changed since the last call, in runs, and note that they are written."""
+        """Yield the keys and values that changed since the last call, in runs, and note that they are written.
+
+        The value None says that the key has no value any more.
+        """
 
     @abstractmethod
     def forget(self) -> None:

@@ -8,7 +8,7 @@ Each harness takes a function, or a callable that draws a whole pipeline:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, TypedDict, Unpack
 
 from ekorn.config.configuration import Configuration
@@ -93,6 +93,18 @@ class OneInputHarness(Harness):
         """Push records one after the other, all with the same timestamp."""
         for value in values:
             self._push(0, value, timestamp)
+
+    def process_batch(self, values: Iterable[Any], timestamps: Sequence[int] | int | None = None) -> None:
+        """Push records that arrive together, as one batch of columns if the pipeline has columns.
+
+        Args:
+            values: The records.
+            timestamps: The timestamp of each record, or of all of them.
+        """
+        records = list(values)
+        times = list(timestamps) if isinstance(timestamps, Sequence) else [timestamps] * len(records)
+        self._open_inlet(0).records.extend(zip(records, times, strict=True))
+        self._run()
 
     def process_watermark(self, timestamp: int) -> None:
         """Advance event time to a watermark, and fire the timers and windows that are due."""

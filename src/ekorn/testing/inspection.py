@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 
 from ekorn.functions.state.state_descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
 from ekorn.functions.timer_service import TimeDomain
+from ekorn.graph.column_specs import KeyedBatchSpec
 from ekorn.keygroups import key_group, state_key, subtask_of
 from ekorn.operators.operator import RuntimeOperator
 from ekorn.operators.process_operators import KeyedProcessOperator
+from ekorn.operators.time.timers import Timers
 from ekorn.state.keyed_backend import KeyedStateBackend
 from ekorn.state.kinds import kind_of
 
@@ -69,11 +71,12 @@ def registered_timers(operators: Sequence[RuntimeOperator], key: Any, name: str 
     """Return the timers of a key that process functions registered, by time."""
     found = []
     for operator in _named(operators, name):
-        if isinstance(operator, KeyedProcessOperator):
+        if isinstance(operator, KeyedProcessOperator) or isinstance(operator.operator.spec, KeyedBatchSpec):
             stored = state_key(_as_declared(operator, key))
+            timers: Timers = operator.timers  # type: ignore[attr-defined]  # the other class loads PyArrow
             for domain, table in (
-                (TimeDomain.EVENT_TIME, operator.timers.event),
-                (TimeDomain.PROCESSING_TIME, operator.timers.processing),
+                (TimeDomain.EVENT_TIME, timers.event),
+                (TimeDomain.PROCESSING_TIME, timers.processing),
             ):
                 found += [RegisteredTimer(time_ms, domain) for key, time_ms in table.timers() if key == stored]
     return sorted(found, key=lambda timer: (timer.timestamp, timer.domain.name))

@@ -49,13 +49,20 @@ class MapBatchesOperator(ColumnOperator):
             if result.num_rows != len(batch):  # the value is not in a row of the input
                 error.row_in_batch = None
             raise
-        if data.num_rows == len(batch):
-            return batch.with_data(data)
-        if not data.num_rows:
-            return batch.slice(0, 0).with_data(data)
-        # As many rows as came in keep their timestamps; others get the highest, which no watermark has passed.
-        times = None if batch.times is None else np.full(data.num_rows, batch.times.max(), dtype=np.int64)
-        return ColumnBatch(data, times, _kind_of_all(batch, data.num_rows))
+        return of_batch(batch, data)
+
+
+def of_batch(batch: ColumnBatch, data: pa.RecordBatch) -> ColumnBatch:
+    """Return the rows that a function made of a batch, with timestamps and kinds.
+
+    As many rows as came in keep their timestamps. Others get the highest, which no watermark has passed.
+    """
+    if data.num_rows == len(batch):
+        return batch.with_data(data)
+    if not data.num_rows:
+        return batch.slice(0, 0).with_data(data)
+    times = None if batch.times is None else np.full(data.num_rows, batch.times.max(), dtype=np.int64)
+    return ColumnBatch(data, times, _kind_of_all(batch, data.num_rows))
 
 
 def _kind_of_all(batch: ColumnBatch, count: int) -> Kinds | None:

@@ -6,7 +6,7 @@ from typing import assert_never
 
 from ekorn.graph import column_specs as specs
 from ekorn.graph.job_graph import Operator
-from ekorn.operators.columns import batch_functions, column_windows, conversions, rolling_aggregates
+from ekorn.operators.columns import batch_functions, column_windows, conversions, keyed_batches, rolling_aggregates
 from ekorn.operators.columns import column_timestamps as timestamps
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.operator import RuntimeOperator
@@ -35,5 +35,7 @@ def build_column_operator(
             return rolling_aggregates.RowAggregateOperator(operator, spec, environment)
         case specs.WindowAggregateSpec():
             return column_windows.ColumnWindowOperator(operator, spec, environment)
+        case specs.KeyedBatchSpec():
+            return keyed_batches.KeyedBatchOperator(operator, spec, environment)
         case _:
             assert_never(spec)

@@ -20,6 +20,7 @@ from ekorn.functions.watermark_strategy import WatermarkStrategy
 from ekorn.graph.column_specs import (
     BatchLibrary,
     ColumnTimestampsSpec,
+    KeyedBatchSpec,
     MapBatchesSpec,
     SelectColumnsSpec,
     SelectRowsSpec,
@@ -33,6 +34,7 @@ from ekorn.program.streams.column_types import column_names, columns_of, express
 from ekorn.program.streams.data_stream import DataStream
 from ekorn.program.streams.data_stream_sink import DataStreamSink
 from ekorn.program.streams.key_selection import KeySelection
+from ekorn.types.composite_types import RowTypeInfo
 from ekorn.types.data_type_info import row_type_info
 from ekorn.types.data_types import RowField, RowType
 from ekorn.types.type_information import TypeInformation
@@ -178,6 +180,15 @@ class ColumnStream(DataStream):
         """Return a side output of the operator that this stream comes from. Late rows of windows are columns."""
         node = self._operator("get_side_output")
         spec = node.spec
+        if isinstance(spec, KeyedBatchSpec) and isinstance(output_tag, OutputTag):
+            if not isinstance(output_tag.type_info, RowTypeInfo):
+                raise InvalidProgramError(
+                    f"a batch function emits columns, and the side output {output_tag.tag_id!r} declares none: give "
+                    "its OutputTag the type of its rows, such as Types.ROW_NAMED(['id'], [Types.LONG()])"
+                )
+            row_type = row_type_from(output_tag.type_info, "get_side_output")
+            edge = node.side_output(output_tag.tag_id, columns_of(row_type))
+            return ColumnStream(self._environment, (edge,), row_type)
         if isinstance(spec, WindowAggregateSpec) and isinstance(output_tag, OutputTag):
             row_type, tag = spec.input_type, output_tag.tag_id
             if tag == spec.windows.late_tag:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from ekorn.functions.keyed_batch_function import KeyedBatchFunction
+from ekorn.functions.process_functions import KeyedProcessFunction
 from ekorn.functions.record_functions import FieldKeySelector
 from ekorn.functions.sink_contract import Sink
 from ekorn.functions.windows.assigner_contract import WindowAssigner
-from ekorn.graph.column_specs import RollingAggregateSpec
+from ekorn.graph.column_specs import KeyedBatchSpec, RollingAggregateSpec
 from ekorn.graph.specs import Hash, KeySpec, OperatorSpec
 from ekorn.graph.stream_graph import Edge
+from ekorn.program.checks.argument_checks import check_function
 from ekorn.program.streams.column_stream import ColumnStream
-from ekorn.program.streams.column_types import AnyAggregate, adapted, result_fields
+from ekorn.program.streams.column_types import AnyAggregate, adapted, result_fields, row_type_from
+from ekorn.program.streams.data_stream import DataStream
 from ekorn.program.streams.data_stream_sink import DataStreamSink
 from ekorn.program.streams.keyed_stream import KeyedStream
 from ekorn.types.data_types import RowType
@@ -74,6 +78,24 @@ class KeyedColumnStream(KeyedStream):
         """
         spec = aggregate_spec(self.row_type, self._names, aggregates, emits, on_columns=True)
         return self._columns_per_key("Aggregate", spec, spec.row_type)
+
+    def process(  # type: ignore[override]  # a batch function gives columns
+        self, func: KeyedProcessFunction | KeyedBatchFunction, output_type: Any = None
+    ) -> DataStream:
+        """Process the rows of each key with state and timers.
+
+        Args:
+            func: A `KeyedBatchFunction`, which is called with batches of columns for all keys in them, or a
+                `KeyedProcessFunction`, which gets rows.
+            output_type: The columns of the results of a batch function, as `map_batches` takes them.
+        """
+        if not isinstance(func, KeyedBatchFunction):
+            return super().process(func, output_type)
+        check_function("process", func, KeyedBatchFunction, None)
+        row_type = row_type_from(output_type, "process")
+        return self._columns_per_key(
+            "KEYED PROCESS", KeyedBatchSpec(func, self._names, self.row_type, row_type), row_type
+        )
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedColumnStream:
         """Group the rows of each key into windows."""

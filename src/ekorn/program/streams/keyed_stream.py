@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec
 
 from ekorn.errors import InvalidProgramError, UnsupportedOperationError
+from ekorn.functions.keyed_batch_function import KeyedBatchFunction
 from ekorn.functions.latest_values import QueryableRecords
 from ekorn.functions.process_functions import KeyedProcessFunction
 from ekorn.functions.record_fields import Field
@@ -142,9 +143,18 @@ class KeyedStream(DataStream):
         return self._per_key("Filter", FilterSpec(func), self._type())
 
     def process(  # type: ignore[override]  # Flink: a keyed stream takes its own kind of process function
-        self, func: KeyedProcessFunction, output_type: TypeInformation | None = None
+        self, func: KeyedProcessFunction | KeyedBatchFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
-        """Turn each record into any number of records, with state, timers, side outputs and access to time."""
+        """Turn each record into any number of records, with state, timers, side outputs and access to time.
+
+        A `KeyedBatchFunction` is called with the records that have arrived, as columns. The stream needs a declared row
+        type, and keys that are fields by name. The result is a stream of columns.
+        """
+        if isinstance(func, KeyedBatchFunction):
+            names, row_type = self._keys_by_name("process")
+            columns = DataStream(self._environment, self._origin).to_columns(row_type)
+            result: DataStream = columns.key_by(names).process(func, output_type)
+            return result
         check_function("process", func, KeyedProcessFunction, None)
         return self._per_key("KEYED PROCESS", ProcessSpec(func), output_type)
 

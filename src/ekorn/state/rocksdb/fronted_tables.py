@@ -65,7 +65,13 @@ class FrontedTable(ValueTable):
     def flush(self, batch: WriteBatch) -> None:
         for keys, values in self._front.take_writes():
             self._some_key = keys[0]
-            self.saw(len(keys), batch.put_all(self._encoded(keys, values)))
+            there = [at for at, value in enumerate(values) if value is not None]
+            if len(there) == len(keys):
+                self.saw(len(keys), batch.put_all(self._encoded(keys, values)))
+                continue
+            for key in (key for key, value in zip(keys, values, strict=True) if value is None):
+                batch.delete(self.address(key)[0])
+            self.saw(len(there), batch.put_all(self._encoded([keys[at] for at in there], [values[at] for at in there])))
 
     def _encoded(self, keys: list[Any], values: list[Any]) -> list[tuple[bytes, bytes]]:
         encoded = []
