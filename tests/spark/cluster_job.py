@@ -1,4 +1,4 @@
-"""A job for a standalone cluster that counts records by key, under a fault; its program checks its own results.
+"""A job for a cluster that counts records by key, under a fault; its program checks its own results.
 
 The program is text, so that its classes travel by value: the executors do not have the tests.
 """
@@ -10,10 +10,10 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from tests.live_jobs import until
 from tests.spark.processes import run_driver
-from tests.spark.standalone_cluster import Cluster
 
 PROGRAM = """
 import os, signal, sys, time
@@ -85,6 +85,20 @@ print("EXACT", struck, len(pids), flush=True)
 """
 
 
+class Cluster(Protocol):
+    """Where a job can run.
+
+    Attributes:
+        master: The address of the master.
+        settings: Settings that a job needs there, as `key=value`.
+        environment: Variables that a driver needs in order to find it.
+    """
+
+    master: str
+    settings: list[str]
+    environment: dict[str, str]
+
+
 @dataclass(frozen=True)
 class Ended:
     """A job that has ended with the exact result."""
@@ -115,8 +129,9 @@ def run(
         per_second: How many records the source emits.
         strike: See `fault`.
     """
-    arguments = [cluster.master, str(folder / "checkpoints"), fault, str(pause_s), str(per_second), *settings]
-    driver = run_driver(PROGRAM, *arguments, stdin=subprocess.PIPE)
+    arguments = [cluster.master, str(folder / "checkpoints"), fault, str(pause_s), str(per_second)]
+    arguments += [*cluster.settings, *settings]
+    driver = run_driver(PROGRAM, *arguments, env=cluster.environment, stdin=subprocess.PIPE)
     try:
         output = ""
         assert driver.stdout is not None

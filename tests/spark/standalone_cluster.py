@@ -22,6 +22,8 @@ class Cluster:
 
     Attributes:
         master: The address of the master.
+        settings: Settings that a job needs here: none.
+        environment: Variables that a driver needs here: none.
         scratch: The temporary directory of the executors' Python processes, and so of the slots.
     """
 
@@ -41,6 +43,8 @@ class Cluster:
         self._processes: list[subprocess.Popen[bytes]] = []
         (port,) = free_ports(1)
         self.master = f"spark://127.0.0.1:{port}"
+        self.settings: list[str] = []
+        self.environment: dict[str, str] = {}
         self._start(
             "master", "org.apache.spark.deploy.master.Master", "-h", "127.0.0.1", "-p", str(port), "--webui-port", "0"
         )

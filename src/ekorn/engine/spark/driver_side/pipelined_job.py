@@ -39,7 +39,6 @@ _log = logging.getLogger(__name__)
 # Settings of a session that ekorn starts for continuous jobs, or sets up for them later. Without them a continuous job
 # uses more CPU and memory.
 SESSION_SETTINGS = {
-    "spark.python.unix.domain.socket.enabled": "true",  # instead of TCP to the Python workers
     # Spark gathers as many bytes before it writes to a Python worker or to a reading task. A row has at least as many,
     # so no row waits for the next. With Spark's default of 65,536 bytes small blobs would travel in rows of that size.
     "spark.buffer.size": "4096",

@@ -27,13 +27,15 @@ from ekorn.storage.scratch_folders import LocalFolder
 _lock = threading.Lock()
 _RETRIED = re.compile(r".*most recent failure: (Lost task .*? executor [^)]*\): )?")  # how often Spark tried, and where
 _LOCAL_DIR = "spark.local.dir"
+_UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
+# Executors that these start have their temporary files in folders whose paths are too long for a Unix socket.
+_WITHOUT_UNIX_SOCKETS = ("yarn", "k8s://")
 _started: set[str] = set()  # the applications of the sessions that ekorn started
 _sized: set[str] = set()  # those on this machine of which ekorn chose the number of task slots
 
 DEFAULTS = {
     "spark.app.name": "ekorn",
     "spark.ui.showConsoleProgress": "false",
-    "spark.python.unix.domain.socket.enabled": "true",  # 30 to 50 ms less per epoch than TCP
     "spark.python.worker.reuse": "true",
     "spark.ui.retainedJobs": "200",
     "spark.ui.retainedStages": "400",
@@ -240,11 +242,22 @@ def _named_master(configuration: dict[str, str]) -> str | None:
     return configuration.get("spark.master") or variable(SPARK_MASTER)
 
 
+def defaults_of(master: str) -> dict[str, str]:
+    """Return the settings of a session on a master that the user has not set.
+
+    >>> [_UNIX_SOCKETS in defaults_of(master) for master in ("local[4]", "spark://host:7077", "yarn", "k8s://host")]
+    [True, True, False, False]
+    """
+    # 30 to 50 ms less per epoch than TCP
+    return DEFAULTS if master.startswith(_WITHOUT_UNIX_SOCKETS) else DEFAULTS | {_UNIX_SOCKETS: "true"}
+
+
 def _create(context_class: Any, conf_class: Any, configuration: dict[str, str], task_slots: int | None) -> Any:
-    settings = DEFAULTS | {k: v for k, v in configuration.items() if k.startswith("spark.")}
     named = _named_master(configuration)
-    settings["spark.master"] = named or f"local[{task_slots or '*'}]"
-    check_master(settings["spark.master"])
+    master = named or f"local[{task_slots or '*'}]"
+    settings = defaults_of(master) | {k: v for k, v in configuration.items() if k.startswith("spark.")}
+    settings["spark.master"] = master
+    check_master(master)
     if "spark.pyspark.python" in settings:  # Spark itself reads the setting in spark-submit alone
         os.environ["PYSPARK_PYTHON"] = settings["spark.pyspark.python"]
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -262,7 +275,6 @@ def _create(context_class: Any, conf_class: Any, configuration: dict[str, str], 
         settings.setdefault("spark.task.reaper.enabled", "true")
         settings.setdefault("spark.task.reaper.killTimeout", "60s")
     _quiet(settings)
-    master = settings["spark.master"]
     with java_errors_explained(master):
         start_java(context_class, settings)
         set_daemon(settings, context_class._jvm.java.lang.System.getenv("PYTHONPATH"))

@@ -1,0 +1,1 @@
+"""A real YARN on this machine."""
