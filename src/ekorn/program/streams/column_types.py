@@ -113,7 +113,7 @@ def expression_types(row_type: RowType, expressions: Mapping[str, Any], call: st
             raise InvalidProgramError(
                 f"{call}(): the expression {expression} does not fit the columns {row_type.field_names()}: {error}"
             ) from None
-        found[name] = row_type_of_arrow(pa.schema([pa.field(name, column.type)])).field_types()[0]
+        found[name] = row_type_of_arrow(pa.schema([pa.field(name, column.type)]), exact=True).field_types()[0]
     return found
 
 
