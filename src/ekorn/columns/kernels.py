@@ -180,7 +180,7 @@ class SumKernel(Kernel):
         if not len(keys):
             return
         if self._whole:
-            self._check(np.unique(keys), keys, values, valid)
+            self._check(keys, keys, values, valid)
         sums, known = self._vectors
         if not self._whole:  # the first value is the sum: adding it to 0.0 would turn -0.0 into 0.0
             fresh = ~known[keys]
@@ -222,14 +222,14 @@ class SumKernel(Kernel):
         """Refuse sums that do not fit 64 bits. Most batches are far from it, and are only looked at.
 
         Args:
-            distinct: The keys of the values, each once.
+            distinct: The keys of the values; one may be there several times.
             keys: The key of each value.
             values: The values.
             valid: Which of the rows have a value, if the others were left out.
         """
         if not len(values):
             return
-        sums = self._vectors[0][distinct]
+        sums = self._vectors[0].take(distinct)
         most = max(abs(int(values.max())), abs(int(values.min())))
         held = max(abs(int(sums.max())), abs(int(sums.min())))
         if most * len(values) + held < _SAFE:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ekorn.columns.distinct_first import DistinctFirst
 from ekorn.columns.key_words import Grown, KeyStore, Rows, Words, mixed_words, store_for
 
 __all__ = ["ABSENT", "KeyIndex"]
@@ -24,7 +25,7 @@ _LOAD = 0.6  # the share of table entries in use above which the table doubles
 
 
 class KeyIndex:
-    """The distinct keys of some columns, numbered from 0 in the order in which they came.
+    """The distinct keys of some columns, numbered from 0: those of one batch before those of the next.
 
     Args:
         types: The Arrow types of the key columns.
@@ -38,6 +39,7 @@ class KeyIndex:
         ]
         self._table = np.full(_FIRST_SLOTS, ABSENT, dtype=np.int32)
         self._hashes = Grown(np.uint32)  # the low half of each key's hash
+        self._distinct = DistinctFirst()
 
     def __len__(self) -> int:
         return self._hashes.length
@@ -49,13 +51,11 @@ class KeyIndex:
 
     def rows(self, columns: Sequence[pa.Array]) -> Rows:
         """Return the number of the key in each row of a batch. Keys that are new get the next numbers."""
-        prepared, hashes = self._prepare(columns)
-        return self._look_up(prepared, hashes, adds=True)
+        return self._found(columns, adds=True)
 
     def find(self, columns: Sequence[pa.Array]) -> Rows:
         """Return the number of the key in each row of a batch; `ABSENT` for a key that is not here."""
-        prepared, hashes = self._prepare(columns)
-        return self._look_up(prepared, hashes, adds=False)
+        return self._found(columns, adds=False)
 
     def columns(self, keys: Rows | None = None) -> list[pa.Array]:
         """Return the columns of the keys with some numbers, or of all keys in the order of their numbers."""
@@ -73,6 +73,13 @@ class KeyIndex:
         """Return the columns of the keys so far, for another thread."""
         return [store.frozen() for store in self._stores]
 
+    def _found(self, columns: Sequence[pa.Array], *, adds: bool) -> Rows:
+        encoded = self._distinct.of(columns[0]) if len(columns) == 1 else None
+        if encoded is None:
+            return self._look_up(*self._prepare(columns), adds=adds)
+        distinct, rows = encoded
+        return self._look_up(*self._prepare([distinct]), adds=adds).take(rows)
+
     def _prepare(self, columns: Sequence[pa.Array]) -> tuple[list[Any], Words]:
         prepared = [store.prepare(column) for store, column in zip(self._stores, columns, strict=True)]
         hashes = prepared[0].hashes
@@ -81,35 +88,36 @@ class KeyIndex:
         return prepared, mixed_words(hashes) if len(prepared) > 1 else hashes
 
     def _look_up(self, prepared: list[Any], hashes: Words, *, adds: bool) -> Rows:  # hot
-        found = np.full(len(hashes), ABSENT, dtype=np.int64)
         if adds:
             self._make_room(len(hashes))
+        elif not len(self):
+            return np.full(len(hashes), ABSENT, dtype=np.int64)
         mask, low = len(self._table) - 1, hashes.astype(np.uint32)
-        open_rows = np.arange(len(hashes))
         slots = (hashes & np.uint64(mask)).astype(np.int64)
-        while len(open_rows):
-            kept = self._table.take(slots).astype(np.int64)
-            if adds:
-                empty = np.flatnonzero(kept == ABSENT)
-                if len(empty):
-                    self._add(prepared, hashes, open_rows[empty], slots[empty])
-                    kept = self._table.take(slots).astype(np.int64)
-                used = slice(None)
-            else:
-                used = np.flatnonzero(kept != ABSENT)  # type: ignore[assignment]
-                open_rows, slots, kept = open_rows[used], slots[used], kept[used]
-            same = self._hashes.values.take(kept) == low.take(open_rows)
-            maybe = np.flatnonzero(same)
+        found = np.full(len(hashes), ABSENT, dtype=np.int64)
+        open_rows: Rows | None = None  # all of them; then those whose slot has another key
+        while True:
+            kept: Any = self._table.take(slots)
+            there = kept != ABSENT
+            if not there.all():
+                if adds:
+                    empty = np.flatnonzero(~there)
+                    self._add(prepared, hashes, empty if open_rows is None else open_rows[empty], slots[empty])
+                    kept = self._table.take(slots)
+                    there[:] = True
+                else:
+                    kept = np.maximum(kept, 0)
+            same = self._hashes.values.take(kept) == (low if open_rows is None else low.take(open_rows))
+            same &= there
             for store, column in zip(self._stores, prepared, strict=True):
-                if len(maybe):
-                    maybe = maybe[store.equal(column, open_rows[maybe], kept[maybe])]
-            found[open_rows[maybe]] = kept[maybe]
-            if len(maybe) == len(open_rows):
-                break
-            left = np.ones(len(open_rows), dtype=np.bool_)
-            left[maybe] = False
-            open_rows, slots = open_rows[left], (slots[left] + 1) & mask
-        return found
+                same &= store.equal(column, open_rows, kept)
+            hits = np.flatnonzero(same)
+            found[hits if open_rows is None else open_rows[hits]] = kept[hits]
+            wrong = np.flatnonzero(there & ~same)
+            if not len(wrong):
+                return found
+            open_rows = wrong if open_rows is None else open_rows[wrong]
+            slots = (slots[wrong] + 1) & mask
 
     def _add(self, prepared: list[Any], hashes: Words, rows: Rows, slots: Rows) -> None:
         """Keep the keys of some rows in slots that are empty. If several rows want one slot, one of them gets it."""
@@ -169,9 +177,9 @@ class _ObjectStore(KeyStore):
     def prepare(self, column: pa.Array) -> _ObjectColumn:
         return _ObjectColumn(column)
 
-    def equal(self, column: _ObjectColumn, at: Rows, kept: Rows) -> NDArray[np.bool_]:
-        pairs = zip(at.tolist(), kept.tolist(), strict=True)
-        return np.fromiter((column.values[a] == self._values[k] for a, k in pairs), np.bool_, len(at))
+    def equal(self, column: _ObjectColumn, at: Rows | None, kept: Rows) -> NDArray[np.bool_]:
+        pairs = zip(range(len(kept)) if at is None else at.tolist(), kept.tolist(), strict=True)
+        return np.fromiter((column.values[a] == self._values[k] for a, k in pairs), np.bool_, len(kept))
 
     def append(self, column: _ObjectColumn, at: Rows) -> None:
         self._values += [column.values[a] for a in at.tolist()]

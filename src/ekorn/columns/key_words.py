@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["FixedStore", "KeyColumn", "KeyStore", "TextStore", "Words", "mixed_words", "store_for"]
+__all__ = ["FixedStore", "KeyColumn", "KeyStore", "TextStore", "TextWords", "Words", "mixed_words", "store_for"]
 
 Words = NDArray[np.uint64]
 Rows = NDArray[np.int64]
@@ -21,6 +21,7 @@ Rows = NDArray[np.int64]
 _MULTIPLIER = np.uint64(0xD6E8FEB86659FD93)
 _HALF = np.uint64(32)
 _WORD = 8
+_KEPT_BYTES = 32  # the words of so many bytes of each text are kept once they were read
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(_WORD)] + [(1 << 64) - 1], dtype=np.uint64)
 _NULL = np.uint64(0x9E3779B97F4A7C15)  # the hash of a null; equality looks at the validity
 _NAN = np.uint64(0x7FF8000000000000)
@@ -48,8 +49,11 @@ class KeyStore(ABC):
         """Return a column of a batch, prepared for the other methods."""
 
     @abstractmethod
-    def equal(self, column: Any, at: Rows, kept: Rows) -> NDArray[np.bool_]:
-        """Return for each pair whether key `at[i]` of a column equals the kept key number `kept[i]`."""
+    def equal(self, column: Any, at: Rows | None, kept: Rows) -> NDArray[np.bool_]:
+        """Return for each pair whether key `at[i]` of a column equals the kept key number `kept[i]`.
+
+        Without `at` it is key `i` of the column.
+        """
 
     @abstractmethod
     def append(self, column: Any, at: Rows) -> None:
@@ -136,10 +140,11 @@ class FixedStore(KeyStore):
         valid = None if column.null_count == 0 else column.is_valid().to_numpy(zero_copy_only=False)
         return _FixedColumn(words_of(column), valid)
 
-    def equal(self, column: _FixedColumn, at: Rows, kept: Rows) -> NDArray[np.bool_]:
-        same: NDArray[np.bool_] = column.words[at] == self._words.values[kept]
+    def equal(self, column: _FixedColumn, at: Rows | None, kept: Rows) -> NDArray[np.bool_]:
+        words = column.words if at is None else column.words.take(at)
+        same: NDArray[np.bool_] = words == self._words.values.take(kept)
         if column.valid is not None or self._valid is not None:
-            valid = True if column.valid is None else column.valid[at]
+            valid: Any = True if column.valid is None else column.valid if at is None else column.valid[at]
             was_valid = True if self._valid is None else self._valid.values[kept]
             same &= valid == was_valid
         return same
@@ -212,10 +217,16 @@ def from_words(words: Words, kind: pa.DataType, valid: NDArray[np.bool_] | None)
     return pa.array(numbers.astype(kind.to_pandas_dtype()), kind, mask=mask)
 
 
-class _TextColumn:
-    """Texts of a batch: where each begins in the batch's bytes, and how long it is."""
+class TextWords:
+    """Texts or bytes of a batch as words of eight bytes, the first byte of a word in its lowest bits.
 
-    __slots__ = ("_at_any_byte", "_copies", "hashes", "lengths", "starts", "valid")
+    Attributes:
+        lengths: The length of each text in bytes.
+        longest: The largest of them.
+        valid: Which texts are not null; None if all are.
+    """
+
+    __slots__ = ("_at_any_byte", "_copies", "_kept", "lengths", "longest", "shortest", "starts", "valid")
 
     def __init__(self, column: pa.Array) -> None:
         wide = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
@@ -228,28 +239,44 @@ class _TextColumn:
             data[: end - first] = np.frombuffer(data_buffer, dtype=np.uint8)[first:end]
         self._at_any_byte: Words = np.ndarray(shape=(end - first + 1,), dtype="<u8", buffer=data, strides=(1,))
         self._copies = end - first < 32 * len(column)
+        self._kept: dict[int, Words] = {}
         self.starts = offsets[:-1].astype(np.int64) - first
         self.lengths = np.diff(offsets).astype(np.int64)
+        self.longest, self.shortest = int(self.lengths.max(initial=0)), int(self.lengths.min(initial=0))
         self.valid = None if column.null_count == 0 else column.is_valid().to_numpy(zero_copy_only=False)
-        self.hashes = self._hashes()
 
     def __len__(self) -> int:
         return len(self.starts)
 
     def words(self, rows: Rows | None, position: int) -> Words:
         """Return the word of each row that begins at a byte; bytes behind the end of a text are 0."""
+        kept = self._kept.get(position)
+        if kept is not None:
+            return kept if rows is None else kept.take(rows)
         starts, lengths = (self.starts, self.lengths) if rows is None else (self.starts[rows], self.lengths[rows])
-        at = starts + position
+        at = np.minimum(starts + position, len(self._at_any_byte) - 1)
         # `take` copies an unaligned array as a whole, which is faster than to index it if the texts are short.
         words = self._at_any_byte.take(at) if self._copies and rows is None else self._at_any_byte[at]
-        words &= _MASKS.take(np.minimum(lengths - position, _WORD))
+        if self.shortest < position + _WORD:
+            words &= _MASKS.take(lengths - position, mode="clip")
+        if rows is None and position < _KEPT_BYTES:
+            self._kept[position] = words
         return words
+
+
+class _TextColumn(TextWords):
+    """Texts of a batch, hashed."""
+
+    __slots__ = ("hashes",)
+
+    def __init__(self, column: pa.Array) -> None:
+        super().__init__(column)
+        self.hashes = self._hashes()
 
     def _hashes(self) -> Words:
         hashes = self.lengths.astype(np.uint64)
-        longest, shortest = int(self.lengths.max(initial=0)), int(self.lengths.min(initial=0))
-        for position in range(0, longest, _WORD):
-            if shortest > position:
+        for position in range(0, self.longest, _WORD):
+            if self.shortest > position:
                 hashes = mixed_words(hashes ^ self.words(None, position))
             else:
                 more = np.flatnonzero(self.lengths > position)
@@ -272,19 +299,26 @@ class TextStore(KeyStore):
     def prepare(self, column: pa.Array) -> _TextColumn:
         return _TextColumn(column)
 
-    def equal(self, column: _TextColumn, at: Rows, kept: Rows) -> NDArray[np.bool_]:
-        lengths = column.lengths[at]
+    def equal(self, column: _TextColumn, at: Rows | None, kept: Rows) -> NDArray[np.bool_]:  # hot
+        lengths = column.lengths if at is None else column.lengths.take(at)
         same: NDArray[np.bool_] = lengths == self._lengths.values.take(kept)
         if column.valid is not None or self._valid is not None:
-            valid = True if column.valid is None else column.valid[at]
+            valid: Any = True if column.valid is None else column.valid if at is None else column.valid[at]
             same &= valid == (True if self._valid is None else self._valid.values[kept])
         starts = self._starts.values.take(kept).astype(np.int64)
+        words, position = self._words.values, 0
+        if column.longest <= _KEPT_BYTES and len(words):  # short texts are compared word by word, all of them
+            for position in range(0, column.longest, _WORD):
+                # Another key may be shorter: what is behind it is not looked at, since the lengths differ.
+                equal = column.words(at, position) == words.take(starts + position // _WORD, mode="clip")
+                if column.shortest <= position:
+                    equal |= lengths <= position
+                same &= equal
+            return same
         pairs = np.flatnonzero(same & (lengths > 0))
-        position = 0
         while len(pairs):
-            everything = len(pairs) == len(column)
-            mine = column.words(None if everything and _is_range(at) else at[pairs], position)
-            equal = mine == self._words.values.take(starts[pairs] + position // _WORD)
+            mine = column.words(pairs if at is None else at[pairs], position)
+            equal = mine == words.take(starts[pairs] + position // _WORD)
             same[pairs[~equal]] = False
             position += _WORD
             pairs = pairs[equal & (lengths[pairs] > position)]
@@ -338,10 +372,6 @@ class TextStore(KeyStore):
     def size_bytes(self) -> int:
         validity = 0 if self._valid is None else self._valid.size_bytes
         return self._words.size_bytes + self._starts.size_bytes + self._lengths.size_bytes + validity
-
-
-def _is_range(at: Rows) -> bool:
-    return bool(at[0] == 0 and at[-1] == len(at) - 1)  # positions in ascending order
 
 
 def store_for(kind: pa.DataType) -> KeyStore | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,60 +10,44 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ekorn.columns.column_batch import ColumnBatch
-from ekorn.columns.key_index import KeyIndex
-from ekorn.columns.key_words import Grown, Rows
-from ekorn.columns.row_columns import RowColumns, row_type_of_arrow
-from ekorn.keygroups import key_groups_of, state_key, subtask_of
+from ekorn.columns.distinct_first import DistinctFirst
+from ekorn.columns.key_words import Rows
+from ekorn.columns.stable_hashes import hasher_of, hashes_of_tuples, key_groups_of_hashes
+from ekorn.keygroups import subtask_of
 
-__all__ = ["KeyRoutes", "divided", "stored_keys"]
-
-_ROUTES_KEPT = 1 << 20  # keys whose target is remembered: some 60 MB
+__all__ = ["KeyRoutes", "divided"]
 
 
 class KeyRoutes:
-    """The target subtask of each key, which is computed once.
+    """The target subtask of each row, by the key in its key columns. The key groups are those of `keygroups.py`.
 
     Args:
-        types: The Arrow types of the key columns.
-        keys_of: Returns the keys, as state tables hold them, of key columns.
+        schema: The key columns.
         max_parallelism: Of the target.
         parallelism: Of the target.
     """
 
-    def __init__(
-        self,
-        types: Sequence[pa.DataType],
-        keys_of: Callable[[Sequence[pa.Array]], list[Any]],
-        *,
-        max_parallelism: int,
-        parallelism: int,
-    ) -> None:
-        self._types = list(types)
-        self._keys_of = keys_of
+    def __init__(self, schema: pa.Schema, *, max_parallelism: int, parallelism: int) -> None:
+        self._hashers = [hasher_of(field) for field in schema]
         self._max_parallelism = max_parallelism
-        self._parallelism = parallelism
-        self._index = KeyIndex(self._types)
-        self._targets = Grown(np.int32)
+        targets = [subtask_of(group, max_parallelism, parallelism) for group in range(max_parallelism)]
+        self._targets = np.array(targets, dtype=np.int32)
+        self._distinct = DistinctFirst()
 
     def targets(self, columns: Sequence[pa.Array]) -> NDArray[np.int32]:
         """Return the subtask of each row's key."""
-        if len(self._index) > _ROUTES_KEPT:
-            self._index, self._targets = KeyIndex(self._types), Grown(np.int32)
-        rows = self._index.rows(columns)
-        known = self._targets.length
-        if known < len(self._index):
-            new = np.arange(known, len(self._index))
-            groups = key_groups_of(self._keys_of(self._index.columns(new)), self._max_parallelism)
-            targets = [subtask_of(group, self._max_parallelism, self._parallelism) for group in groups]
-            self._targets.extend(np.array(targets, dtype=np.int32))
-        found: NDArray[np.int32] = self._targets.values.take(rows)
+        encoded = self._distinct.of(columns[0]) if len(columns) == 1 else None
+        if encoded is None:
+            return self._targets_of_all(columns)
+        distinct, rows = encoded
+        return self._targets_of_all([distinct]).take(rows)
+
+    def _targets_of_all(self, columns: Sequence[pa.Array]) -> NDArray[np.int32]:
+        fields = [hashes(column) for hashes, column in zip(self._hashers, columns, strict=True)]
+        found: NDArray[np.int32] = self._targets.take(
+            key_groups_of_hashes(hashes_of_tuples(fields), self._max_parallelism)
+        )
         return found
-
-
-def stored_keys(schema: pa.Schema) -> Callable[[Sequence[pa.Array]], list[Any]]:
-    """Return a function that makes keys, as state tables hold them, of key columns."""
-    columns = RowColumns(row_type_of_arrow(schema))
-    return lambda keys: list(map(state_key, columns.values(keys)))
 
 
 def divided(batch: ColumnBatch, targets: NDArray[Any], parallelism: int) -> list[tuple[int, ColumnBatch]]:

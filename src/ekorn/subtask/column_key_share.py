@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ekorn.columns.column_batch import ColumnBatch
-from ekorn.columns.partitioning import KeyRoutes, stored_keys
+from ekorn.columns.partitioning import KeyRoutes
 from ekorn.subtask.in_flight import KeyShare
 from ekorn.subtask.wire.frames import RECORDS, Frame
 
@@ -35,10 +35,6 @@ class ColumnKeyShare(KeyShare):
     def _is_own(self, batch: ColumnBatch) -> Any:
         schema = pa.schema([batch.data.schema.field(name) for name in self.names])
         # With as many targets as key groups, the target of a key is its key group.
-        groups = KeyRoutes(
-            list(schema.types),
-            stored_keys(schema),
-            max_parallelism=self.max_parallelism,
-            parallelism=self.max_parallelism,
-        ).targets([batch.data.column(name) for name in self.names])
+        routes = KeyRoutes(schema, max_parallelism=self.max_parallelism, parallelism=self.max_parallelism)
+        groups = routes.targets([batch.data.column(name) for name in self.names])
         return (groups >= self.own.first) & (groups <= self.own.last)

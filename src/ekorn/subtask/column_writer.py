@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ekorn.columns.column_batch import ColumnBatch, joined
 from ekorn.columns.columns_type import ColumnsTypeInfo
-from ekorn.columns.partitioning import KeyRoutes, divided, stored_keys
+from ekorn.columns.partitioning import KeyRoutes, divided
 from ekorn.errors import InvalidProgramError, preview
 from ekorn.functions.record_functions import FieldKeySelector, Partitioner
 from ekorn.graph.job_graph import Vertex
@@ -136,12 +136,7 @@ class ColumnRouter(Router):
         type_info = self._writer.exchange.type_info
         assert isinstance(type_info, ColumnsTypeInfo)
         schema = pa.schema([type_info.schema.field(name) for name in self._key_names])
-        return KeyRoutes(
-            list(schema.types),
-            stored_keys(schema),
-            max_parallelism=self._target.max_parallelism,
-            parallelism=self._target.parallelism,
-        )
+        return KeyRoutes(schema, max_parallelism=self._target.max_parallelism, parallelism=self._target.parallelism)
 
     def _send_by_key(self, batch: ColumnBatch) -> None:
         if len(self._channels) == 1:
