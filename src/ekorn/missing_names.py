@@ -55,6 +55,7 @@ _INSTEAD = {
 
 # The modules searched for a name that was imported from the wrong module.
 _PUBLIC_MODULES = ("common", "datastream", "datastream.functions", "datastream.window", "datastream.state")
+_PACKAGES = ("client", "common", "dataset", "datastream", "errors", "queryable", "state_processor", "testing")
 _PUBLIC_PACKAGES = {"common", "datastream", "metrics", "util"} | {path.partition(".")[0] for path in _INSTEAD}
 
 
@@ -66,10 +67,15 @@ class MissingNames(MetaPathFinder):
     ) -> ModuleSpec | None:
         """Raise the error for a missing name at a public path; return None for any other name."""
         parent, _, name = fullname.rpartition(".")
-        below = fullname.split(".")[1:2]
-        if not parent.startswith("ekorn") or below[0] not in _PUBLIC_PACKAGES or name.startswith("_"):
+        if not parent.startswith("ekorn") or name.startswith("_"):
             return None
-        raise missing_name_error(fullname, sys.modules.get(parent))
+        package = fullname.split(".")[1]
+        if package in _PUBLIC_PACKAGES:
+            raise missing_name_error(fullname, sys.modules.get(parent))
+        meant = difflib.get_close_matches(package, _PACKAGES, 1, 0.8)
+        if parent == "ekorn" and meant:
+            raise _error(f"Ekorn has no {fullname}; did you mean ekorn.{meant[0]}?", fullname)
+        return None
 
 
 def missing_name_error(fullname: str, siblings: ModuleType | None) -> ModuleNotFoundError:
@@ -82,7 +88,10 @@ def missing_name_error(fullname: str, siblings: ModuleType | None) -> ModuleNotF
         fullname: The name, with its path from `pyflink` or `ekorn` on.
         siblings: The module of ekorn that would hold the name, if there is one.
     """
-    message = missing_name_message(fullname, siblings)
+    return _error(missing_name_message(fullname, siblings), fullname)
+
+
+def _error(message: str, fullname: str) -> ModuleNotFoundError:
     return ModuleNotFoundError(message) if _is_from_import() else ModuleNotFoundError(message, name=fullname)
 
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -58,10 +59,12 @@ def test_jobs_are_listed(start, capsys):
     _, other_id = start("second")
     assert main(["list"]) == 0
     head, *lines = capsys.readouterr().out.splitlines()
-    assert head.split() == ["job", "name", "status", "records", "checkpoints", "restarts", "process"]
+    assert head.split() == ["job", "name", "status", "records", "checkpoints", "restarts", "process", "started"]
     found = {line.split()[0]: line.split() for line in lines}
     assert found.keys() == {job_id, other_id}
-    assert found[job_id][1] == "first" and found[job_id][-1] == str(process.pid)
+    assert found[job_id][1] == "first" and found[job_id][6] == str(process.pid)
+    started = time.mktime(time.strptime(" ".join(found[job_id][-2:]), "%Y-%m-%d %H:%M:%S"))
+    assert abs(time.time() - started) < 7300, "clocks may be set by an hour meanwhile"
 
 
 def test_without_jobs_that_is_said(capsys):

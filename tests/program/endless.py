@@ -42,9 +42,9 @@ with nullcontext() if "--spark" in sys.argv else on_local_engine():
 """
 
 
-def started(tmp_path: Path, *options: str, spark: bool = False) -> subprocess.Popen[str]:
+def started(tmp_path: Path, *options: str, spark: bool = False, program: str = PROGRAM) -> subprocess.Popen[str]:
     script = tmp_path / "program.py"
-    script.write_text(PROGRAM)
+    script.write_text(program)
     arguments = [str(tmp_path / "checkpoints"), *["--spark"] * spark]
     return subprocess.Popen(
         [sys.executable, "-m", "ekorn", "run", *options, str(script), *arguments],

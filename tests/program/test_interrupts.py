@@ -40,6 +40,31 @@ def test_an_interrupt_ends_the_job_in_one_line_and_resuming_continues_it(tmp_pat
     assert len(list(directory.iterdir())) == 1, "the resumed job has the id of the first"
 
 
+RARELY = PROGRAM.replace("enable_checkpointing(20)", "enable_checkpointing(3_600_000)")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("is_resumed", [False, True])
+def test_a_job_without_a_checkpoint_since_its_start_is_continued_from_where_it_started(tmp_path, is_resumed):
+    directory = tmp_path / "checkpoints"
+    process = started(tmp_path)
+    wait_for_checkpoint(directory, process, set())
+    process.send_signal(signal.SIGINT)
+    path = process.communicate(timeout=60)[1].rpartition("start from ")[2].strip()
+
+    process = started(tmp_path, *["--resume"] if is_resumed else ["-s", path], program=RARELY)
+    assert process.stdout is not None and process.stdout.readline() == "the state holds True\n"
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=60)[1]
+    script = tmp_path / "program.py"
+    assert said == (
+        f"ekorn: Ctrl-C ended job 'endless'; to resume it: ekorn run --resume {script}, or start from {path}\n"
+        if is_resumed
+        else f"ekorn: Ctrl-C ended job 'endless'; it has no checkpoint in a directory since it started from {path}; to "
+        f"start from there again: ekorn run -s {path} {script}\n"
+    )
+
+
 @pytest.mark.long
 def test_a_program_that_ends_over_a_running_job_says_so_and_ends_the_job(tmp_path):
     script = tmp_path / "program.py"

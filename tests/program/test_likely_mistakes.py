@@ -420,6 +420,8 @@ def test_a_misspelt_method_is_answered_with_its_name(env, wrong, right):
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
+        ("from ekorn.commmon import Types", "Ekorn has no ekorn.commmon; did you mean ekorn.common"),
+        ("from ekorn import datastreams", "Ekorn has no ekorn.datastreams; did you mean ekorn.datastream"),
         ("from ekorn.table import TableEnvironment", "Ekorn has no ekorn.table"),
         (
             "import ekorn.datastream.connectors.mongodb",

@@ -73,7 +73,7 @@ def list_jobs(service: ServiceClient | None, shown: str = "unended") -> int:
     counts = [in_background(partial(_counts, job)) for job in jobs]  # in parallel, because a driver may hang
     until_s = time.monotonic() + POLL_S
     rows = [_row(job, _within(each, until_s)) for job, each in zip(jobs, counts, strict=True)]
-    print_table([("job", "name", "status", "records", "checkpoints", "restarts", "process"), *rows])
+    print_table([("job", "name", "status", "records", "checkpoints", "restarts", "process", "started"), *rows])
     for job in jobs:
         if job.details.get("phase") == "WAITING":
             print(f"{job.id}: {printable(job.details['why'], _MOST_OF_A_REASON)}")
@@ -111,7 +111,13 @@ def _within(counts: Future[_Counts], until_s: float) -> _Counts:
 
 def _row(job: FoundJob, counts: _Counts) -> tuple[str, ...]:
     has_process = job.pid and not job.has_ended  # the system may have given the number to another process
-    return job.id, printable(job.name, MOST_OF_A_NAME), job.status, *counts, str(job.pid) if has_process else ""
+    process = str(job.pid) if has_process else ""
+    return job.id, printable(job.name, MOST_OF_A_NAME), job.status, *counts, process, _clock_time(job.started_ms)
+
+
+def _clock_time(millis: int) -> str:
+    """Return a time of day as logs show it; empty if it is not known."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(millis / 1000)) if millis > 0 else ""
 
 
 def trigger(service: ServiceClient | None, job: str, directory: str | None, *, native: bool) -> int:

@@ -29,6 +29,8 @@ class JobFacts:
         parallelism: The highest parallelism of an operator.
         is_default_parallelism: Whether neither the program nor the configuration set a parallelism.
         restored_from: The checkpoint or savepoint that the job starts from.
+        restored_path: Where that is.
+        is_resumed: Whether it is a checkpoint of this job, which an earlier driver took.
         log_path: The engine's log, if it has one of its own.
         web_address: Where the driver shows the job to browsers and tools.
     """
@@ -39,6 +41,8 @@ class JobFacts:
     parallelism: int
     is_default_parallelism: bool = False
     restored_from: str | None = None
+    restored_path: str | None = None
+    is_resumed: bool = False
     log_path: str | None = None
     web_address: str | None = None
 

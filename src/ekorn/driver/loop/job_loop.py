@@ -125,6 +125,8 @@ class JobLoop:
             parallelism=max(vertex.parallelism for vertex in graph.vertices),
             is_default_parallelism=not self._settings.parallelism_set,
             restored_from=recovery.origin,
+            restored_path=recovery.origin_path,
+            is_resumed=recovery.is_resumed,
             log_path=self._engine.log_path,
             web_address=self._settings.web.address,
         )

@@ -69,6 +69,16 @@ class JobRecovery:
         """What the job starts from, for people to read; None if it starts empty."""
         return None if self._initial is None else self._initial.label
 
+    @property
+    def origin_path(self) -> str | None:
+        """The directory of what the job starts from; None if it starts empty."""
+        return None if self._initial is None else self._initial.path
+
+    @property
+    def is_resumed(self) -> bool:
+        """Whether the job starts from a checkpoint or savepoint that an earlier driver of it took."""
+        return self._initial is not None and self._initial_is_own
+
     def recover(self, attempt: int) -> RestorePoint | None:
         """Return what an attempt starts from; None if it starts empty.
 

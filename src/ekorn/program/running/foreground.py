@@ -106,7 +106,15 @@ def _how_to_resume(handle: JobHandle) -> str:
         return "its sinks leave nothing, and the next run starts from the beginning"
     path = handle.progress().last_checkpoint_path
     if path is None or path.startswith("memory:"):
-        return "it has no checkpoint in a directory, so the next run starts from the beginning"
+        facts = None if statistics is None else statistics.facts
+        path = None if facts is None else facts.restored_path
+        if facts is None or path is None:
+            return "it has no checkpoint in a directory, so the next run starts from the beginning"
+        if not facts.is_resumed:
+            again = f"env.set_restore_path({path!r})" if _is_interactive() else f"ekorn run -s {path} {_script()}"
+            return (
+                f"it has no checkpoint in a directory since it started from {path}; to start from there again: {again}"
+            )
     resume = "declare it again and call env.resume()" if _is_interactive() else f"ekorn run --resume {_script()}"
     return f"to resume it: {resume}, or start from {path}"
 
