@@ -79,7 +79,7 @@ def test_a_setting_that_is_too_small_again_and_again_is_blamed(caplog: pytest.Lo
 
 
 @pytest.mark.heavy
-def test_objects_of_a_function_count_and_a_restart_begins_without_them() -> None:
+def test_objects_of_a_function_count_and_a_restart_begins_without_them(caplog: pytest.LogCaptureFixture) -> None:
     """The first attempt keeps 200 MB outside of state. The second attempt is in a new process, and keeps nothing."""
     env = job(LIMIT, restarts=1)
     first = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"hoarded-{os.getpid()}")
@@ -94,10 +94,13 @@ def test_objects_of_a_function_count_and_a_restart_begins_without_them() -> None
 
     numbers = env.from_sequence(0, 9).map(keep).name("keeper")
     try:
-        with on_process_engine(), numbers.execute_and_collect("keeping") as found:
+        logged = caplog.at_level(logging.WARNING, "ekorn")
+        with on_process_engine(), logged, numbers.execute_and_collect("keeping") as found:
             assert sorted(found) == list(range(10))
     finally:
         os.unlink(first)
+    (restart,) = [each for each in caplog.messages if "restarts in 0 ms" in each]
+    assert "largest objects: 'kept' of operator 'keeper' (about " in restart and "or keep less in functions" in restart
 
 
 @pytest.mark.heavy

@@ -12,11 +12,13 @@ from ekorn.common import Types
 from ekorn.config.settings.memory_settings import MemoryParts, SlotMemory
 from ekorn.datastream.state import ValueStateDescriptor
 from ekorn.errors import SlotMemoryError
+from ekorn.functions.record_functions import WrappingFunction
 from ekorn.slot.event_reports import Reports
 from ekorn.slot.memory import memory_watch
+from ekorn.slot.memory.function_objects import function_objects, kept_in_memory
 from ekorn.slot.memory.memory_limit import Due, MemoryLimit, memory_text
 from ekorn.slot.memory.memory_watch import MemoryWatch
-from ekorn.slot.memory.state_sizes import heap_bytes, state_sizes
+from ekorn.slot.memory.state_sizes import heap_bytes
 from ekorn.slot_protocol.diagnostics import StateSize
 from ekorn.slot_protocol.slot_events import SlotEnds
 from tests.state.backends import EVERYTHING, heap, rocksdb
@@ -52,10 +54,26 @@ def test_the_message_names_what_there_is_and_what_to_raise():
         "it uses 90.0 MiB of the 100.0 MiB that it may use: about 55.0 MiB is state on the heap, 20.0 MiB is "
         "RocksDB's, the rest, about 15.0 MiB, is Python, the objects of functions and records in flight; largest "
         "states: 'carts' of operator 'shop' (about 50.0 MiB in 1,000 entries), 'seen' of operator 'dedup' (about "
-        "5.0 MiB in 20 entries); raise taskmanager.memory.process.size, use more slots, or keep state in RocksDB "
-        "(state.backend.type: rocksdb)"
+        "5.0 MiB in 20 entries); raise taskmanager.memory.process.size or use more slots"
     )
-    assert "no state is on the heap" in memory_text(OF_100_MB, 90 * MB, None, [])
+    on_heap_alone = memory_text(OF_100_MB, 90 * MB, None, states)
+    assert on_heap_alone.endswith(
+        "raise taskmanager.memory.process.size, use more slots, or keep state in RocksDB (state.backend.type: rocksdb)"
+    )
+    nothing_kept = memory_text(OF_100_MB, 90 * MB, None, [])
+    assert "no state is on the heap" in nothing_kept and nothing_kept.endswith("process.size or use more slots")
+
+
+def test_the_message_names_what_functions_keep_and_advises_against_it():
+    cache = StateSize("Enrich.cache", "enrich", "op-2", 70 * MB, 1, is_state=False)
+    carts = StateSize("carts", "shop", "op-1", 5 * MB, 1_000)
+    assert memory_text(OF_100_MB, 90 * MB, None, [cache, carts]) == (
+        "it uses 90.0 MiB of the 100.0 MiB that it may use: about 5.0 MiB is state on the heap, about 70.0 MiB is "
+        "objects that functions keep outside of state, the rest, about 15.0 MiB, is Python and records in flight; "
+        "largest states: 'carts' of operator 'shop' (about 5.0 MiB in 1,000 entries); largest objects: 'Enrich.cache' "
+        "of operator 'enrich' (about 70.0 MiB in 1 entry); raise taskmanager.memory.process.size, or keep less in "
+        "functions: what is not in state is in no checkpoint either"
+    )
 
 
 class Hosted:
@@ -188,11 +206,62 @@ def test_a_backend_tells_what_it_has_on_the_heap(make):
             operator=SimpleNamespace(name="shop", id="op-1"),
             states=SimpleNamespace(on_heap=lambda: {"offsets": [1, 2]}),
             backend=backend,
+            functions=lambda: (),
         )
         subtask: Any = SimpleNamespace(operators=[operator])
-        largest, smallest = state_sizes([subtask])
+        largest, smallest = kept_in_memory([subtask])
         assert (largest.name, largest.operator_name, largest.entries) == ("value", "shop", 20)
         assert 20_000 < largest.size_bytes < 40_000
         assert (smallest.name, smallest.entries) == ("offsets", 2)
     finally:
         backend.close()
+
+
+# ---------------------------------------------------------------------------------------------- objects of functions
+
+GLOBAL_CACHE = {n: bytes(1000) for n in range(2000)}
+
+
+class Enrich:
+    def __init__(self) -> None:
+        self.cache = {n: bytes(1000) for n in range(3000)}
+        self.model = Order(4_000_000)
+        self.small = [1, 2, 3]
+        self.own = MemoryLimit(OF_100_MB)
+        self.own.table = GLOBAL_CACHE  # type: ignore[attr-defined]
+
+    def one(self, value: Any) -> Any:
+        return value
+
+
+def closing_over(seen: list[bytes]) -> Any:
+    def function(value: Any) -> Any:
+        seen.append(value)
+        return len(GLOBAL_CACHE), unassigned
+
+    if not seen:
+        unassigned = 1
+    return function
+
+
+ENRICHED = {("Enrich.cache", 3000), ("Enrich.model", 1)}
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (Enrich(), ENRICHED),
+        (Enrich().one, ENRICHED),
+        (WrappingFunction(Enrich()), ENRICHED),
+        (closing_over([bytes(1000)] * 1500), {("seen", 1500), ("GLOBAL_CACHE", 2000)}),
+        (len, set()),
+    ],
+    ids=["object", "bound method", "wrapped", "plain", "builtin"],
+)
+def test_what_a_function_keeps_is_found_by_its_name(function, expected):
+    operator = SimpleNamespace(operator=SimpleNamespace(name="enrich", id="op-2"), functions=lambda: [function])
+    subtask: Any = SimpleNamespace(operators=[operator])
+    found = function_objects([subtask])
+    assert {(each.name, each.entries) for each in found} == expected
+    assert all((each.operator_name, each.operator_id, each.is_state) == ("enrich", "op-2", False) for each in found)
+    assert all(1_000_000 < each.size_bytes < 5_000_000 for each in found)

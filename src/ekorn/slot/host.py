@@ -197,7 +197,7 @@ class SlotHost:
         self._report(hint)
 
     def hint_at_memory(self, operator_id: str | None, text: str) -> bool:
-        """Report that the memory of the slot is short, as a hint of an operator: the one with most state, or any.
+        """Report that the memory of the slot is short, as a hint of the operator that keeps most, or of any.
 
         Returns:
             Whether there is an operator in the slot. Without one, nothing is reported.

@@ -9,7 +9,7 @@ import time
 
 from ekorn.metrics.process_memory import resident_bytes
 from ekorn.slot.host import SlotHost
-from ekorn.slot.memory.state_sizes import state_sizes
+from ekorn.slot.memory.function_objects import kept_in_memory
 from ekorn.slot_protocol.diagnostics import SlotVitals
 from ekorn.state.rocksdb.store_options import block_cache_bytes
 
@@ -29,5 +29,5 @@ def own_vitals(host: SlotHost) -> SlotVitals:
         cpu_ms=round(time.process_time() * 1000),
         limit_bytes=host.memory.process_bytes,
         managed_bytes=host.memory.managed_bytes,
-        states=tuple(state_sizes(host.subtasks.values())[:_STATES]),
+        states=tuple(kept_in_memory(host.subtasks.values())[:_STATES]),
     )

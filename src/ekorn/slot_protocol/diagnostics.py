@@ -48,13 +48,14 @@ class SlotLogs(NamedTuple):
 
 
 class StateSize(NamedTuple):
-    """The memory of one state in a slot, estimated from some of its entries."""
+    """The memory of one state in a slot, or of an object that a function keeps, estimated from some of its entries."""
 
     name: str
     operator_name: str
     operator_id: str
     size_bytes: int
     entries: int
+    is_state: bool = True
 
 
 class SlotVitals(NamedTuple):
@@ -69,7 +70,7 @@ class SlotVitals(NamedTuple):
         cpu_ms: How much time it has had on cores.
         limit_bytes: The memory at which the slot fails; None if it is not bounded.
         managed_bytes: The memory that RocksDB may use of it; None if it is not bounded.
-        states: The states on the heap, the largest first.
+        states: The states on the heap, and the objects that functions keep, the largest first.
     """
 
     host: str

@@ -59,22 +59,44 @@ class MemoryLimit:
         return Due.WARN
 
 
-def memory_text(memory: SlotMemory, resident_bytes: int, rocksdb_bytes: int | None, states: Sequence[StateSize]) -> str:
-    """Return what uses the memory of a slot, and what to do about it."""
-    limit = size_text(memory.process_bytes or 0)
-    of_states = sum(state.size_bytes for state in states)
+def memory_text(memory: SlotMemory, resident_bytes: int, rocksdb_bytes: int | None, kept: Sequence[StateSize]) -> str:
+    """Return what uses the memory of a slot, and what to do about it.
+
+    Args:
+        memory: What the slot may use.
+        resident_bytes: What it uses.
+        rocksdb_bytes: RocksDB's part of it; None if no operator keeps state in RocksDB.
+        kept: The states on the heap and the objects that functions keep, the largest first.
+    """
+    states, objects = [each for each in kept if each.is_state], [each for each in kept if not each.is_state]
+    of_states, of_objects = (sum(each.size_bytes for each in some) for some in (states, objects))
     parts = [f"about {size_text(of_states)} is state on the heap"] if states else ["no state is on the heap"]
     if rocksdb_bytes is not None:
         parts.append(f"{size_text(rocksdb_bytes)} is RocksDB's")
-    rest = max(resident_bytes - of_states - (rocksdb_bytes or 0), 0)
-    parts.append(f"the rest, about {size_text(rest)}, is Python, the objects of functions and records in flight")
-    largest = ", ".join(
-        f"{state.name!r} of operator {state.operator_name!r} (about {size_text(state.size_bytes)} in "
-        f"{state.entries:,} entries)"
-        for state in states[:_STATES]
-    )
-    named = f"; largest states: {largest}" if largest else ""
+    if objects:
+        parts.append(f"about {size_text(of_objects)} is objects that functions keep outside of state")
+    rest = size_text(max(resident_bytes - of_states - of_objects - (rocksdb_bytes or 0), 0))
+    small = "records in flight" if objects else "the objects of functions and records in flight"
+    parts.append(f"the rest, about {rest}, is Python{' and ' if objects else ', '}{small}")
     return (
-        f"it uses {size_text(resident_bytes)} of the {limit} that it may use: {', '.join(parts)}{named}; raise "
-        f"{memory.raised_by}, use more slots, or keep state in RocksDB (state.backend.type: rocksdb)"
+        f"it uses {size_text(resident_bytes)} of the {size_text(memory.process_bytes or 0)} that it may use: "
+        f"{', '.join(parts)}{_largest('states', states)}{_largest('objects', objects)}; "
+        f"{_advice(memory.raised_by, of_states, of_objects, in_rocksdb=rocksdb_bytes is not None)}"
     )
+
+
+def _largest(what: str, kept: Sequence[StateSize]) -> str:
+    named = ", ".join(
+        f"{each.name!r} of operator {each.operator_name!r} (about {size_text(each.size_bytes)} in "
+        f"{each.entries:,} {'entry' if each.entries == 1 else 'entries'})"
+        for each in kept[:_STATES]
+    )
+    return f"; largest {what}: {named}" if named else ""
+
+
+def _advice(raised_by: str, of_states: int, of_objects: int, *, in_rocksdb: bool) -> str:
+    if of_objects > of_states:
+        return f"raise {raised_by}, or keep less in functions: what is not in state is in no checkpoint either"
+    if not of_states or in_rocksdb:
+        return f"raise {raised_by} or use more slots"
+    return f"raise {raised_by}, use more slots, or keep state in RocksDB (state.backend.type: rocksdb)"

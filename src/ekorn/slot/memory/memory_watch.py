@@ -18,8 +18,8 @@ from ekorn.garbage import collect
 from ekorn.metrics.process_memory import resident_bytes
 from ekorn.slot.event_reports import Reports
 from ekorn.slot.host import SlotHost
+from ekorn.slot.memory.function_objects import kept_in_memory
 from ekorn.slot.memory.memory_limit import Due, MemoryLimit, memory_text
-from ekorn.slot.memory.state_sizes import state_sizes
 from ekorn.slot_protocol.diagnostics import StateSize
 from ekorn.slot_protocol.slot_events import SlotEnds
 from ekorn.state.rocksdb.store_options import block_cache_bytes
@@ -54,31 +54,31 @@ class MemoryWatch:
             self._limit = MemoryLimit(self._host.memory)
         due = self._limit.due(used_bytes)
         if due is Due.WARN:
-            self._warn(self._states(), used_bytes)
+            self._warn(self._kept(), used_bytes)
         elif due is Due.FAIL:
             collect(2)  # gives back what nothing refers to any more
             left = resident_bytes(os.getpid())
             if self._limit.due(left) is Due.FAIL:
                 self._fail(left)
 
-    def _states(self) -> list[StateSize]:
-        return state_sizes(self._host.subtasks.values())
+    def _kept(self) -> list[StateSize]:
+        return kept_in_memory(self._host.subtasks.values())
 
-    def _warn(self, states: list[StateSize], used_bytes: int) -> None:
+    def _warn(self, kept: list[StateSize], used_bytes: int) -> None:
         """Warn, as soon as there is an operator in the slot whose hint the warning can be."""
-        text = memory_text(self._limit.memory, used_bytes, block_cache_bytes(), states)
-        largest = states[0].operator_id if states else None
+        text = memory_text(self._limit.memory, used_bytes, block_cache_bytes(), kept)
+        largest = kept[0].operator_id if kept else None
         if self._host.hint_at_memory(largest, f"the memory of slot {self._host.slot} is short: {text}"):
             self._limit.warned = True
-            _log.warning("the memory of the slot is short: %s", text)
+            _log.info("the memory of the slot is short: %s", text)  # the driver shows the hint
 
     def _fail(self, used_bytes: int) -> None:
         sys.setswitchinterval(_UNDISTURBED_S)
         memory = self._limit.memory
-        states = self._states()
+        kept = self._kept()
         if not self._limit.warned:
-            self._warn(states, used_bytes)
-        text = memory_text(memory, used_bytes, block_cache_bytes(), states)
+            self._warn(kept, used_bytes)
+        text = memory_text(memory, used_bytes, block_cache_bytes(), kept)
         error = SlotMemoryError(self._host.slot, text, memory.raised_by)
         sys.setswitchinterval(_PROMPT_S)
         self._reports.put_last(SlotEnds(error, self._host.take_hints()))

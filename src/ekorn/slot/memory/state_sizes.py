@@ -15,7 +15,7 @@ from typing import Any
 from ekorn.slot_protocol.diagnostics import StateSize
 from ekorn.subtask.subtask import Subtask
 
-__all__ = ["heap_bytes", "state_sizes"]
+__all__ = ["heap_bytes", "object_bytes", "state_sizes"]
 
 _MEASURED = 32  # entries at each end of a dictionary
 _DEPTH = 4  # how deep the objects within an entry are followed
@@ -23,9 +23,9 @@ _WITHIN = 32  # elements of a container within an entry that are measured
 
 
 def state_sizes(subtasks: Iterable[Subtask]) -> list[StateSize]:
-    """Return the states of some subtasks that are on the heap, the largest first. Any thread may call it."""
+    """Return the states of some subtasks that are on the heap. Any thread may call it."""
     found = []
-    for subtask in list(subtasks):
+    for subtask in subtasks:
         for operator in subtask.operators:
             tables = dict(operator.states.on_heap())
             if operator.backend is not None:
@@ -35,7 +35,7 @@ def state_sizes(subtasks: Iterable[Subtask]) -> list[StateSize]:
                     named = operator.operator
                     size = heap_bytes(entries)
                     found.append(StateSize(name, named.name, named.id, size, len(entries)))
-    return sorted(found, key=lambda state: -state.size_bytes)
+    return found
 
 
 def heap_bytes(entries: Collection[Any]) -> int:
@@ -43,6 +43,14 @@ def heap_bytes(entries: Collection[Any]) -> int:
     try:
         return sys.getsizeof(entries) + _contents(entries, _MEASURED, _DEPTH)
     except RuntimeError:  # the subtask changes it
+        return 0
+
+
+def object_bytes(value: Any) -> int:
+    """Return the estimated memory of one object with what it refers to; 0 if it changes just now."""
+    try:
+        return _size(value, _DEPTH)
+    except RuntimeError:
         return 0
 
 
