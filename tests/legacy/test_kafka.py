@@ -6,7 +6,14 @@ from ekorn.clock import ManualClock
 from ekorn.common import SimpleStringSchema
 from ekorn.datastream import AscendingTimestampExtractor, StreamExecutionEnvironment
 from ekorn.datastream.connectors.base import DeliveryGuarantee
-from ekorn.datastream.connectors.kafka import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
+from ekorn.datastream.connectors.kafka import (
+    FlinkKafkaConsumer,
+    FlinkKafkaConsumer010,
+    FlinkKafkaConsumer011,
+    FlinkKafkaConsumer09,
+    FlinkKafkaProducer,
+    Semantic,
+)
 from ekorn.errors import ConfigurationError, ProgramWarning
 from ekorn.functions.source_contract import Batch
 from ekorn.operators.time.watermarks import SplitWatermarks
@@ -27,6 +34,11 @@ def test_a_consumer_starts_from_the_offsets_of_its_group():
         FlinkKafkaConsumer(["in"], SimpleStringSchema(), SERVERS).as_source()
     with pytest.raises(ConfigurationError, match="earliest, latest or none"):
         consumer(**{"auto.offset.reset": "soonest"})
+
+
+@pytest.mark.parametrize("named", [FlinkKafkaConsumer09, FlinkKafkaConsumer010, FlinkKafkaConsumer011])
+def test_consumers_for_single_versions_of_kafka_are_the_same(named):
+    assert "earliest()" in repr(named("in", SimpleStringSchema(), SERVERS).set_start_from_earliest().as_source())
 
 
 def test_a_consumer_starts_where_it_is_told_to():

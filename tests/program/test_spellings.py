@@ -22,6 +22,7 @@ from ekorn.datastream import (
     SinkFunction,
     StreamExecutionEnvironment,
     TimestampExtractor,
+    checkpoint_config,
 )
 from ekorn.datastream.connectors.number_seq import NumberSequenceSource
 from ekorn.datastream.functions import AggregateFunction, ProcessAllWindowFunction, ProcessJoinFunction
@@ -403,6 +404,7 @@ def test_an_old_source_brings_its_timestamps_along(env):
 def test_the_old_name_of_the_retention_of_checkpoints():
     assert ExternalizedCheckpointCleanup is ExternalizedCheckpointRetention
     assert CheckpointConfig.ExternalizedCheckpointCleanup is ExternalizedCheckpointCleanup
+    assert checkpoint_config.ExternalizedCheckpointCleanup is ExternalizedCheckpointCleanup  # PyFlink 1.x has it there
     config = StreamExecutionEnvironment.get_execution_environment().get_checkpoint_config()
     with pytest.warns(DeprecationWarning):
         config.enable_externalized_checkpoints(ExternalizedCheckpointCleanup.RETAIN_ON_CANCELLATION)

@@ -1,4 +1,8 @@
-"""`FlinkKafkaConsumer` and `FlinkKafkaProducer`: older spellings of source and sink, for `add_source`, `add_sink`."""
+"""`FlinkKafkaConsumer` and `FlinkKafkaProducer`: older spellings of source and sink, for `add_source`, `add_sink`.
+
+The consumers for single versions of Kafka (`FlinkKafkaConsumer09` and so on) are the same class: one client reads from
+brokers of every version.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,14 @@ from ekorn.legacy.spellings import SinkSpelling, SourceSpelling
 from ekorn.legacy.timestamp_extractors import strategy_of
 from ekorn.types.type_information import TypeInformation
 
-__all__ = ["FlinkKafkaConsumer", "FlinkKafkaProducer", "Semantic"]
+__all__ = [
+    "FlinkKafkaConsumer",
+    "FlinkKafkaConsumer010",
+    "FlinkKafkaConsumer011",
+    "FlinkKafkaConsumer09",
+    "FlinkKafkaProducer",
+    "Semantic",
+]
 
 _DISCOVERY = "flink.partition-discovery.interval-millis"
 _POOL = 5
@@ -109,6 +120,9 @@ class FlinkKafkaConsumer(SourceSpelling):
                 "FlinkKafkaConsumer starts from the offsets of a group: set group.id, or where to start"
             )
         return KafkaOffsetsInitializer.committed_offsets(self._reset)
+
+
+FlinkKafkaConsumer09 = FlinkKafkaConsumer010 = FlinkKafkaConsumer011 = FlinkKafkaConsumer
 
 
 class Semantic(enum.Enum):

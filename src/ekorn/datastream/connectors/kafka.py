@@ -14,11 +14,21 @@ from ekorn.connectors.kafka.record_serialization import (
 )
 from ekorn.connectors.kafka.sink import KafkaSink, KafkaSinkBuilder
 from ekorn.connectors.kafka.source import KafkaSource, KafkaSourceBuilder
-from ekorn.legacy.kafka import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
+from ekorn.legacy.kafka import (
+    FlinkKafkaConsumer,
+    FlinkKafkaConsumer010,
+    FlinkKafkaConsumer011,
+    FlinkKafkaConsumer09,
+    FlinkKafkaProducer,
+    Semantic,
+)
 
 __all__ = [
     "DeliveryGuarantee",
     "FlinkKafkaConsumer",
+    "FlinkKafkaConsumer010",
+    "FlinkKafkaConsumer011",
+    "FlinkKafkaConsumer09",
     "FlinkKafkaProducer",
     "KafkaColumns",
     "KafkaKeyColumn",
