@@ -1,4 +1,4 @@
-"""The DataSet API: batch programs as in Flink 1.x."""
+"""The DataSet API: batch programs as in Flink 1.x. Its rich functions are the functions, all of which have `open`."""
 
 from ekorn.batch.inputs.input_formats import InputFormat, NumberSequenceIterator, SplittableIterator
 from ekorn.batch.outputs.file_output import WriteMode
@@ -32,6 +32,10 @@ from ekorn.functions.data_sets.data_set_functions import (
     GroupReduceFunction,
     MapPartitionFunction,
 )
+from ekorn.functions.data_sets.data_set_functions import CrossFunction as RichCrossFunction
+from ekorn.functions.data_sets.data_set_functions import GroupCombineFunction as RichGroupCombineFunction
+from ekorn.functions.data_sets.data_set_functions import GroupReduceFunction as RichGroupReduceFunction
+from ekorn.functions.data_sets.data_set_functions import MapPartitionFunction as RichMapPartitionFunction
 from ekorn.functions.data_sets.field_annotations import (
     forwarded_fields,
     forwarded_fields_first,
@@ -60,7 +64,14 @@ from ekorn.functions.record_functions import (
     Partitioner,
     ReduceFunction,
 )
+from ekorn.functions.record_functions import FilterFunction as RichFilterFunction
+from ekorn.functions.record_functions import FlatMapFunction as RichFlatMapFunction
+from ekorn.functions.record_functions import MapFunction as RichMapFunction
+from ekorn.functions.record_functions import ReduceFunction as RichReduceFunction
 from ekorn.functions.windows.window_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
+from ekorn.functions.windows.window_functions import CoGroupFunction as RichCoGroupFunction
+from ekorn.functions.windows.window_functions import FlatJoinFunction as RichFlatJoinFunction
+from ekorn.functions.windows.window_functions import JoinFunction as RichJoinFunction
 
 __all__ = [
     "AggregateOperator",
@@ -110,6 +121,17 @@ __all__ = [
     "ProjectedPairs",
     "RangePartitionOperator",
     "ReduceFunction",
+    "RichCoGroupFunction",
+    "RichCrossFunction",
+    "RichFilterFunction",
+    "RichFlatJoinFunction",
+    "RichFlatMapFunction",
+    "RichGroupCombineFunction",
+    "RichGroupReduceFunction",
+    "RichJoinFunction",
+    "RichMapFunction",
+    "RichMapPartitionFunction",
+    "RichReduceFunction",
     "SortPartitionOperator",
     "SortedGrouping",
     "SplittableIterator",
