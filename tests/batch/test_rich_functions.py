@@ -21,6 +21,7 @@ from ekorn.dataset import (
     RichMapPartitionFunction,
     RichReduceFunction,
 )
+from ekorn.datastream.functions import Function
 from ekorn.testing.local_run import collect_locally, on_local_engine
 
 
@@ -29,7 +30,7 @@ def env():
     return ExecutionEnvironment.get_execution_environment().set_parallelism(2)
 
 
-class Limited:
+class Limited(Function):
     """Reads the limit that `with_parameters` gave."""
 
     def open(self, config):

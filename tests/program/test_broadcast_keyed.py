@@ -9,6 +9,7 @@ from ekorn.datastream import (
     AggregateFunction,
     BroadcastProcessFunction,
     KeyedBroadcastProcessFunction,
+    KeyedStateFunction,
     OutputTag,
     ProcessFunction,
     RuntimeExecutionMode,
@@ -114,6 +115,29 @@ def test_a_broadcast_record_can_visit_the_state_of_every_key(env, kind, parallel
         ],
         key=repr,
     )
+
+
+class Double(KeyedStateFunction):
+    def __init__(self, found):
+        self.found = found
+
+    def process(self, key, state):
+        state.update(2 * state.value())
+        self.found.append((key, state.value()))
+
+
+class VisitWithObject(Visit):
+    def process_broadcast_element(self, value, ctx):
+        found = []
+        ctx.apply_to_keyed_state(self.descriptor, Double(found))
+        return found
+
+
+def test_an_object_may_visit_the_state_of_every_key(env):
+    rules = by_epoch(env, [[], ["rule", "again"]], "rules").broadcast(RULES)
+    keyed = by_epoch(env, [[("a", 1), ("b", 3)], []], "data").key_by(first)
+    found = run_scripted(keyed.connect(rules).process(VisitWithObject(*ALL_KINDS["value"]))).records
+    assert sorted(found) == [("a", 2), ("a", 4), ("b", 6), ("b", 12)]
 
 
 def test_in_batch_mode_there_are_no_keys_to_visit_yet(env):

@@ -30,6 +30,7 @@ from ekorn.functions.process_functions import (
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
+    KeyedStateFunction,
     ProcessFunction,
 )
 from ekorn.functions.record_functions import (
@@ -134,6 +135,7 @@ __all__ = [
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
+    "KeyedStateFunction",
     "KeyedStream",
     "ListCheckpointed",
     "MapFunction",

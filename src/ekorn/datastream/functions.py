@@ -11,6 +11,7 @@ from ekorn.functions.process_functions import (
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
+    KeyedStateFunction,
     ProcessFunction,
 )
 from ekorn.functions.record_functions import (
@@ -92,6 +93,7 @@ __all__ = [
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
+    "KeyedStateFunction",
     "KeyedStateStore",
     "ListCheckpointed",
     "MapFunction",

@@ -25,8 +25,13 @@ KEY = TypeVar("KEY")
 Emitted = Iterable[Any] | None
 """The results of a process function: records, and pairs of an OutputTag and a record for side outputs."""
 
-KeyedStateFunction = Callable[[Any, Any], None]
-"""Called by `apply_to_keyed_state` with a key and the state of that key."""
+
+class KeyedStateFunction(ABC):
+    """What `apply_to_keyed_state` does with the state of each key; a plain function of key and state does as well."""
+
+    @abstractmethod
+    def process(self, key: Any, state: Any) -> None:
+        """Read or change the state of a key."""
 
 
 class SideOutputContext(ABC):
@@ -197,7 +202,9 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
         """Passed to `process_broadcast_element`."""
 
         @abstractmethod
-        def apply_to_keyed_state(self, state_descriptor: StateDescriptor, function: KeyedStateFunction) -> None:
+        def apply_to_keyed_state(
+            self, state_descriptor: StateDescriptor, function: KeyedStateFunction | Callable[[Any, Any], None]
+        ) -> None:
             """Call a function with each key of this subtask that has a value in the state, and with its state."""
 
     class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext):

@@ -35,7 +35,8 @@ from ekorn.operators.process_operators import (
 from ekorn.state.keyed_backend import NO_KEY
 from ekorn.state.operator_state import BroadcastStore, BroadcastView, OperatorStates
 
-Apply = Callable[[StateDescriptor, KeyedStateFunction], None]
+Visit = KeyedStateFunction | Callable[[Any, Any], None]
+Apply = Callable[[StateDescriptor, Visit], None]
 
 
 class BroadcastProcessOperator(ProcessOperator, TwoInputOperator):
@@ -89,12 +90,13 @@ class KeyedBroadcastProcessOperator(KeyedProcessOperator, TwoInputOperator):
             code, self, process, self._broadcast_context, value=value, time=time, emit=emit, side=side
         )
 
-    def _apply_to_keyed_state(self, descriptor: StateDescriptor, function: KeyedStateFunction) -> None:
+    def _apply_to_keyed_state(self, descriptor: StateDescriptor, function: Visit) -> None:
         assert self.backend is not None
-        if not callable(function) or inspect.isgeneratorfunction(function):
+        visit = function.process if isinstance(function, KeyedStateFunction) else function
+        if not callable(visit) or inspect.isgeneratorfunction(visit):
             raise TypeError(
-                f"apply_to_keyed_state() got {function!r}; give it a function of a key and its state. The function "
-                f"changes the state; apply_to_keyed_state() takes no results"
+                f"apply_to_keyed_state() got {function!r}; give it a function of a key and its state, or a "
+                f"KeyedStateFunction. The function changes the state; apply_to_keyed_state() takes no results"
             )
         state = self.backend.state(descriptor)
         if state is None:
@@ -102,7 +104,7 @@ class KeyedBroadcastProcessOperator(KeyedProcessOperator, TwoInputOperator):
         try:
             for key in list(self.backend.keys(descriptor.name)):
                 self._cell[0] = state_key(key)
-                function(key, state)
+                visit(key, state)
         finally:
             self._cell[0] = NO_KEY
 
@@ -148,7 +150,7 @@ class BroadcastContext(ElementContext, BroadcastProcessFunction.Context, KeyedBr
         except KeyError:
             raise _undeclared(state_descriptor, self._stores) from None
 
-    def apply_to_keyed_state(self, state_descriptor: StateDescriptor, function: KeyedStateFunction) -> None:
+    def apply_to_keyed_state(self, state_descriptor: StateDescriptor, function: Visit) -> None:
         self._apply(state_descriptor, function)
 
     def timer_service(self) -> NoReturn:
@@ -181,7 +183,7 @@ def _undeclared(descriptor: MapStateDescriptor, declared: Iterable[str]) -> Stat
     )
 
 
-def _no_keys(descriptor: StateDescriptor, function: KeyedStateFunction) -> NoReturn:
+def _no_keys(descriptor: StateDescriptor, function: Visit) -> NoReturn:
     raise UnsupportedOperationError(
         f"apply_to_keyed_state() of {descriptor.name!r}: the stream connected to the broadcast stream has no keys; "
         "call key_by before connect, and use a KeyedBroadcastProcessFunction"
