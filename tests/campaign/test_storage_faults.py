@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import tempfile
 import time
 import uuid
 from collections.abc import Iterator
@@ -21,46 +20,16 @@ from tests.campaign.faulty_storage import CONTROL, register, set_faults
 from tests.campaign.jobs import verify
 from tests.campaign.zygote import Zygote
 from tests.live_jobs import until
+from tests.small_disk import Disk, small_disk
 
 RECORDS = 1_500
 LONG = 5_000
 
 
-class Disk:
-    """A small file system that can be filled and made read-only."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._filler = path / "filler"
-
-    def fill(self) -> None:
-        """Use up all free space, also what was freed since the last call."""
-        with self._filler.open("ab", buffering=0) as file:
-            try:
-                while True:
-                    file.write(bytes(65536))
-            except OSError:
-                pass
-
-    def free(self) -> None:
-        self._filler.unlink()
-
-    def make_read_only(self) -> None:
-        subprocess.run(["mount", "-o", "remount,ro", str(self.path)], check=True)
-
-
 @pytest.fixture
 def disk() -> Iterator[Disk]:
-    place = Path(tempfile.mkdtemp(prefix="disk"))  # a short path: sockets are created below it
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(place)], check=False, capture_output=True
-    )
-    if mounted.returncode:
-        place.rmdir()
-        pytest.skip("only root may mount a small file system")
-    yield Disk(place)
-    subprocess.run(["umount", "-l", str(place)], check=True)
-    place.rmdir()
+    with small_disk() as mounted:
+        yield mounted
 
 
 def start(zygote: Zygote, folder: Path, checkpoints: str, *, environment: dict[str, str] | None = None, **run: Any):
