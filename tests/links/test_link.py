@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import socket
 import threading
@@ -492,6 +493,32 @@ def test_a_message_may_be_as_large_as_is_accepted_and_no_larger(way: str) -> Non
         next_message()
     link.close()
     peer.close()
+
+
+def test_a_length_above_16_gib_is_taken_for_damage() -> None:
+    ours, theirs = socket.socketpair()
+    link = Link(ours)
+    theirs.sendall(((1 << 34) + 1).to_bytes(8, "little"))
+    with pytest.raises(MessageTooLarge, match="at most 17179869184 are accepted"):
+        link.receive()
+    link.close()
+    theirs.close()
+
+
+def test_a_connection_with_the_number_of_a_standard_input_that_was_closed_is_waited_for() -> None:
+    kept = os.dup(0)
+    os.close(0)
+    try:
+        ours, theirs = socket.socketpair()
+        assert ours.fileno() == 0
+        assert not Link(ours).wait(0.0)
+        theirs.sendall(b"x")
+        assert Link(ours).wait(30)
+        ours.close()
+        theirs.close()
+    finally:
+        os.dup2(kept, 0)
+        os.close(kept)
 
 
 def test_messages_that_arrive_in_pieces_are_returned_when_they_are_whole() -> None:

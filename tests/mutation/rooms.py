@@ -30,7 +30,11 @@ ROOMS = {
         ("checkpoint",), "checkpoint", ("slot", *_JOBS, "cli/test_signing_commands.py", "service/test_leadership.py")
     ),
     "state": Room(("state",), "state", ("checkpoint", "slot", *_JOBS, *_CONTINUOUS)),
-    "slot": Room(("slot",), "slot", ("checkpoint", *_JOBS, *_CONTINUOUS, *_POOLS, "rest/test_inspection.py")),
+    "slot": Room(
+        ("slot",),
+        "slot",
+        ("checkpoint", *_JOBS, *_CONTINUOUS, *_POOLS, "queryable/test_attempts.py", "rest/test_inspection.py"),
+    ),
     "links": Room(("links",), "links", ("slot", "driver", *_POOLS, "engine/test_link_certificate.py")),
     "driver": Room(("driver",), "driver", ("checkpoint", "slot", *_JOBS, *_CONTINUOUS)),
     "file sink": Room(

@@ -64,8 +64,9 @@ def of_region(host, attempt, *, only):
     return deployment(host.graph, attempt=attempt, only=frozenset(only))
 
 
-def test_a_subtask_that_goes_on_keeps_its_state_and_its_epochs(host):
+def test_a_subtask_that_goes_on_keeps_its_state_and_its_epochs_and_another_runs_its_epochs_again(host):
     run(host, SOURCE, EpochOrder(0))
+    run(host, SUM, EpochOrder(0))
     before = host.subtasks[SOURCE]
     host.deploy(of_region(host, 1, only=[SUM]), [SOURCE, SUM])
     assert host.subtasks[SOURCE] is before
