@@ -196,7 +196,8 @@ def test_no_beginning_of_keys_is_taken_for_all_of_them():
 
 
 def test_the_driver_counts_levels_itself():
-    for level in (b"*" + COUNT.pack(1) + b"(", b"t" + COUNT.pack(1)):
+    in_list = [b"*" + COUNT.pack(1) + tag for tag in (b"(", b"[", b"{", b"R\0\0")]
+    for level in (*in_list, b"t" + COUNT.pack(1)):
         assert decode_keys(level * (DEEPEST - 1) + encode_list([1]), None)
         with pytest.raises(QueryRefused, match="more than 32 levels"):
             decode_keys(level * (DEEPEST + 1) + encode_list([1]), None)
