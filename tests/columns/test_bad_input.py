@@ -31,7 +31,12 @@ from ekorn.datastream.columns import (
     Sum,
 )
 from ekorn.datastream.connectors.file_system import FileSource
-from ekorn.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
+from ekorn.datastream.window import (
+    CountSlidingWindowAssigner,
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
 from ekorn.errors import JobExecutionError
 from ekorn.functions.source_contract import Batch
 from ekorn.table import DataTypes
@@ -136,7 +141,7 @@ def test_rows_that_overflow_a_sum_leave_aggregates_as_they_leave_those_of_rows(r
     assert found[0] == found[1]
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     records=rows_of_orders,
     max_rows=st.integers(1, 12),
@@ -145,6 +150,8 @@ def test_rows_that_overflow_a_sum_leave_aggregates_as_they_leave_those_of_rows(r
         [
             TumblingEventTimeWindows.of(Time.milliseconds(10)),
             SlidingEventTimeWindows.of(Time.milliseconds(10), Time.milliseconds(20)),  # with gaps
+            EventTimeSessionWindows.with_gap(Time.milliseconds(2)),
+            CountSlidingWindowAssigner.of(3, 2),
         ]
     ),
 )

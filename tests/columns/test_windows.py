@@ -4,19 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ekorn.common import Duration, Row, RuntimeExecutionMode, Time, Types, Watermark, WatermarkStrategy
-from ekorn.datastream import AssignerWithPunctuatedWatermarks, OutputTag, ProcessFunction, StreamExecutionEnvironment
+from ekorn.common import Row, RuntimeExecutionMode, Time, Types
+from ekorn.datastream import OutputTag, ProcessFunction
 from ekorn.datastream.columns import (
-    ApproxCountDistinct,
     ColumnStream,
     Count,
-    CountDistinct,
-    First,
-    Last,
-    Max,
-    Mean,
     Min,
-    Quantile,
     Sum,
 )
 from ekorn.datastream.window import (
@@ -27,59 +20,23 @@ from ekorn.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from ekorn.errors import InvalidProgramError, JobExecutionError
-from ekorn.testing.local_run import on_local_engine
-from tests.columns.sum_of_squares import SumOfSquares
+from tests.columns.marked_orders import (
+    AGGREGATES,
+    ENGINES,
+    IN_ORDER,
+    LATE,
+    ORDER,
+    as_set,
+    collected,
+    environment,
+    in_form,
+    marked,
+    millis,
+    order,
+    watermarked,
+)
 from tests.examples_by_profile import examples
 from tests.operators.windows.local_run import Run, graph_of
-
-ORDER = Types.ROW_NAMED(["customer", "amount", "at"], [Types.STRING(), Types.LONG(), Types.LONG()])
-ENGINES = pytest.mark.parametrize("continuous", [False, True], ids=["epochs", "continuous"])
-AGGREGATES = {
-    "total": Sum("amount"),
-    "orders": Count(),
-    "known": Count("amount"),
-    "largest": Max("amount"),
-    "mean": Mean("amount"),
-    "distinct": CountDistinct("amount"),
-    "times": ApproxCountDistinct("at"),
-    "halves": Quantile("amount", [0.5, 1]),
-    "squares": SumOfSquares("amount"),
-}
-IN_ORDER = AGGREGATES | {"first": First("amount"), "last": Last("at")}  # one order of arrival, at parallelism 1
-LATE = OutputTag("late")
-
-
-def millis(size, *more):
-    return (Time.milliseconds(size), *map(Time.milliseconds, more))
-
-
-def order(customer, amount, at):
-    return Row(customer=customer, amount=amount, at=at)
-
-
-def environment(parallelism=1):
-    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
-
-
-def watermarked(env, records, out_of_order=0):
-    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(out_of_order))
-    return env.from_collection(records, ORDER), strategy.with_timestamp_column("at")
-
-
-def in_form(form, records, *, parallelism=1, out_of_order=0, max_rows=4):
-    stream, strategy = watermarked(environment(parallelism), records, out_of_order)
-    if form == "rows":
-        return stream.assign_timestamps_and_watermarks(strategy)
-    return stream.to_columns(max_rows=max_rows).assign_timestamps_and_watermarks(strategy)
-
-
-def collected(stream, *, continuous=False):
-    with on_local_engine(continuous=continuous), stream.execute_and_collect() as records:
-        return list(records)
-
-
-def as_set(records):
-    return sorted(map(str, records))
 
 
 def keyed_windows(stream, assigner, lateness=0, tag=None):
@@ -162,22 +119,6 @@ def test_any_rows_in_any_batches_give_the_windows_of_rows(
     assert as_set(collected(results[1])) == as_set(collected(results[0]))
 
 
-class Marked(AssignerWithPunctuatedWatermarks):
-    """Takes timestamps from `at`; a row with the customer "mark" is followed by a watermark of its time."""
-
-    def extract_timestamp(self, value, record_timestamp):
-        return value.at
-
-    def check_and_get_next_watermark(self, last_element, extracted_timestamp):
-        return Watermark(extracted_timestamp) if last_element.customer == "mark" else None
-
-
-def marked(form, records, max_rows):
-    """Return rows with watermarks at the same places in both forms: batches end before a watermark."""
-    stream = environment().from_collection(records, ORDER).assign_timestamps_and_watermarks(Marked())
-    return stream if form == "rows" else stream.to_columns(max_rows=max_rows)
-
-
 def results_and_late_rows(form, records, assigner, lateness, max_rows):
     windows = keyed_windows(marked(form, records, max_rows), assigner, lateness, LATE)
     results = windows.aggregate(**IN_ORDER)
@@ -254,7 +195,8 @@ def test_a_batch_program_fires_every_window_once(form, assigner):
 
 def test_windows_with_rules_of_their_own_take_rows():
     records = [order("a", n, n * 4) for n in range(10)]
-    sessions = keyed_windows(in_form("columns", records), EventTimeSessionWindows.with_gap(Time.milliseconds(10)))
+    gap = EventTimeSessionWindows.with_dynamic_gap(lambda row: 10)
+    sessions = keyed_windows(in_form("columns", records), gap)
     assert collected(sessions.aggregate(**IN_ORDER)) == [
         Row(
             customer="a",
@@ -276,18 +218,8 @@ def test_windows_with_rules_of_their_own_take_rows():
     tumbling = TumblingEventTimeWindows.of(*millis(20))
     triggered = keyed_windows(in_form("columns", records), tumbling).trigger(CountTrigger.of(2))
     assert [row.orders for row in collected(triggered.aggregate(orders=Count()))] == [2, 4, 2, 4]
-    counts = in_form("columns", records).key_by("customer").count_window(5)
-    assert collected(counts.aggregate(total=Sum("amount"))) == [
-        Row(customer="a", total=10),
-        Row(customer="a", total=35),
-    ]
     reduced = keyed_windows(in_form("columns", records), tumbling).reduce(lambda one, other: other)
     assert [row.amount for row in collected(reduced)] == [4, 9]
-    everything = in_form("columns", records).window_all(tumbling).aggregate(orders=Count())
-    assert collected(everything) == [
-        Row(window_start=0, window_end=20, orders=5),
-        Row(window_start=20, window_end=40, orders=5),
-    ]
 
 
 def test_sessions_that_merge_have_the_aggregates_of_all_their_rows():

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ekorn.columns.key_words import Rows
 
-__all__ = ["Segments", "accumulated"]
+__all__ = ["Segments", "accumulated", "stable_order"]
 
 _LONG = 64  # rows of a key from which on the key is accumulated by a call of its own
 
@@ -29,7 +29,7 @@ class Segments:
 
     def __init__(self, keys: Rows) -> None:
         self.keys = keys
-        self.order = _stable_order(keys)
+        self.order = stable_order(keys)
         in_order = keys[self.order]
         begins = np.empty(len(keys), dtype=np.bool_)
         begins[:1] = True
@@ -55,7 +55,7 @@ class Segments:
         return result
 
 
-def _stable_order(keys: Rows) -> Rows:
+def stable_order(keys: Rows) -> Rows:
     """Return a stable order of non-negative numbers. NumPy sorts 16 bits at a time by counting, ten times faster."""
     if not len(keys):
         return np.empty(0, dtype=np.int64)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ekorn.functions.column_aggregates import ColumnAggregate
 from ekorn.functions.watermark_strategy import WatermarkStrategy
-from ekorn.functions.windows.window_arithmetic import WindowGrid
+from ekorn.functions.windows.window_arithmetic import CountGrid, SessionGap, WindowGrid
 from ekorn.types.data_types import RowType
 
 if TYPE_CHECKING:
@@ -86,19 +86,19 @@ class RollingAggregateSpec:
 
 @dataclass(frozen=True)
 class WindowAggregateSpec:
-    """Aggregates the rows of tumbling or sliding windows of columns, which fire at their end.
+    """Aggregates the rows of windows of columns, which fire at their end.
 
     Args:
         windows: The same windows on rows, whose state these have.
-        grid: Where windows start and end.
+        arithmetic: Where windows start and end.
         aggregates: The aggregates by the names of their results.
-        keys: The key columns.
+        keys: The key columns; none if all rows have one key.
         input_type: The columns of the input.
-        row_type: The columns of the results: the keys, the bounds of the window, then the aggregates.
+        row_type: The columns of the results: the keys, the bounds of a window that is a span of time, the aggregates.
     """
 
     windows: WindowSpec
-    grid: WindowGrid
+    arithmetic: WindowGrid | SessionGap | CountGrid
     aggregates: tuple[tuple[str, ColumnAggregate], ...]
     keys: tuple[str, ...]
     input_type: RowType

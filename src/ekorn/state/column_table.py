@@ -129,7 +129,7 @@ class ColumnTable(FrontTable):
         found = store.read(self._stored_keys(self.index.frozen(), rows))
         there = [number for number, value in enumerate(found) if value is not None]
         if there:
-            load_values(self.kernels, rows[there], [self._codec.loaded(found[number]) for number in there])
+            self._load_values(rows[there], [found[number] for number in there])
 
     def parts(self) -> Iterator[Rows]:
         """Yield the elements of all keys, in parts; a part is to be used before the next one is asked for."""
@@ -199,7 +199,12 @@ class ColumnTable(FrontTable):
         return self._key_values.keys([store.to_arrow(rows) for store in stores])
 
     def _stored_values(self, kernels: Sequence[Kernel], rows: Rows) -> list[Any]:
+        """Return the values of entries as tables keep them."""
         return list(map(self._codec.stored, values_of(kernels, rows)))
+
+    def _load_values(self, rows: Rows, kept: Sequence[Any]) -> None:
+        """Set the accumulators of some rows to those of values as tables keep them."""
+        load_values(self.kernels, rows, list(map(self._codec.loaded, kept)))
 
     def load(self, entries: Mapping[Any, Any]) -> None:
         if entries:
@@ -208,7 +213,7 @@ class ColumnTable(FrontTable):
     def _load(self, entries: Mapping[Any, Any]) -> None:
         rows = self.index.rows(self._key_values.columns(list(entries)))
         self._make_room(len(self.index))
-        load_values(self.kernels, rows, list(map(self._codec.loaded, entries.values())))
+        self._load_values(rows, list(entries.values()))
 
     def drop(self) -> None:
         self.index = KeyIndex(self.index.types)
@@ -281,4 +286,4 @@ class _Entries(Mapping[Any, Any]):
         row = table.index.find(table._key_values.columns([key]))
         if row[0] == ABSENT:
             raise KeyError(key)
-        return values_of(table.kernels, row)[0]
+        return table._stored_values(table.kernels, row)[0]

@@ -11,6 +11,7 @@ from ekorn.functions.windows.nesting_triggers import PurgingTrigger
 from ekorn.functions.windows.record_triggers import CountTrigger
 from ekorn.functions.windows.time_triggers import EndOfStreamTrigger, NeverTrigger
 from ekorn.functions.windows.trigger_contract import Trigger
+from ekorn.functions.windows.window_arithmetic import CountGrid
 from ekorn.functions.windows.window_values import (
     CountWindow,
     CountWindowSerializer,
@@ -60,7 +61,7 @@ class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
         return "GlobalWindows()"
 
 
-class _CountWindows(WindowAssigner[Any, CountWindow]):
+class CountWindows(WindowAssigner[Any, CountWindow]):
     """The base of count windows: the records of a key are numbered from 0 in order of arrival."""
 
     def __init__(self, window_size: int) -> None:
@@ -90,8 +91,18 @@ class _CountWindows(WindowAssigner[Any, CountWindow]):
         """Return False: time does not matter."""
         return False
 
+    def counts(self) -> CountGrid | None:
+        """Return the numbers of the records at which windows start and end; None for a class of the program."""
+        slide = getattr(self, "window_slide", self.window_size)
+        return CountGrid(self.window_size, slide) if type(self) in _BUILT_IN else None
 
-class CountTumblingWindowAssigner(_CountWindows):
+    def is_own_trigger(self, trigger: Trigger[Any, Any]) -> bool:
+        """Return whether a trigger is the default one."""
+        nested = trigger.nested_trigger if type(trigger) is PurgingTrigger else None
+        return type(nested) is CountTrigger and nested.window_size == self.window_size
+
+
+class CountTumblingWindowAssigner(CountWindows):
     """Assigns tumbling windows of `window_size` records of a key."""
 
     @staticmethod
@@ -107,7 +118,7 @@ class CountTumblingWindowAssigner(_CountWindows):
         return f"CountTumblingWindowAssigner({self.window_size})"
 
 
-class CountSlidingWindowAssigner(_CountWindows):
+class CountSlidingWindowAssigner(CountWindows):
     """Assigns sliding windows of `window_size` records of a key. Only full windows fire."""
 
     def __init__(self, window_size: int, window_slide: int) -> None:
@@ -131,3 +142,6 @@ class CountSlidingWindowAssigner(_CountWindows):
 
     def __repr__(self) -> str:
         return f"CountSlidingWindowAssigner({self.window_size}, {self.window_slide})"
+
+
+_BUILT_IN = (CountTumblingWindowAssigner, CountSlidingWindowAssigner)

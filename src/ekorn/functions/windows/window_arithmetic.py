@@ -137,3 +137,11 @@ class SessionGap:
 
     after: Callable[[Any], int]  # returns the gap after a record, in milliseconds
     fixed_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CountGrid:
+    """Windows of a number of records of a key, one starting every `slide` records. Records are numbered from 0."""
+
+    size: int
+    slide: int

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from ekorn.functions.windows.window_arithmetic import CountGrid, SessionGap, WindowGrid
 from ekorn.graph import column_specs as specs
 from ekorn.graph.job_graph import Operator
-from ekorn.operators.columns import batch_functions, column_windows, conversions, keyed_batches, rolling_aggregates
+from ekorn.operators.columns import batch_functions, conversions, keyed_batches, rolling_aggregates
 from ekorn.operators.columns import column_timestamps as timestamps
+from ekorn.operators.columns.column_windows import GridWindowOperator
+from ekorn.operators.columns.count_windows import CountWindowOperator
+from ekorn.operators.columns.session_windows import SessionWindowOperator
 from ekorn.operators.environment import SubtaskEnvironment
 from ekorn.operators.operator import RuntimeOperator
 
@@ -34,8 +38,20 @@ def build_column_operator(
         case specs.RollingAggregateSpec():
             return rolling_aggregates.RowAggregateOperator(operator, spec, environment)
         case specs.WindowAggregateSpec():
-            return column_windows.ColumnWindowOperator(operator, spec, environment)
+            return _windows(operator, spec, environment)
         case specs.KeyedBatchSpec():
             return keyed_batches.KeyedBatchOperator(operator, spec, environment)
         case _:
             assert_never(spec)
+
+
+def _windows(operator: Operator, spec: specs.WindowAggregateSpec, environment: SubtaskEnvironment) -> RuntimeOperator:
+    match spec.arithmetic:
+        case WindowGrid() as grid:
+            return GridWindowOperator(operator, spec, grid, environment)
+        case SessionGap() as gap:
+            return SessionWindowOperator(operator, spec, gap, environment)
+        case CountGrid() as grid:
+            return CountWindowOperator(operator, spec, grid, environment)
+        case _:
+            assert_never(spec.arithmetic)

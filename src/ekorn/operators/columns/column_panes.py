@@ -6,14 +6,13 @@ Panes that are over keep their numbers until they are half of all panes. Then th
 
 A snapshot has what the windows of rows have (`operators/windows/pane_table.py`): the address of an entry is
 (key, (start, end)), and its value (contents, has fired). As in `ColumnTable`, only vectors are copied when a snapshot
-is captured.
+is captured. Count windows have addresses and values of their own (`count_panes.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 from ekorn.columns.kernels import Kernel
 from ekorn.columns.key_index import ABSENT, KeyIndex
 from ekorn.columns.key_words import Grown, Rows
+from ekorn.columns.vectors import Vectors
 from ekorn.columns.window_vectors import Starts
 from ekorn.errors import StateMigrationError
 from ekorn.operators.windows.saved_windows import PANES, other_size
@@ -32,7 +32,7 @@ from ekorn.state.column_table import KeyValues, LazyObjects, load_values, values
 from ekorn.state.snapshots import WINDOWED, StateInfo
 from ekorn.state.table import Table
 
-__all__ = ["ColumnPanes"]
+__all__ = ["ColumnPanes", "PaneEntries", "joined_changes", "loaded_contents"]
 
 _NUMBERS = (pa.int64(), pa.int64())
 _FEW = 1024  # panes that are over and not worth numbering the others anew
@@ -41,12 +41,15 @@ _FEW = 1024  # panes that are over and not worth numbering the others anew
 class ColumnPanes(Table):
     """The open windows of all keys."""
 
+    saved_info = StateInfo(PANES, f"{WINDOWED}panes")
+
     __slots__ = (
         "_codec",
         "_gone",
         "_index",
         "_key_values",
         "_keys",
+        "_next_id",
         "_over",
         "_tracked",
         "_undo",
@@ -61,21 +64,22 @@ class ColumnPanes(Table):
     def __init__(
         self, keys: KeyIndex, kernels: Sequence[Kernel], key_values: KeyValues, size_ms: int, *, tracked: bool
     ) -> None:
-        super().__init__(StateInfo(PANES, f"{WINDOWED}panes"), tracked=False)
+        super().__init__(self.saved_info, tracked=False)
         self.kernels = list(kernels)
         self.size_ms = size_ms
-        self.data = _PaneEntries(self)  # type: ignore[assignment]  # the part of a dictionary that backends read
+        self.data = PaneEntries(self)  # type: ignore[assignment]  # the part of a dictionary that backends read
         self._codec = PickledCodec("contents")
         self._keys = keys
         self._key_values = key_values
         self._tracked = tracked
         self._undo: _Undo | None = None
+        self._next_id = 0
         self._clear()
 
     def _clear(self) -> None:
         self._keys = KeyIndex(self._keys.types)
         self._index = KeyIndex(_NUMBERS)
-        self._vectors = _Vectors()
+        self._vectors = _PaneVectors()
         self._over = 0  # panes that are over and still have numbers
         self._gone: list[_Addresses] = []  # panes that a snapshot has, and that went since the last one
         self.first_to_fire: int | None = None  # no window that has yet to fire starts earlier
@@ -143,7 +147,10 @@ class ColumnPanes(Table):
 
     def _open(self, panes: Rows) -> None:
         keys, starts = (column.to_numpy() for column in self._index.columns(panes))
-        self._vectors.append(keys, starts)
+        none = np.zeros(len(panes), dtype=np.bool_)
+        ids = np.arange(self._next_id, self._next_id + len(panes))
+        self._next_id += len(panes)
+        self._vectors.append(keys=keys, starts=starts, ids=ids, fired=none, over=none, changed=none, saved=none)
         for kernel in self.kernels:
             kernel.make_room(len(self._index))
 
@@ -176,14 +183,22 @@ class ColumnPanes(Table):
     def close(self, last_start_ms: int) -> None:
         """Drop the panes of windows that start up to a time."""
         vectors = self._vectors
-        panes = np.flatnonzero(~vectors.over.values & (vectors.starts.values <= last_start_ms))
+        self.drop_panes(np.flatnonzero(~vectors.over.values & (vectors.starts.values <= last_start_ms)))
+        self.first_open = _smallest(vectors.starts.values[~vectors.over.values])
+        self.tidy()
+
+    def drop_panes(self, panes: Rows) -> None:
+        """Drop some panes that are open. Their numbers stay until `tidy`."""
+        vectors = self._vectors
         if self._tracked:
             saved = panes[vectors.saved.values[panes]]
             if len(saved):
                 self._gone.append(_Addresses(self.key_columns(saved), self.starts(saved)))
         vectors.over.values[panes] = True
         self._over += len(panes)
-        self.first_open = _smallest(vectors.starts.values[~vectors.over.values])
+
+    def tidy(self) -> None:
+        """Give the panes that are open new numbers, if those that are over are many."""
         if self._over >= _FEW and 2 * self._over >= len(self._index):
             self._number_anew()
 
@@ -199,7 +214,8 @@ class ColumnPanes(Table):
             panes = self._index.rows([pa.array(numbers), pa.array(vectors.starts.values[left])])
             vectors.keys.values[left] = numbers
             left = left[np.argsort(panes)]
-        self._vectors = vectors.chosen(left)
+        self._vectors = _PaneVectors()
+        self._vectors.append(**vectors.chosen(left))
         for kernel in self.kernels:
             kernel.keep(left)
 
@@ -215,10 +231,11 @@ class ColumnPanes(Table):
         return self._codec
 
     def some_key(self) -> Any:
-        left = self._open_panes()[:1]
+        left = self.open_panes()[:1]
         return self._key_values.keys(self.key_columns(left))[0] if len(left) else None
 
-    def _open_panes(self) -> Rows:
+    def open_panes(self) -> Rows:
+        """Return the panes that are open."""
         return np.flatnonzero(~self._vectors.over.values)
 
     def take_changed(self) -> Collection[Any]:
@@ -231,18 +248,24 @@ class ColumnPanes(Table):
         return taken
 
     def whole(self) -> TableEntries:
-        return self._entries(self._open_panes(), [], full=True)
+        return self._entries(self.open_panes(), [], full=True)
 
     def some(self, keys: Collection[Any]) -> TableEntries:
-        parts: list[_Changes] = [keys] if isinstance(keys, _Changes) else list(keys)
+        return self._entries(self.changed_panes(keys), joined_changes(keys).gone, full=False)
+
+    def changed_panes(self, keys: Collection[Any]) -> Rows:
+        """Return the panes among some changes that are open."""
         vectors = self._vectors
-        changed = np.isin(vectors.ids.values, np.concatenate([part.ids for part in parts]))
-        gone = [address for part in parts for address in part.gone]
-        return self._entries(np.flatnonzero(changed & ~vectors.over.values), gone, full=False)
+        return np.flatnonzero(np.isin(vectors.ids.values, joined_changes(keys).ids) & ~vectors.over.values)
 
     def _entries(self, panes: Rows, gone: list[_Addresses], *, full: bool) -> TableEntries:
         there = _Addresses(self.key_columns(panes), self.starts(panes))
-        addresses = there.objects(self._key_values, self.size_ms)
+        left = self._left_out(gone)
+        removed = self._objects(left) if left is not None else []
+        return TableEntries(self.info, self._objects(there), self._values(panes), removed, full=full)  # type: ignore[arg-type]  # sliced
+
+    def _values(self, panes: Rows) -> LazyObjects:
+        """Return the values of entries as snapshots have them: (contents, has fired)."""
         kernels, fired = [kernel.frozen() for kernel in self.kernels], self._vectors.fired.values[panes]
         stored = self._codec.stored
 
@@ -250,10 +273,21 @@ class ColumnPanes(Table):
             contents = map(stored, values_of(kernels, panes[part]))
             return list(zip(contents, fired[part].tolist(), strict=True))
 
-        left = self._left_out(gone)
-        removed = left.objects(self._key_values, self.size_ms) if left is not None else []
-        contents = LazyObjects(np.arange(len(panes)), values)
-        return TableEntries(self.info, addresses, contents, removed, full=full)  # type: ignore[arg-type]  # sliced
+        return LazyObjects(np.arange(len(panes)), values)
+
+    def _objects(self, addresses: _Addresses) -> LazyObjects:
+        """Return addresses as snapshots have them."""
+
+        def objects(rows: Rows) -> list[Any]:
+            part = addresses.taken(rows)
+            return list(zip(self._key_values.keys(part.keys), self._windows(part.starts), strict=True))
+
+        return LazyObjects(np.arange(len(addresses.starts)), objects)
+
+    def _windows(self, starts: Starts) -> list[Any]:
+        """Return windows as addresses have them."""
+        size = self.size_ms
+        return [(start, start + size) for start in starts.tolist()]
 
     def _left_out(self, gone: list[_Addresses]) -> _Addresses | None:
         """Return the addresses that are gone and have not been opened again since."""
@@ -273,26 +307,40 @@ class ColumnPanes(Table):
         for _, (start, end) in entries:
             if end - start != self.size_ms:
                 raise other_size(end - start, self.size_ms)
-        contents = [self._codec.loaded(saved) for saved, _ in entries.values()]
-        width = sum(kernel.aggregate.width for kernel in self.kernels)
-        if any(not isinstance(each, tuple) or len(each) != width for each in contents):
-            raise StateMigrationError(
-                "the restored windows have the accumulators of other aggregates; restore with the aggregates that the "
-                "job had, or give the operator another uid to start it empty"
-            )
         starts = np.fromiter((start for _, (start, _) in entries), np.int64, len(entries))
-        numbers = self.key_numbers(self._key_values.columns([key for key, _ in entries]))
-        panes = self.panes(numbers, starts)
-        load_values(self.kernels, panes, contents)
+        panes = self._load([key for key, _ in entries], starts, [saved for saved, _ in entries.values()])
         self._vectors.fired.values[panes] = fired = [fired for _, fired in entries.values()]
         self.has_restored_fired = any(fired)
+
+    def _load(self, keys: list[Any], starts: Starts, saved: list[Any]) -> Rows:
+        """Open panes with the contents of a snapshot, and return their numbers."""
+        contents = loaded_contents(self._codec, self.kernels, saved)
+        panes = self.panes(self.key_numbers(self._key_values.columns(keys)), starts)
+        load_values(self.kernels, panes, contents)
         self._vectors.changed.values[:] = False
         self._vectors.saved.values[:] = True
+        return panes
 
     def drop(self) -> None:
         self._clear()
         for kernel in self.kernels:
             kernel.keep(np.zeros(0, np.int64))
+
+
+def loaded_contents(codec: Codec, kernels: Sequence[Kernel], saved: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Return the contents of windows of a snapshot.
+
+    Raises:
+        StateMigrationError: They are those of other aggregates.
+    """
+    contents = [codec.loaded(each) for each in saved]
+    width = sum(kernel.aggregate.width for kernel in kernels)
+    if any(not isinstance(each, tuple) or len(each) != width for each in contents):
+        raise StateMigrationError(
+            "the restored windows have the accumulators of other aggregates; restore with the aggregates that the "
+            "job had, or give the operator another uid to start it empty"
+        )
+    return contents
 
 
 def _smallest(starts: Starts) -> int | None:
@@ -320,13 +368,12 @@ class _KeptPanes:
     accumulators: list[list[NDArray[Any]]]
 
 
-class _Vectors:
+class _PaneVectors(Vectors):
     """What is known of each pane, by its number."""
 
-    __slots__ = ("_next", "changed", "fired", "ids", "keys", "over", "saved", "starts")
+    __slots__ = ("changed", "fired", "ids", "keys", "over", "saved", "starts")
 
     def __init__(self) -> None:
-        self._next = 0
         self.keys = Grown(np.int64)  # the number of the key
         self.starts = Grown(np.int64)  # the start of the window
         self.ids = Grown(np.int64)  # stays the same when panes are numbered anew
@@ -334,31 +381,6 @@ class _Vectors:
         self.over = Grown(np.bool_)  # the window takes no more rows
         self.changed = Grown(np.bool_)  # since the last snapshot
         self.saved = Grown(np.bool_)  # a snapshot has the pane
-
-    def append(self, keys: Rows, starts: Starts) -> None:
-        self.keys.extend(keys)
-        self.starts.extend(starts)
-        self.ids.extend(np.arange(self._next, self._next + len(keys)))
-        self._next += len(keys)
-        for flags in (self.fired, self.over, self.changed, self.saved):
-            flags.extend(np.zeros(len(keys), dtype=np.bool_))
-
-    def truncate(self, count: int) -> None:
-        """Forget the panes that came last, and keep so many."""
-        for name in self.__slots__[1:]:
-            getattr(self, name).truncate(count)
-
-    def chosen(self, panes: Rows) -> _Vectors:
-        """Return the vectors of some panes, in the order given."""
-        chosen = _Vectors()
-        chosen._next = self._next
-        for name in self.__slots__[1:]:
-            getattr(chosen, name).extend(getattr(self, name).values[panes])
-        return chosen
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(getattr(self, name).size_bytes for name in self.__slots__[1:])
 
 
 class _Addresses:
@@ -372,17 +394,6 @@ class _Addresses:
 
     def taken(self, rows: Rows) -> _Addresses:
         return _Addresses([column.take(pa.array(rows)) for column in self.keys], self.starts[rows])
-
-    def objects(self, key_values: KeyValues, size_ms: int) -> LazyObjects:
-        """Return the addresses as snapshots have them: (key, (start, end))."""
-
-        def addresses(rows: Rows) -> list[Any]:
-            part = self.taken(rows)
-            starts = part.starts.tolist()
-            spans = [(start, start + size) for start, size in zip(starts, repeat(size_ms), strict=False)]
-            return list(zip(key_values.keys(part.keys), spans, strict=True))
-
-        return LazyObjects(np.arange(len(self.starts)), addresses)
 
 
 def _joined(parts: list[_Addresses]) -> _Addresses:
@@ -409,11 +420,19 @@ class _Changes(Collection[Any]):
         return other is self
 
 
-class _PaneEntries(Mapping[Any, Any]):
+def joined_changes(parts: Collection[Any]) -> _Changes:
+    """Return several changes as one."""
+    if isinstance(parts, _Changes):
+        return parts
+    ids: list[Rows] = [part.ids for part in parts]
+    return _Changes(np.concatenate(ids), [address for part in parts for address in part.gone])
+
+
+class PaneEntries(Mapping[Any, Any]):
     """The entries of the table as a dictionary would hold them."""
 
-    def __init__(self, table: ColumnPanes) -> None:
-        self._table = table
+    def __init__(self, table: Any) -> None:
+        self._table = table  # which has a length
 
     def __len__(self) -> int:
         return len(self._table)

@@ -140,6 +140,15 @@ def take_running(kernels: Sequence[Kernel], batch: ColumnBatch, segments: Segmen
     return [results[number] for number in range(len(kernels))]
 
 
+def safe_groups(kernels: Sequence[Kernel]) -> list[list[int]]:
+    """Return the positions of kernels: first those that are put back, and alone those that are not.
+
+    Where a batch is taken in several steps, one group takes all of them before the next one begins.
+    """
+    groups = [[n for n, kernel in enumerate(kernels) if kernel.can_be_put_back is first] for first in (True, False)]
+    return [group for group in groups if group]
+
+
 def _in_safe_order(kernels: Sequence[Kernel]) -> list[int]:
     """Return the positions of kernels: first those whose accumulators are put back if a later one fails."""
     return sorted(range(len(kernels)), key=lambda number: not kernels[number].can_be_put_back)

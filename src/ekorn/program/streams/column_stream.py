@@ -17,6 +17,7 @@ from ekorn.functions.output_tag import OutputTag
 from ekorn.functions.record_functions import FieldKeySelector, FilterFunction, OneFieldSelector, Partitioner
 from ekorn.functions.sink_contract import GloballyCommittedSink, Sink
 from ekorn.functions.watermark_strategy import WatermarkStrategy
+from ekorn.functions.windows.assigner_contract import WindowAssigner
 from ekorn.graph.column_specs import (
     BatchLibrary,
     ColumnTimestampsSpec,
@@ -27,7 +28,7 @@ from ekorn.graph.column_specs import (
     ToRowsSpec,
     WindowAggregateSpec,
 )
-from ekorn.graph.specs import Custom, Hash, KeySpec, OperatorSpec, Partitioning
+from ekorn.graph.specs import Custom, Global, Hash, KeySpec, OperatorSpec, Partitioning
 from ekorn.graph.stream_graph import Edge, Node
 from ekorn.program.checks.argument_checks import check_function
 from ekorn.program.streams.column_types import column_names, columns_of, expression_types, is_expression, row_type_from
@@ -42,6 +43,7 @@ from ekorn.types.type_information import TypeInformation
 if TYPE_CHECKING:
     from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
     from ekorn.program.streams.keyed_column_stream import KeyedColumnStream
+    from ekorn.program.streams.windowed_stream import AllWindowedStream
 
 __all__ = ["ColumnStream"]
 
@@ -225,6 +227,12 @@ class ColumnStream(DataStream):
         edges = tuple(edge.partitioned(partitioning) for edge in self._column_edges)
         return ColumnStream(self._environment, edges, self.row_type)
 
+    # ------------------------------------------------------------------------------ windows without keys
+
+    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
+        """Group all rows of the stream into windows, in one subtask."""
+        return self._kinds.all_windowed_column_stream(self, window_assigner)
+
     # ------------------------------------------------------------------------------ sinks
 
     def _written_by(self, sink: Sink[Any]) -> DataStreamSink:
@@ -244,6 +252,13 @@ class ColumnStream(DataStream):
         """Draw an operator on columns that reads this stream, and return its output."""
         graph = self._environment._graph
         node = graph.operator(name, spec, self._column_edges, columns_of(row_type), key=key)
+        return ColumnStream(self._environment, (Edge(node),), row_type)
+
+    def _columns_of_all(self, name: str, spec: OperatorSpec, row_type: RowType, key: KeySpec) -> ColumnStream:
+        """Draw an operator on columns that reads all rows in one subtask, and return its output."""
+        edges = tuple(edge.partitioned(Global()) for edge in self._column_edges)
+        graph = self._environment._graph
+        node = graph.operator(name, spec, edges, columns_of(row_type), key=key, non_parallel=True)
         return ColumnStream(self._environment, (Edge(node),), row_type)
 
     def _drawn_nodes(self) -> tuple[Node, ...]:

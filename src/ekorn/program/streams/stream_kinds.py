@@ -21,7 +21,7 @@ from ekorn.program.streams.iterative_stream import IterativeStream
 from ekorn.program.streams.keyed_column_stream import KeyedColumnStream, aggregate_spec
 from ekorn.program.streams.keyed_stream import KeyedStream
 from ekorn.program.streams.window_joins import CoGroupedStreams, IntervalJoin, JoinedStreams
-from ekorn.program.streams.windowed_column_stream import WindowedColumnStream
+from ekorn.program.streams.windowed_column_stream import AllWindowedColumnStream, WindowedColumnStream
 from ekorn.program.streams.windowed_stream import AllWindowedStream, WindowedStream
 
 
@@ -57,6 +57,7 @@ class StreamKinds:
     windowed_stream = WindowedStream
     windowed_column_stream = WindowedColumnStream
     all_windowed_stream = AllWindowedStream
+    all_windowed_column_stream = AllWindowedColumnStream
     connected_streams = ConnectedStreams
     broadcast_stream = BroadcastStream
     broadcast_connected_stream = BroadcastConnectedStream

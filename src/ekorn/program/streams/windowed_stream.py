@@ -58,10 +58,10 @@ if TYPE_CHECKING:
     from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
     from ekorn.program.streams.keyed_stream import KeyedStream
 
-S = TypeVar("S", bound="_Windowed")
+S = TypeVar("S", bound="Windowed")
 
 
-class _Windowed(DrawnInNotebooks, SuggestsMethods):
+class Windowed(DrawnInNotebooks, SuggestsMethods):
     """The common part of windows with and without keys."""
 
     _apply_kind: type[Function]
@@ -156,8 +156,9 @@ class _Windowed(DrawnInNotebooks, SuggestsMethods):
 
         With aggregates by name, such as `aggregate(total=Sum("amount"), orders=Count())`, the results are rows of the
         key's fields, `window_start` and `window_end` of time windows in milliseconds, and the aggregates. The stream
-        needs a declared row type, and keys that are fields by name. On a stream of columns, tumbling and sliding
-        windows with their default trigger are computed on columns. All others take rows and give rows.
+        needs a declared row type, and keys that are fields by name. On a stream of columns, tumbling, sliding, session
+        and count windows with their default trigger are computed on columns. Sessions whose gap depends on the row, and
+        windows with an evictor or another trigger, take rows and give rows.
 
         Args:
             aggregate_function: The `AggregateFunction`.
@@ -287,7 +288,7 @@ class _Windowed(DrawnInNotebooks, SuggestsMethods):
         """Draw the windows as an operator of the stream."""
 
 
-class WindowedStream(_Windowed):
+class WindowedStream(Windowed):
     """The windows of a keyed stream. Every key has windows of its own.
 
     Example:
@@ -342,7 +343,7 @@ class WindowedStream(_Windowed):
         return self._keyed_stream._per_key(name, spec, output_type)
 
 
-class AllWindowedStream(_Windowed):
+class AllWindowedStream(Windowed):
     """The windows of a stream without keys. All records go to one subtask."""
 
     _apply_kind, _process_kind = AllWindowFunction, ProcessAllWindowFunction
@@ -389,15 +390,18 @@ class AllWindowedStream(_Windowed):
 
     def _transform(self, name: str, spec: WindowSpec, output_type: TypeInformation | None) -> DataStream:
         # Flink: windows without keys are the windows of one key that all records share.
-        key = KeySpec(_the_one_key)
-        edges = tuple(edge.partitioned(Hash(key)) for edge in self._stream._edges)
+        edges = tuple(edge.partitioned(Hash(ALL_ROWS)) for edge in self._stream._edges)
         graph = self._stream.get_execution_environment()._graph
-        node = graph.operator(name, spec, edges, output_type, key=key, non_parallel=True)
+        node = graph.operator(name, spec, edges, output_type, key=ALL_ROWS, non_parallel=True)
         return DataStream(self._stream.get_execution_environment(), (Edge(node),))
 
 
 def _the_one_key(record: Any) -> int:
     return 0
+
+
+ALL_ROWS = KeySpec(_the_one_key)
+"""The key of the rows of windows without keys."""
 
 
 def _takes_the_context(function: Callable[..., Any], place: int) -> bool:
