@@ -25,6 +25,7 @@ from ekorn.storage.private_folder import create_private_file
 from ekorn.storage.scratch_folders import LocalFolder
 
 _lock = threading.Lock()
+_TRACEBACK = "Traceback (most recent call last)"
 _RETRIED = re.compile(r".*most recent failure: (Lost task .*? executor [^)]*\): )?")  # how often Spark tried, and where
 _LOCAL_DIR = "spark.local.dir"
 _UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
@@ -203,12 +204,20 @@ def unended_tasks(context: Any, groups: Collection[str]) -> int:
 
 
 def first_line_of(error: Exception) -> str:
-    """Return the line of Spark's error that says what happened, without the JVM's frames.
+    r"""Return the line of Spark's error that says what happened, without the JVM's frames.
 
     >>> first_line_of(Exception("Job aborted: Task 0 failed 4 times, most recent failure: Lost task 0.3 in "
     ...                         "stage 3.0 (TID 6) (10.0.0.7 executor 2): java.io.IOException: Cannot run program: "))
     'java.io.IOException: Cannot run program'
+    >>> first_line_of(Exception("PythonException: thrown from the Python worker: Traceback (most recent call last):\n"
+    ...                         "  File 'worker.py', line 9\nImportError: no module\n\n\tat org.apache.spark.api"))
+    'ImportError: no module'
     """
+    _, traced, frames = str(error).rpartition(_TRACEBACK)
+    if traced:  # of a Python worker: what it raised is the first line after the frames
+        raised = next((line for line in frames.splitlines()[1:] if line[:1].strip()), "")
+        if raised:
+            return raised[:300]
     lines = [line.strip() for line in str(error).splitlines()]
     telling = next((line for line in lines if "Exception" in line or "Error" in line), lines[0] if lines else "")
     return _RETRIED.sub("", telling).partition(" at org.apache.")[0][:300].strip(": ")
