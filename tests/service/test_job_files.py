@@ -17,6 +17,8 @@ from types import SimpleNamespace
 import pytest
 
 from ekorn.config import options
+from ekorn.config.configuration import Configuration
+from ekorn.config.settings.memory_settings import job_memory
 from ekorn.errors import ConfigurationError
 from ekorn.service import service_folder
 from ekorn.service.jobs import bundles
@@ -391,6 +393,16 @@ def test_a_job_that_never_fits_is_refused():
         "it claims 104 bytes of memory, but the service has only 100 (taskmanager.memory.process.size)"
     )
     assert SlotBudget(4).refusal(job(4, 1 << 60)) is None
+
+
+def test_a_slot_that_claims_no_memory_may_use_an_equal_share():
+    budget = SlotBudget(4, 4 << 30)
+    share = job_memory(Configuration.from_dict(budget.settings_of_slots(job(2))), {}).other
+    assert share.process_bytes is not None and round(share.process_bytes / (1 << 20)) == 1024
+    assert budget.settings_of_slots(job(2, 500 << 20)) == {}, "it may use what it claims"
+    assert SlotBudget(4).settings_of_slots(job(2)) == {}
+    for own in ("taskmanager.memory.flink.size", "taskmanager.numberOfTaskSlots"):
+        assert budget.settings_of_slots(replace(job(2), settings={own: "1"})) == {}
 
 
 def test_a_job_waits_for_slots_and_memory_that_others_take():

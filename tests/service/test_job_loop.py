@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import pytest
 
 from ekorn.clock import ManualClock
 from ekorn.config import options
+from ekorn.config.configuration import Configuration
+from ekorn.config.settings.memory_settings import job_memory
 from ekorn.config.settings.service_settings import ServiceSettings
 from ekorn.config.settings.web_settings import WebSettings
 from ekorn.driver.display.job_progress import JobProgress
@@ -25,6 +28,9 @@ from ekorn.service.jobs.job_record import JobPlan, JobRecord
 from ekorn.service.jobs.job_service import WENT_BACK, JobService
 from ekorn.service.jobs.job_submission import Submission, resumes, submitted_record
 from ekorn.service.jobs.plan_trial import TrialLimits, Verdict, judge
+from ekorn.service.jobs.slot_budget import SlotBudget
+
+MB = 1 << 20
 
 
 class Service:
@@ -38,12 +44,14 @@ class Service:
         self.service = JobService(settings, self.clock)
         self.store = self.service.store
         self.living: set[int] = set()
+        self.settings_given: Mapping[str, str] = {}
         self.ended: list[int] = []
         self.found: Started | None = None
         self.fails: Exception | None = None
         pids = itertools.count(101)
 
         def start(store: Any, record: JobRecord, script: Path) -> Started:
+            self.settings_given = record.settings
             if self.fails is not None:
                 raise self.fails
             pid = next(pids)
@@ -114,6 +122,24 @@ def test_a_submitted_job_waits_and_then_has_a_driver(service: Service) -> None:
     assert started.settings[options.WEB_SOCKET.key] == started.socket
     assert started.settings[options.EXECUTIONS.key] == "many"
     assert service.store.load() == [started]
+
+
+@pytest.mark.parametrize(
+    ("claimed", "memory", "each_mb"),
+    [(0, 3000 * MB, 1000), (500 * MB, 3000 * MB, 500), (0, None, None)],
+    ids=["an equal share", "what it claims", "unbounded"],
+)
+def test_the_slots_of_a_job_may_use_what_they_claim_or_an_equal_share(
+    service: Service, claimed: int, memory: int | None, each_mb: int | None
+) -> None:
+    service.service.budget = SlotBudget(3, memory)
+    record = service.submit(2, slot_memory_bytes=claimed)
+    service.step()
+    bound = job_memory(Configuration.from_dict(dict(service.settings_given)), {}).other.process_bytes
+    assert (bound and round(bound / MB)) == each_mb
+    assert options.JOB_ID.key in service.settings_given
+    kept = service.now(record).settings
+    assert (options.MEMORY_PROCESS_SIZE.key in kept) == bool(claimed), "another service has other shares"
 
 
 def test_a_job_with_a_wrong_value_is_refused(service: Service) -> None:

@@ -324,7 +324,8 @@ class JobService:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(record.socket)  # left by a killed driver of this job
         script = self.store.unpack_program(record, self.settings.bundle_bytes)
-        return start_driver(self.store, record, script)
+        settings = {**self.budget.settings_of_slots(record), **record.settings}
+        return start_driver(self.store, replace(record, settings=settings), script)
 
     def _try_again(self, job_id: str, why: str) -> None:
         waiting = self._jobs[job_id]

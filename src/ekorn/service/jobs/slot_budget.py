@@ -1,10 +1,11 @@
-"""Decides which jobs may start, from the slots and memory that they claim and what is free."""
+"""Decides which jobs may start, from the slots and memory that they claim and what is free; and what slots may use."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ekorn.config.options.memory import MEMORY_PROCESS_SIZE, TASK_SLOTS
 from ekorn.service.jobs.job_record import JobRecord
 
 __all__ = ["SlotBudget"]
@@ -32,6 +33,16 @@ class SlotBudget:
                 "(taskmanager.memory.process.size)"
             )
         return None
+
+    def settings_of_slots(self, job: JobRecord) -> dict[str, str]:
+        """Return the settings by which the slots of a job may use equal shares of the memory.
+
+        Nothing for a job that claims memory, or whose own settings say what its slots may use.
+        """
+        own = any(key.startswith("taskmanager.memory.") or key == TASK_SLOTS.key for key in job.settings)
+        if own or self.memory_bytes is None or job.slot_memory_bytes:
+            return {}
+        return {MEMORY_PROCESS_SIZE.key: f"{self.memory_bytes} b", TASK_SLOTS.key: str(self.slots)}
 
     def obstacle(self, job: JobRecord, started: Iterable[JobRecord]) -> str | None:
         """Return why a job cannot start now beside the jobs that have started, or None."""
