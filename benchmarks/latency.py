@@ -1,10 +1,12 @@
 """The age of records at the sink: a keyed count at a steady rate, on either engine, over two levels or three.
 
     python -m benchmarks.latency --execution continuous --rate 1000 --seconds 60 [--levels 3] [--checkpoint-ms 1000]
+    python -m benchmarks.latency --form columns --rate 1000 --seconds 60
 
 The source stamps a record when it reads it, and the last operator of the job subtracts. Both run on one machine. Only
 the second half of the records counts: before, the JVM interprets its code and compiles it, on the same cores. With
-`--timers` the age is that of processing-time timers: how long after their time they fired.
+`--timers` the age is that of processing-time timers: how long after their time they fired. With `--form columns` the
+stream becomes columns behind its source, the count is that of columns, and the last operator reads rows again.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from typing import Any
 from benchmarks.peers.measuring import tell_ages
 from ekorn.common import Configuration, Types, WatermarkStrategy
 from ekorn.datastream import DataStream, StreamExecutionEnvironment
+from ekorn.datastream.columns import Count as CountRows
+from ekorn.datastream.columns import Last
 from ekorn.datastream.functions import FilterFunction, KeyedProcessFunction
 from ekorn.datastream.state import ValueStateDescriptor
 from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
@@ -24,6 +28,7 @@ from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, S
 KEYS = 100
 PARALLELISM = 2
 TIMER_MS = 50
+RECORD = Types.ROW_NAMED(["key", "read"], [Types.LONG(), Types.DOUBLE()])
 
 
 class SteadySource(Source):
@@ -113,6 +118,13 @@ def counted(stream: DataStream, levels: int) -> DataStream:
     return stream
 
 
+def counted_on_columns(stream: DataStream, levels: int) -> DataStream:
+    columns = stream.to_columns(RECORD)
+    for _ in range(levels - 1):
+        columns = columns.key_by("key").aggregate(count=CountRows(), read=Last("read")).project("key", "read")
+    return columns.to_rows()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--execution", default="continuous", choices=("continuous", "epochs"))
@@ -121,6 +133,7 @@ def main() -> None:
     parser.add_argument("--levels", type=int, default=2)
     parser.add_argument("--checkpoint-ms", type=int, default=0)
     parser.add_argument("--timers", action="store_true")
+    parser.add_argument("--form", default="rows", choices=("rows", "columns"))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         configuration = Configuration()
@@ -132,7 +145,8 @@ def main() -> None:
         source = SteadySource(options.rate, options.seconds)
         numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "steady")
         alarms = numbers.key_by(lambda value: value[0]).process(Alarm()) if options.timers else None
-        (alarms or counted(numbers, options.levels)).filter(Age(folder)).print()
+        count = counted_on_columns if options.form == "columns" else counted
+        (alarms or count(numbers, options.levels)).filter(Age(folder)).print()
         env.execute("latency")
         tell_ages(folder)
 

@@ -74,6 +74,8 @@ class RollingAggregateSpec:
         input_type: The columns of the input.
         row_type: The columns of the results: the keys, then the aggregates.
         emits: A result for `each` row, or for the `last` row of each key and batch.
+        on_columns: Whether the input has columns.
+        queryable_name: The name under which clients read the aggregates of a key; None if they cannot.
     """
 
     aggregates: tuple[tuple[str, ColumnAggregate], ...]
@@ -82,6 +84,7 @@ class RollingAggregateSpec:
     row_type: RowType
     emits: Literal["each", "last"]
     on_columns: bool
+    queryable_name: str | None = None
 
 
 @dataclass(frozen=True)

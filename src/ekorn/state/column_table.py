@@ -27,6 +27,7 @@ from ekorn.columns.kernels import Kernel
 from ekorn.columns.key_index import ABSENT, KeyIndex
 from ekorn.columns.key_words import KeyStore, Rows
 from ekorn.columns.row_columns import RowColumns
+from ekorn.errors import RecordTypeError
 from ekorn.keygroups import state_key, user_key
 from ekorn.state.canonical_format import TableEntries
 from ekorn.state.codecs import Codec, PickledCodec
@@ -283,7 +284,11 @@ class _Entries(Mapping[Any, Any]):
 
     def __getitem__(self, key: Any) -> Any:
         table = self._table
-        row = table.index.find(table._key_values.columns([key]))
+        try:
+            columns = table._key_values.columns([key])
+        except RecordTypeError:  # a key of another type, which a client asks for
+            raise KeyError(key) from None
+        row = table.index.find(columns)
         if row[0] == ABSENT:
             raise KeyError(key)
         return table._stored_values(table.kernels, row)[0]

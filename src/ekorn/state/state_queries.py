@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ekorn.errors import QueryRefused
+from ekorn.functions.aggregate_state import AggregateStateDescriptor
 from ekorn.functions.state.state_descriptors import StateDescriptor
 from ekorn.functions.state.state_ttl import StateTtlConfig
 from ekorn.keygroups import state_key
@@ -93,6 +94,8 @@ def _unexpired(descriptor: StateDescriptor, now_ms: int) -> Convert | None:
 def _pickled(descriptor: StateDescriptor, declared: Declaration) -> Callable[[Any], bytes]:
     """Return a function that pickles the value of an entry without stamps."""
     kind, loaded = KINDS[descriptor.kind], declared.value.loaded
+    if isinstance(descriptor, AggregateStateDescriptor):
+        return lambda kept: dumps(descriptor.answer(loaded(kept)))
     if kind.shape is not ONE_VALUE:
         map_key = itself if declared.map_key is None else declared.map_key.loaded
         return kind.shape.answer(loaded, map_key, dumps)

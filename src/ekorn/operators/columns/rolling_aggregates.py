@@ -18,9 +18,9 @@ from ekorn.columns.key_words import Rows
 from ekorn.columns.row_columns import RowColumns
 from ekorn.columns.segments import Segments
 from ekorn.errors import AggregateOverflowError, StateError
+from ekorn.functions.aggregate_state import AggregateStateDescriptor, parts_of_entry
 from ekorn.functions.column_aggregates import ColumnAggregate
 from ekorn.functions.record_fields import read_field
-from ekorn.functions.state.state_descriptors import ValueStateDescriptor
 from ekorn.graph.column_specs import RollingAggregateSpec
 from ekorn.graph.job_graph import Operator
 from ekorn.operators.columns.column_operator import ColumnOperator
@@ -48,6 +48,7 @@ class ColumnAggregateOperator(ColumnOperator):
         self._emits_last = spec.emits == "last"
         self._batch = environment.graph.settings.batch
         self.needs_out = self._batch
+        self._descriptor = AggregateStateDescriptor(STATE, spec.aggregates, spec.queryable_name)
         inputs = RowColumns(spec.input_type).schema
         kernels = kernels_of(spec.aggregates, inputs, self._schema)
         types = [inputs.field(name).type for name in spec.keys]
@@ -59,6 +60,8 @@ class ColumnAggregateOperator(ColumnOperator):
     def open(self) -> None:
         assert self.backend is not None
         self.backend.adopt(self.table)
+        if self._descriptor.queryable_name is not None:
+            self.backend.queryable[self._descriptor.queryable_name] = self._descriptor
         super().open()
 
     def process(self, batch: ColumnBatch) -> Iterable[ColumnBatch]:
@@ -175,12 +178,13 @@ class RowAggregateOperator(RuntimeOperator):
         self._keys = spec.keys
         self._aggregates = [aggregate for _, aggregate in spec.aggregates]
         self._names = spec.row_type.field_names()
+        self._descriptor = AggregateStateDescriptor(STATE, spec.aggregates, spec.queryable_name)
         self._batch = environment.graph.settings.batch
         self.needs_out = self._batch
 
     def open(self) -> None:
         assert self.backend is not None, "the program aggregates keyed streams only"
-        self._state = self.backend.state(ValueStateDescriptor(STATE, None))
+        self._state = self.backend.state(self._descriptor)
         super().open()
 
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
@@ -191,21 +195,12 @@ class RowAggregateOperator(RuntimeOperator):
             emit(result, time)
 
     def _take(self, record: Any) -> Any:
-        parts = self._parts(self._state.value())
+        parts = parts_of_entry(self._aggregates, self._state.value())
         for number, aggregate in enumerate(self._aggregates):
             parts[number] = aggregate.add_record(parts[number], record)
         self._state.update(sum(parts, ()))
         self._last_keys = [read_field(record, name) for name in self._keys]
         return self._row(self._last_keys, parts)
-
-    def _parts(self, entry: tuple[Any, ...] | None) -> list[tuple[Any, ...]]:
-        if entry is None:
-            return [aggregate.create() for aggregate in self._aggregates]
-        parts, first = [], 0
-        for aggregate in self._aggregates:
-            parts.append(entry[first : first + aggregate.width])
-            first += aggregate.width
-        return parts
 
     def _row(self, keys: list[Any], parts: list[tuple[Any, ...]]) -> Any:
         results = [a.result(part) for a, part in zip(self._aggregates, parts, strict=True)]
@@ -214,4 +209,4 @@ class RowAggregateOperator(RuntimeOperator):
     def end_key(self) -> None:
         entry = self._state.value()
         if entry is not None:
-            self.out(self._row(self._last_keys, self._parts(entry)), MAX_TIMESTAMP)
+            self.out(self._row(self._last_keys, parts_of_entry(self._aggregates, entry)), MAX_TIMESTAMP)

@@ -42,6 +42,8 @@ def _listed(nodes: Iterable[Node]) -> str:
 
 
 def _gives_elsewhere(node: Node) -> bool:
+    if getattr(node.spec, "queryable_name", None) is not None:
+        return True
     function = getattr(node.spec, "function", None)
     held = attributes_of(function).values()
     if any(issubclass(type(each), StateDescriptor) and each.queryable_name is not None for each in held):

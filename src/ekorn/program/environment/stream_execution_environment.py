@@ -26,6 +26,7 @@ from ekorn.driver.submit import submit_from_program
 from ekorn.errors import ConfigurationError, QueryableNameTwice, warn
 from ekorn.functions.results.job_execution_result import JobExecutionResult
 from ekorn.functions.state.state_descriptors import StateDescriptor
+from ekorn.graph.column_specs import RollingAggregateSpec
 from ekorn.graph.job_graph import CachedFile, ExecutionSettings, JobGraph, Operator
 from ekorn.graph.plan import execution_plan, explain
 from ekorn.graph.redrawing import Drawing
@@ -311,6 +312,8 @@ def check_queryable_names(graph: JobGraph) -> None:
 
 
 def _queryable_names(operator: Operator) -> Iterator[str]:
+    if isinstance(operator.spec, RollingAggregateSpec) and operator.spec.queryable_name is not None:
+        yield operator.spec.queryable_name
     for field in fields(operator.spec):
         function = getattr(operator.spec, field.name)
         for held in vars(function).values() if hasattr(function, "__dict__") else ():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from ekorn.functions.aggregate_state import AggregateStateDescriptor
 from ekorn.functions.keyed_batch_function import KeyedBatchFunction
 from ekorn.functions.process_functions import KeyedProcessFunction
 from ekorn.functions.record_functions import FieldKeySelector
@@ -66,7 +67,9 @@ class KeyedColumnStream(KeyedStream):
         """Return the stream as rows with the same keys."""
         return KeyedStream(self._environment, self._columns._edges, self._key)
 
-    def aggregate(self, *, emits: Literal["each", "last"] = "each", **aggregates: AnyAggregate) -> ColumnStream:
+    def aggregate(
+        self, *, emits: Literal["each", "last"] = "each", queryable_name: str | None = None, **aggregates: AnyAggregate
+    ) -> ColumnStream:
         """Aggregate the rows of each key: `aggregate(total=Sum("amount"), orders=Count())`.
 
         The results have the key columns and a column for each aggregate. In BATCH mode there is one for each key.
@@ -74,9 +77,10 @@ class KeyedColumnStream(KeyedStream):
         Args:
             emits: A result for `each` row, or for the `last` row of each key and batch. How many rows a batch has
                 depends on the load, so `last` gives the same last result for a key, and not the same number of results.
+            queryable_name: The name under which clients outside the job read the aggregates of a key, as a row.
             aggregates: Aggregates of `ekorn.datastream.columns`, such as `Sum`, by the name of the result.
         """
-        spec = aggregate_spec(self.row_type, self._names, aggregates, emits, on_columns=True)
+        spec = aggregate_spec(self.row_type, self._names, aggregates, emits, queryable_name, on_columns=True)
         return self._columns_per_key("Aggregate", spec, spec.row_type)
 
     def process(  # type: ignore[override]  # a batch function gives columns
@@ -123,6 +127,7 @@ def aggregate_spec(
     keys: tuple[str, ...],
     aggregates: Mapping[str, AnyAggregate],
     emits: Literal["each", "last"],
+    queryable_name: str | None,
     *,
     on_columns: bool,
 ) -> RollingAggregateSpec:
@@ -131,4 +136,7 @@ def aggregate_spec(
         raise ValueError(f"aggregate() takes emits='each' or emits='last', got {emits!r}")
     named = adapted(row_type, aggregates)
     fields = result_fields(row_type, keys, named)
-    return RollingAggregateSpec(tuple(named.items()), keys, row_type, RowType(fields), emits, on_columns)
+    AggregateStateDescriptor("aggregates", tuple(named.items()), queryable_name)  # refuses a name that is none
+    return RollingAggregateSpec(
+        tuple(named.items()), keys, row_type, RowType(fields), emits, on_columns, queryable_name
+    )

@@ -322,7 +322,9 @@ class KeyedStream(DataStream):
 
     # ------------------------------------------------------------------------------ aggregates of columns by name
 
-    def aggregate(self, *, emits: Literal["each", "last"] = "each", **aggregates: AnyAggregate) -> DataStream:
+    def aggregate(
+        self, *, emits: Literal["each", "last"] = "each", queryable_name: str | None = None, **aggregates: AnyAggregate
+    ) -> DataStream:
         """Aggregate the rows of each key: `aggregate(total=Sum("amount"), orders=Count())`.
 
         The stream needs a declared row type, and keys that are fields by name. The state is that of
@@ -330,10 +332,11 @@ class KeyedStream(DataStream):
 
         Args:
             emits: For streams of columns. On rows every record gives a result.
+            queryable_name: The name under which clients outside the job read the aggregates of a key, as a row.
             aggregates: Aggregates of `ekorn.datastream.columns`, such as `Sum`, by the name of the result.
         """
         names, row_type = self._keys_by_name("aggregate")
-        spec = self._kinds.aggregate_spec(row_type, names, aggregates, emits, on_columns=False)
+        spec = self._kinds.aggregate_spec(row_type, names, aggregates, emits, queryable_name, on_columns=False)
         return self._per_key("Aggregate", spec, row_type_info(spec.row_type))
 
     def _keys_by_name(self, call: str) -> tuple[tuple[str, ...], RowType]:
