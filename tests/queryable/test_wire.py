@@ -39,6 +39,9 @@ from ekorn.errors import QueryError, QueryRefused, StateNotServed, UnknownKey
 from ekorn.links.link import connect
 from tests.live_jobs import until
 
+# A thread of the driver that ends with an exception fails the test.
+pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+
 
 @dataclass(frozen=True)
 class Place:

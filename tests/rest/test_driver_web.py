@@ -1,6 +1,7 @@
 """The servers of a driver: at a port, at a Unix socket, opened for the first job that asks and closed with the last."""
 
 import os
+import re
 import stat
 from dataclasses import replace
 from types import SimpleNamespace
@@ -12,9 +13,13 @@ from ekorn.config.settings.web_settings import WebSettings
 from ekorn.errors import ConfigurationError
 from ekorn.functions.results.job_status import JobStatus
 from ekorn.rest import job_socket
+from ekorn.rest.driver_api import add_reading_routes
 from ekorn.rest.driver_web import DriverWeb
 from ekorn.rest.job_socket import JobSocket
+from ekorn.rest.known_jobs import KnownJobs
 from ekorn.web.http_client import ServerGone, WebClient
+from ekorn.web.routes import Routes
+from tests.rest.shapes import READING
 
 
 @pytest.fixture
@@ -155,3 +160,13 @@ def test_answers_that_are_under_way_when_a_driver_ends_are_finished_in_one_time_
     job_socket._finish_conversations()
     most = job_socket._LAST_ANSWERS_S
     assert [server.told for server in servers] == [["stops", most], ["stops", most - 0.25]]
+
+
+def test_every_path_that_flink_describes_and_every_further_one_has_a_route():
+    routes = Routes()
+    add_reading_routes(routes, KnownJobs(), read_only=False)
+    flinks = {shown.partition("?")[0] for shown in READING if not shown.startswith("/applications")}  # added apart
+    of_job = ("metric-history", "rescales", "time-line")
+    of_driver = ("log", "logs/{name}", "stdout")
+    for path in {*flinks, *(f"/jobs/x/{each}" for each in of_job), *(f"/jobmanager/{each}" for each in of_driver)}:
+        assert routes.find("GET", re.sub("{.*?}", "x", path).strip("/").split("/")), path

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -372,6 +373,25 @@ def test_a_service_that_stops_leading_kills_its_drivers(service: Service) -> Non
     service.submit(3)
     service.service.close_and_end_drivers(0.0)
     assert service.ended == [101]
+
+
+def test_a_service_that_stops_leading_waits_for_the_step_under_way(service: Service) -> None:
+    end_of(service)
+    began, go_on, done = threading.Event(), threading.Event(), threading.Event()
+
+    class Asked(set[int]):
+        def __contains__(self, pid: object) -> bool:
+            began.set()
+            assert go_on.wait(60)
+            done.set()
+            return True
+
+    service.living = Asked(service.living)
+    service.service.start()
+    assert began.wait(60)
+    threading.Timer(0.2, go_on.set).start()
+    service.service.close_and_end_drivers(60.0)
+    assert done.is_set()
 
 
 # ----------------------------------------------------------------------------------------------------- other plans
