@@ -7,6 +7,7 @@ from collections import deque
 from typing import Any
 
 from ekorn.slot.user_code_lock import UserCodeLock
+from tests.live_jobs import until
 
 
 def test_a_request_gets_the_turn_although_the_mailbox_takes_it_again_and_again() -> None:
@@ -26,6 +27,17 @@ def test_a_request_gets_the_turn_although_the_mailbox_takes_it_again_and_again()
         assert steps < 1_000_000, "the request was never served"
     lock.release()
     asking.join()
+
+
+def test_a_request_is_seen_as_long_as_it_waits() -> None:
+    lock = UserCodeLock()
+    with lock:
+        assert not lock.has_waiting_requests
+        asking = threading.Thread(target=lambda: lock.acquire(60) and lock.release())
+        asking.start()
+        until(lambda: lock.has_waiting_requests)
+    asking.join()
+    assert not lock.has_waiting_requests
 
 
 def test_whoever_waits_too_long_does_without() -> None:
