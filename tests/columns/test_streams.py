@@ -22,7 +22,6 @@ from ekorn.subtask.column_key_share import ColumnKeyShare
 from ekorn.subtask.wire.frames import RECORDS
 from ekorn.table import DataTypes
 from ekorn.testing.local_run import collect_locally
-from ekorn.types.data_type_info import row_type_info
 from tests.columns.orders import ENGINES, ORDER, ORDERS, as_set, collected, environment, orders
 from tests.examples_by_profile import examples
 
@@ -37,7 +36,8 @@ def test_expressions_filter_and_project_as_functions_of_rows_do(continuous):
 
 def test_a_column_that_is_computed_keeps_the_precision_of_its_times():
     row_type = DataTypes.ROW([DataTypes.FIELD(f"t{n}", DataTypes.TIMESTAMP(n)) for n in (3, 6)])
-    columns = environment().from_collection([], row_type_info(row_type)).to_columns()
+    source = ColumnGeneratorSource(lambda first, count: None, 0, row_type)
+    columns = environment().from_source(source, WatermarkStrategy.no_watermarks(), "times")
     again = columns.project("t3", "t6", u3=pc.field("t3"), u6=pc.field("t6")).row_type
     assert again["u3"].data_type == again["t3"].data_type == DataTypes.TIMESTAMP(3)
     assert again["u6"].data_type == DataTypes.TIMESTAMP(6)
