@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.peers import flink_java
+
 REPOSITORY = Path(__file__).parent.parent
 
 
@@ -78,6 +80,8 @@ def main() -> None:
     options = parser.parse_args()
     parts = {
         "throughput": throughput,
+        "columns": columns,
+        "nexmark": nexmark,
         "epoch": epoch,
         "latency": latency,
         "backlog": backlog,
@@ -123,6 +127,34 @@ def throughput(options: argparse.Namespace) -> None:
             best[peer.engine] = max(best.get(peer.engine, 0.0), rate(found))
         for engine, theirs in best.items():
             print(f"    {rate(ours) / theirs:>10.1f} x the best of {engine}")
+
+
+def columns(options: argparse.Namespace) -> None:
+    """Print records per second on columns and on rows, and those of Flink's Java API, in the best of three turns."""
+    heading("columns, records per second, parallelism 2")
+    for workload in ("keyed-count", "tumbling"):
+        for keys in (1_000, 100_000, 1_000_000):
+            print(f"\n  {workload}, {keys:,} keys")
+            records = sized(20_000_000, options)
+            chosen = ("--workload", workload, "--records", records, "--keys", keys)
+            ours = best_of(run("column_jobs", *chosen)["seconds"], records)
+            show("ekorn, columns", ours)
+            rows = ("--workload", workload, "--records", records // 5, "--keys", keys, "--api", "continuous")
+            show("ekorn, rows", run("ekorn_jobs", *rows), ours)
+            if options.pyflink:
+                java = flink_java.run(os.path.abspath(options.pyflink), workload, records=records, keys=keys, turns=3)
+                show("Flink's Java DataStream API", best_of(java["seconds"], records), ours)
+
+
+def best_of(seconds: list[float], records: int) -> dict[str, Any]:
+    return {"records": records, "records_per_second": records / min(seconds)}
+
+
+def nexmark(options: argparse.Namespace) -> None:
+    """Print the rates of Nexmark's queries."""
+    heading("Nexmark, events per second, parallelism 2")
+    python = ["--pyflink", os.path.abspath(options.pyflink)] if options.pyflink else []
+    printed("benchmarks.nexmark", "--events", str(sized(2_000_000, options)), *python)
 
 
 def ekorn(workload: str, records: int, keys: int) -> dict[str, Any]:
@@ -291,14 +323,7 @@ def backends(options: argparse.Namespace) -> None:
     """Print the figures of RocksDB and of the heap: rates, checkpoints, restores, rescales and memory."""
     heading("state backends (one process, without Spark)")
     size = ["--full"] if options.full_state else ["--keys", str(sized(1_000_000, options))]
-    command = [sys.executable, "-m", "benchmarks.state_backends", *size, "--records", str(sized(2_000_000, options))]
-    with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) as running:
-        assert running.stdout is not None
-        for line in running.stdout:
-            if line.strip() and not line.startswith("{"):  # JSON lines are for programs
-                print(f"    {line}", end="", flush=True)
-    if running.returncode:
-        raise SystemExit(f"{' '.join(command)} ended with {running.returncode}")
+    printed("benchmarks.state_backends", *size, "--records", str(sized(2_000_000, options)))
 
 
 # ------------------------------------------------------------------------------------------------------ running
@@ -313,6 +338,18 @@ def run(module: str, *arguments: object, python: str = sys.executable) -> dict[s
         raise SystemExit(f"{' '.join(command)} gave no result:\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}")
     result: dict[str, Any] = json.loads(lines[-1])
     return result
+
+
+def printed(module: str, *arguments: str) -> None:
+    """Run a module in a process of its own, and print its lines while it runs, without those for programs."""
+    command = [sys.executable, "-m", module, *arguments]
+    with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        for line in running.stdout:
+            if line.strip() and not line.startswith("{"):  # JSON lines are for programs
+                print(f"    {line}", end="", flush=True)
+    if running.returncode:
+        raise SystemExit(f"{' '.join(command)} ended with {running.returncode}")
 
 
 def sized(records: int, options: argparse.Namespace) -> int:

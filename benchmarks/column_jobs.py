@@ -23,7 +23,7 @@ from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.datastream.columns import ColumnGeneratorSource, Count, Sum
 from ekorn.datastream.window import TumblingEventTimeWindows
 
-WARM_UP_RECORDS = 500_000
+WARM_UP_RECORDS = 2_000_000
 PAIR = Types.ROW_NAMED(["user", "number"], [Types.STRING(), Types.LONG()])
 TIMED = Types.ROW_NAMED(["user", "number", "at"], [Types.STRING(), Types.LONG(), Types.LONG()])
 
@@ -36,7 +36,7 @@ class Pairs:
 
     def __call__(self, first: int, count: int) -> pa.RecordBatch:
         numbers = np.arange(first, first + count)
-        users = pc.binary_join_element_wise("user_", pa.array(numbers * 7919 % self._keys).cast(pa.string()), "")
+        users = pc.utf8_replace_slice(pa.array(numbers * 7919 % self._keys).cast(pa.string()), 0, 0, "user_")
         if not self._half:
             return pa.record_batch({"user": users, "number": numbers})
         place = numbers % self._half

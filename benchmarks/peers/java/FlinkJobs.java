@@ -35,7 +35,7 @@ public final class FlinkJobs {
         long keys = Long.parseLong(arguments[2]);
         int parallelism = Integer.parseInt(arguments[3]);
         int turns = Integer.parseInt(arguments[4]);
-        seconds(workload, Math.min(records, 500_000), keys, parallelism);
+        seconds(workload, Math.min(records, 2_000_000), keys, parallelism);
         List<String> seconds = new ArrayList<>();
         for (int turn = 0; turn < turns; turn++) {
             seconds.add(Double.toString(seconds(workload, records, keys, parallelism)));
