@@ -4,6 +4,6 @@
 
 `stand_ins` holds what those tests import and Ekorn has no use for: PyFlink's test cases, its collecting sink, and the
 gateway to a JVM. `running` loads the test files unchanged and runs them on one Spark session. `expected.py` names the
-tests that do not pass, each with its reason. Nothing of Flink's sources is kept in the
-repository. Some tests also import the packages avro, pytz and pandas.
+tests that do not pass, each with its reason. Nothing of Flink's sources is kept in the repository. The packages avro,
+pytz and pandas must be installed, because some tests import them.
 """

@@ -46,6 +46,11 @@ def test_a_job_that_is_over_has_totals_but_no_rates_no_slots_to_open_and_nothing
     last.get_by_text("CANCELED").wait_for()
     assert last.locator("td").last.inner_text() == "-", "the job stays in its last state"
 
+    opened(page, "")
+    line = page.get_by_role("row").filter(has_text=str(handle.job_id))
+    line.wait_for()
+    assert line.locator("td").nth(4).inner_text().isdigit(), "of its tasks, none run: only their number is shown"
+
 
 def test_the_state_of_a_job_that_is_over_is_not_offered_for_look_ups(page, serve):
     handle = serve()
