@@ -189,6 +189,8 @@ def test_a_flame_graph_is_drawn_enlarged_and_the_threads_of_a_slot_are_shown(pag
     frames = page.get_by_role("group", name="flame graph").get_by_role("button")
     own = frames.filter(has_text="slow_price")
     own.first.wait_for()
+    page.reload()  # the graph is there before anything else is drawn
+    own.first.wait_for()
     before = page.evaluate(WIDTH_OF_FLAME, "slow_price")
     own.first.click()
     page.locator(".flames > .flame:last-child", has_text="slow_price").wait_for()

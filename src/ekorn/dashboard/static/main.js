@@ -63,8 +63,10 @@ async function show(isHeld = () => false) {
     if (NOT_THERE.includes(error.status)) {
       page.replaceChildren(notice(error.message, true), el("a", { href: "#/" }, "All jobs"));
       drawTrail(here.kind, [["Jobs", "#/"], ["Not found"]]);
-    } else if (error.status === undefined) throw error;
-    else connection.replaceChildren(el("span", { class: "bad" }, error.message));
+    } else if (error.status === undefined) {
+      connection.replaceChildren(el("span", { class: "bad" }, `this page has a defect: ${error.message}`));
+      throw error;
+    } else connection.replaceChildren(el("span", { class: "bad" }, error.message));
   }
   if (number === shown) timer = setTimeout(look, INTERVAL_MS);
 }

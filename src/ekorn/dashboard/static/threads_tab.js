@@ -22,6 +22,13 @@ function choice(label, options, chosen, choose) {
   );
 }
 
+// The width of what the page shows, also before anything is drawn.
+function contentWidth() {
+  const page = document.getElementById("page");
+  const { paddingLeft, paddingRight } = getComputedStyle(page);
+  return page.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
+}
+
 async function graph(job, vertex, kind, view) {
   const { endTimestamp, data: root } = await get(`jobs/${job.jid}/vertices/${vertex}/flamegraph?type=${kind}`);
   if (!root) return [el("p", { class: "quiet" }, WHY_NOT.get(endTimestamp) ?? "There is no flame graph.")];
@@ -32,7 +39,7 @@ async function graph(job, vertex, kind, view) {
   };
   return [
     el("p", { class: "quiet" }, `${root.value} samples until ${moment(endTimestamp)}. The wider a frame, the more time it takes. Click a frame to enlarge it.`),
-    el("div", { class: "wide" }, flameGraph(root, view.zoom ?? [], zoom, document.querySelector(".tabs").clientWidth)),
+    el("div", { class: "wide" }, flameGraph(root, view.zoom ?? [], zoom, contentWidth())),
   ];
 }
 
