@@ -8,8 +8,9 @@ from ekorn.connectors.formats.json_columns import JsonColumns
 from ekorn.connectors.formats.parquet_files import ParquetColumns
 from ekorn.functions.batch_aggregate import BatchAggregate
 from ekorn.functions.batch_function import BatchFunction
+from ekorn.functions.batch_operators import Absence, Deduplicate, TopK
 from ekorn.functions.column_aggregates import ColumnAggregate, Count, First, Last, Max, Mean, Min, Sum
-from ekorn.functions.keyed_batch_function import KeyedBatchContext, KeyedBatchFunction, KeyOfBatch
+from ekorn.functions.keyed_batch_function import KeyedBatchContext, KeyedBatchFunction, KeyedCoBatchFunction, KeyOfBatch
 from ekorn.functions.sketch_aggregates import ApproxCountDistinct, CountDistinct, Quantile
 from ekorn.functions.state.batch_states import (
     BatchAggregatingState,
@@ -24,6 +25,7 @@ from ekorn.program.streams.column_stream import ColumnStream
 from ekorn.program.streams.keyed_column_stream import KeyedColumnStream
 
 __all__ = [
+    "Absence",
     "ApproxCountDistinct",
     "AvroColumns",
     "BatchAggregate",
@@ -40,11 +42,13 @@ __all__ = [
     "ColumnStream",
     "Count",
     "CountDistinct",
+    "Deduplicate",
     "First",
     "JsonColumns",
     "KeyOfBatch",
     "KeyedBatchContext",
     "KeyedBatchFunction",
+    "KeyedCoBatchFunction",
     "KeyedColumnStream",
     "Last",
     "Max",
@@ -53,4 +57,5 @@ __all__ = [
     "ParquetColumns",
     "Quantile",
     "Sum",
+    "TopK",
 ]

@@ -9,8 +9,9 @@ from typing import Any
 from ekorn.functions.output_tag import OutputTag
 from ekorn.functions.record_functions import Function
 from ekorn.functions.timer_service import TimeDomain
+from ekorn.types.data_types import RowType
 
-__all__ = ["KeyOfBatch", "KeyedBatchContext", "KeyedBatchFunction"]
+__all__ = ["KeyOfBatch", "KeyedBatchContext", "KeyedBatchFunction", "KeyedCoBatchFunction"]
 
 
 class KeyOfBatch(ABC):
@@ -240,6 +241,15 @@ class KeyedBatchFunction(Function):
             a side output.
         """
 
+    def result_type(self, row_type: RowType, keys: tuple[str, ...]) -> RowType:
+        """Return the columns of the results if `process` is given none: by default those of the stream.
+
+        Args:
+            row_type: The columns of the stream.
+            keys: The key columns.
+        """
+        return row_type
+
     def on_timers(self, keys: Any, timestamps: Any, ctx: KeyedBatchContext) -> Any:
         """React to the timers that are due, of many keys at once. Those of one key come in ascending order of time.
 
@@ -249,4 +259,25 @@ class KeyedBatchFunction(Function):
             timestamps: The time of each key's timer in milliseconds, as a NumPy array.
             ctx: As in `process_batch`. Keys, states, `keys` and `timestamps` have one order. Results have the times of
                 event-time timers as timestamps.
+        """
+
+
+class KeyedCoBatchFunction(Function):
+    """A batch function over two keyed streams that share state and timers per key.
+
+    State and timers are those of a `KeyedCoProcessFunction` with the same state descriptors.
+    """
+
+    @abstractmethod
+    def process_batch1(self, batch: Any, ctx: KeyedBatchContext) -> Any:
+        """Process a batch of rows of the first stream, as `KeyedBatchFunction.process_batch` does."""
+
+    @abstractmethod
+    def process_batch2(self, batch: Any, ctx: KeyedBatchContext) -> Any:
+        """Process a batch of rows of the second stream."""
+
+    def on_timers(self, keys: Any, timestamps: Any, ctx: KeyedBatchContext) -> Any:
+        """React to the timers that are due, as `KeyedBatchFunction.on_timers` does.
+
+        The columns of `keys` have the names of the key columns of the first stream.
         """

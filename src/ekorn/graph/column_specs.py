@@ -113,16 +113,18 @@ class KeyedBatchSpec:
     """Calls a function with each batch of columns, with state and timers per key.
 
     Args:
-        function: A `KeyedBatchFunction`.
+        function: A `KeyedBatchFunction`; a `KeyedCoBatchFunction` if there is a second input.
         keys: The key columns.
         input_type: The columns of the input.
         row_type: The columns of the results.
+        second_keys: The key columns of the second input; none if there is none.
     """
 
     function: Any
     keys: tuple[str, ...]
     input_type: RowType
     row_type: RowType
+    second_keys: tuple[str, ...] = ()
 
 
 ColumnSpec = (

@@ -7,7 +7,7 @@ so that the next line can look at the results. Time stands still unless the test
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeAlias
@@ -139,6 +139,12 @@ class Harness:
 
     def _push(self, number: int, value: Any, timestamp: int | None) -> None:
         self._open_inlet(number).records.append((value, timestamp))
+        self._run()
+
+    def _push_batch(self, number: int, values: Iterable[Any], timestamps: Sequence[int] | int | None) -> None:
+        records = list(values)
+        times = list(timestamps) if isinstance(timestamps, Sequence) else [timestamps] * len(records)
+        self._open_inlet(number).records.extend(zip(records, times, strict=True))
         self._run()
 
     def _advance(self, timestamp: int, *numbers: int) -> None:

@@ -101,10 +101,7 @@ class OneInputHarness(Harness):
             values: The records.
             timestamps: The timestamp of each record, or of all of them.
         """
-        records = list(values)
-        times = list(timestamps) if isinstance(timestamps, Sequence) else [timestamps] * len(records)
-        self._open_inlet(0).records.extend(zip(records, times, strict=True))
-        self._run()
+        self._push_batch(0, values, timestamps)
 
     def process_watermark(self, timestamp: int) -> None:
         """Advance event time to a watermark, and fire the timers and windows that are due."""
@@ -180,6 +177,14 @@ class TwoInputHarness(Harness):
     def process_element2(self, value: Any, timestamp: int | None = None) -> None:
         """Push a record into the second input."""
         self._push(1, value, timestamp)
+
+    def process_batch1(self, values: Iterable[Any], timestamps: Sequence[int] | int | None = None) -> None:
+        """Push records into the first input that arrive together, each with its timestamp, or all with one."""
+        self._push_batch(0, values, timestamps)
+
+    def process_batch2(self, values: Iterable[Any], timestamps: Sequence[int] | int | None = None) -> None:
+        """Push records into the second input that arrive together, each with its timestamp, or all with one."""
+        self._push_batch(1, values, timestamps)
 
     def process_watermark1(self, timestamp: int) -> None:
         """Advance event time of the first input. The operator's event time is the minimum of both inputs."""

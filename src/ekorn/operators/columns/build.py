@@ -39,6 +39,8 @@ def build_column_operator(
             return rolling_aggregates.RowAggregateOperator(operator, spec, environment)
         case specs.WindowAggregateSpec():
             return _windows(operator, spec, environment)
+        case specs.KeyedBatchSpec() if spec.second_keys:
+            return keyed_batches.KeyedCoBatchOperator(operator, spec, environment)
         case specs.KeyedBatchSpec():
             return keyed_batches.KeyedBatchOperator(operator, spec, environment)
         case _:

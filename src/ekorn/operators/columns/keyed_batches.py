@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ekorn.codegen.chain_operator import Emit
+from ekorn.codegen.code_builder import CodeBuilder
 from ekorn.columns.batch_parts import BatchRow, row_at_fault
 from ekorn.columns.column_batch import MOST_ROWS, ColumnBatch
 from ekorn.columns.declared import as_declared
@@ -28,6 +30,7 @@ from ekorn.functions.state.state_descriptors import StateDescriptor, ValueStateD
 from ekorn.functions.timer_service import TimeDomain
 from ekorn.graph.column_specs import KeyedBatchSpec
 from ekorn.graph.job_graph import Operator
+from ekorn.operators.co_streams import FIRST, SECOND, TwoInputOperator
 from ekorn.operators.columns.batch_functions import of_batch
 from ekorn.operators.columns.batch_states import (
     StateOfBatch,
@@ -53,7 +56,7 @@ from ekorn.types.data_type_info import data_type_of
 from ekorn.types.data_types import RowType
 from ekorn.types.time_bounds import MAX_TIMESTAMP
 
-__all__ = ["KeyedBatchOperator"]
+__all__ = ["KeyedBatchOperator", "KeyedCoBatchOperator"]
 
 Sent = tuple[str, ColumnBatch]
 
@@ -72,7 +75,7 @@ class KeyedBatchOperator(ColumnOperator):
         self._batch = environment.graph.settings.batch
         self._schema = RowColumns(spec.row_type).schema
         key_type = RowType([spec.input_type[name] for name in spec.keys])
-        self._names = list(spec.keys)
+        self._names = spec.keys
         self._key_schema = RowColumns(key_type).schema
         self._key_values = KeyValues(key_type)
         self._vectors = KeyVectors(self._key_schema.types, self._key_values)
@@ -145,7 +148,12 @@ class KeyedBatchOperator(ColumnOperator):
 
     def process(self, batch: ColumnBatch) -> Iterator[ColumnBatch]:
         if len(batch):
-            yield from self._called(self._context_of(batch), self._function.process_batch, batch.data)
+            yield from self._called(self._context_of(batch), self._method(), batch.data)
+
+    def _method(self) -> Callable[..., Any]:
+        """Return the method of the function that takes the batch."""
+        method: Callable[..., Any] = self._function.process_batch
+        return method
 
     def attempt(self, part: ColumnBatch) -> list[ColumnBatch]:
         return list(self.process(part))  # which writes to state at its end
@@ -155,7 +163,7 @@ class KeyedBatchOperator(ColumnOperator):
 
     def _try(self, part: ColumnBatch) -> None:
         """Process rows and write nothing."""
-        for _ in self._called(self._context_of(part), self._function.process_batch, part.data, writes=False):
+        for _ in self._called(self._context_of(part), self._method(), part.data, writes=False):
             pass
 
     def _context_of(self, batch: ColumnBatch) -> BatchContext:
@@ -311,6 +319,32 @@ class KeyedBatchOperator(ColumnOperator):
         for result in compress(self._called(context, self._function.on_timers, keys, at), self.relief):
             if len(result):
                 self.out(result, None)
+
+
+class KeyedCoBatchOperator(KeyedBatchOperator, TwoInputOperator):
+    """Calls the user's function with the batches of two inputs, which share state and timers."""
+
+    def __init__(self, operator: Operator, spec: KeyedBatchSpec, environment: SubtaskEnvironment) -> None:
+        super().__init__(operator, spec, environment)
+        self._keys_of_inputs = spec.keys, spec.second_keys
+        self._reads = [FIRST]  # the input of the batch in process, which the loop of each input sets
+
+    def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        code.line(f"{code.bind(self._reads, 'reads')}[0] = {FIRST}")
+        super().generate(code, value, time, emit, side)
+
+    def generate_second(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
+        code.line(f"{code.bind(self._reads, 'reads')}[0] = {SECOND}")
+        super().generate(code, value, time, emit, side)
+
+    def _context_of(self, batch: ColumnBatch) -> BatchContext:
+        self._names = self._keys_of_inputs[self._reads[0]]
+        return super()._context_of(batch)
+
+    def _method(self) -> Callable[..., Any]:
+        second: bool = self._reads[0] == SECOND
+        method: Callable[..., Any] = self._function.process_batch2 if second else self._function.process_batch1
+        return method
 
 
 class _Context(SubtaskContext, BatchRuntimeContext):

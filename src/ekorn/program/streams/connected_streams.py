@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ekorn.errors import InvalidProgramError
+from ekorn.functions.keyed_batch_function import KeyedCoBatchFunction
 from ekorn.functions.process_functions import CoProcessFunction, KeyedCoProcessFunction
 from ekorn.functions.record_functions import CoFlatMapFunction, CoMapFunction, FieldKeySelector, Function
 from ekorn.graph.specs import CoFlatMapSpec, CoMapSpec, CoProcessSpec, KeySpec, OperatorSpec
@@ -94,12 +95,19 @@ class ConnectedStreams(DrawnInNotebooks, SuggestsMethods):
         return self._transform("Co-Flat Map", CoFlatMapSpec(func), output_type)
 
     def process(
-        self, func: CoProcessFunction | KeyedCoProcessFunction, output_type: TypeInformation | None = None
+        self,
+        func: CoProcessFunction | KeyedCoProcessFunction | KeyedCoBatchFunction,
+        output_type: TypeInformation | None = None,
     ) -> DataStream:
         """Turn each record into any number of records, with side outputs and access to time.
 
-        With keys the function also has state and timers. A `KeyedCoProcessFunction` needs two keyed streams.
+        With keys the function also has state and timers. A `KeyedCoProcessFunction` needs two keyed streams. A
+        `KeyedCoBatchFunction` is called with batches of columns. Its streams need declared row types, and keys that are
+        fields by name. The result is a stream of columns.
         """
+        if isinstance(func, KeyedCoBatchFunction):
+            self._require_keys(func)
+            return self._in_batches(func, output_type)
         if isinstance(func, KeyedCoProcessFunction):
             check_function("process", func, KeyedCoProcessFunction, None)
             self._require_keys(func)
@@ -117,6 +125,12 @@ class ConnectedStreams(DrawnInNotebooks, SuggestsMethods):
         key = keys[0] if keys else None
         node = environment._graph.operator(name, spec, edges, output_type, key=key, keys=keys)
         return DataStream(environment, (Edge(node),))
+
+    def _in_batches(self, func: KeyedCoBatchFunction, output_type: Any) -> DataStream:
+        check_function("process", func, KeyedCoBatchFunction, None)
+        assert isinstance(self.stream1, KeyedStream) and isinstance(self.stream2, KeyedStream), "it was checked before"
+        first, second = self.stream1._with_column_keys("process"), self.stream2._with_column_keys("process")
+        return first._process_together(second, func, output_type)  # type: ignore[no-any-return]
 
     def _keys(self) -> tuple[KeySpec, ...]:
         """Return the key specs of both streams, or an empty tuple unless both are keyed."""
@@ -143,8 +157,9 @@ class ConnectedStreams(DrawnInNotebooks, SuggestsMethods):
         missing = (
             "neither stream is keyed" if not any(keyed) else f"the {'second' if keyed[0] else 'first'} one is not keyed"
         )
+        kind = "KeyedCoBatchFunction" if isinstance(func, KeyedCoBatchFunction) else "KeyedCoProcessFunction"
         raise InvalidProgramError(
-            f"process(): {type(func).__name__} is a KeyedCoProcessFunction and needs two keyed streams, but {missing}; "
+            f"process(): {type(func).__name__} is a {kind} and needs two keyed streams, but {missing}; "
             "call key_by before connect(), or key_by(selector1, selector2) after connect()"
         )
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from ekorn.errors import InvalidProgramError
 from ekorn.functions.aggregate_state import AggregateStateDescriptor
-from ekorn.functions.keyed_batch_function import KeyedBatchFunction
+from ekorn.functions.keyed_batch_function import KeyedBatchFunction, KeyedCoBatchFunction
 from ekorn.functions.process_functions import KeyedProcessFunction
 from ekorn.functions.record_functions import FieldKeySelector
 from ekorn.functions.sink_contract import Sink
@@ -16,7 +18,7 @@ from ekorn.graph.specs import Hash, KeySpec, OperatorSpec
 from ekorn.graph.stream_graph import Edge
 from ekorn.program.checks.argument_checks import check_function
 from ekorn.program.streams.column_stream import ColumnStream
-from ekorn.program.streams.column_types import AnyAggregate, adapted, result_fields, row_type_from
+from ekorn.program.streams.column_types import AnyAggregate, adapted, columns_of, result_fields, row_type_from
 from ekorn.program.streams.data_stream import DataStream
 from ekorn.program.streams.data_stream_sink import DataStreamSink
 from ekorn.program.streams.keyed_stream import KeyedStream
@@ -91,12 +93,14 @@ class KeyedColumnStream(KeyedStream):
         Args:
             func: A `KeyedBatchFunction`, which is called with batches of columns for all keys in them, or a
                 `KeyedProcessFunction`, which gets rows.
-            output_type: The columns of the results of a batch function, as `map_batches` takes them.
+            output_type: The columns of the results of a batch function, as `map_batches` takes them. By default they
+                are those of its `result_type`, which are the columns of this stream unless the function has others.
         """
         if not isinstance(func, KeyedBatchFunction):
             return super().process(func, output_type)
         check_function("process", func, KeyedBatchFunction, None)
-        row_type = row_type_from(output_type, "process")
+        given = func.result_type(self.row_type, self._names) if output_type is None else output_type
+        row_type = row_type_from(given, "process")
         return self._columns_per_key(
             "KEYED PROCESS", KeyedBatchSpec(func, self._names, self.row_type, row_type), row_type
         )
@@ -116,6 +120,28 @@ class KeyedColumnStream(KeyedStream):
     def _columns_per_key(self, name: str, spec: OperatorSpec, row_type: RowType) -> ColumnStream:
         """Draw an operator on columns that reads the rows by key, and return its output."""
         return self._by_key()._columns(name, spec, row_type, key=self._key)
+
+    def _with_column_keys(self, call: str) -> KeyedColumnStream:
+        return self
+
+    def _process_together(self, other: KeyedColumnStream, func: KeyedCoBatchFunction, output_type: Any) -> ColumnStream:
+        """Draw a batch function over this stream and another one, and return its output."""
+        mine, others = ([stream.row_type[name].data_type for name in stream._names] for stream in (self, other))
+        if [each.nullable() for each in mine] != [each.nullable() for each in others]:
+            raise InvalidProgramError(
+                f"process(): the key columns of the two streams are of the types {mine} and {others}, so they would "
+                "never be equal; convert the columns of one stream with project()"
+            )
+        row_type = row_type_from(output_type, "process")
+        edges = tuple(
+            replace(edge, input_index=number)
+            for number, stream in enumerate((self, other))
+            for edge in stream._by_key()._column_edges
+        )
+        spec = KeyedBatchSpec(func, self._names, self.row_type, row_type, other._names)
+        graph, keys = self._environment._graph, (self._key, other._key)
+        node = graph.operator("Keyed Co-Process", spec, edges, columns_of(row_type), key=self._key, keys=keys)
+        return ColumnStream(self._environment, (Edge(node),), row_type)
 
     def _by_key(self) -> ColumnStream:
         edges = tuple(edge.partitioned(Hash(self._key)) for edge in self._columns._column_edges)

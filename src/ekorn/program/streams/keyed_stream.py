@@ -151,9 +151,7 @@ class KeyedStream(DataStream):
         type, and keys that are fields by name. The result is a stream of columns.
         """
         if isinstance(func, KeyedBatchFunction):
-            names, row_type = self._keys_by_name("process")
-            columns = DataStream(self._environment, self._origin).to_columns(row_type)
-            result: DataStream = columns.key_by(names).process(func, output_type)
+            result: DataStream = self._with_column_keys("process").process(func, output_type)
             return result
         check_function("process", func, KeyedProcessFunction, None)
         return self._per_key("KEYED PROCESS", ProcessSpec(func), output_type)
@@ -338,6 +336,11 @@ class KeyedStream(DataStream):
         names, row_type = self._keys_by_name("aggregate")
         spec = self._kinds.aggregate_spec(row_type, names, aggregates, emits, queryable_name, on_columns=False)
         return self._per_key("Aggregate", spec, row_type_info(spec.row_type))
+
+    def _with_column_keys(self, call: str) -> Any:
+        """Return this stream as columns with the same keys."""
+        names, row_type = self._keys_by_name(call)
+        return DataStream(self._environment, self._origin).to_columns(row_type).key_by(names)
 
     def _keys_by_name(self, call: str) -> tuple[tuple[str, ...], RowType]:
         """Return the key fields and the columns of the rows.
