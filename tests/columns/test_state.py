@@ -4,6 +4,7 @@ import datetime
 import itertools
 from collections import defaultdict
 from dataclasses import replace
+from random import Random
 
 import pyarrow as pa
 import pytest
@@ -28,6 +29,7 @@ from tests.state.keyed_machine import Target
 
 BACKENDS = {"heap": heap, "rocksdb": rocksdb, "cramped": cramped}
 KEY = DataTypes.ROW([DataTypes.FIELD("k", DataTypes.STRING()), DataTypes.FIELD("n", DataTypes.INT())])
+NAME = DataTypes.ROW([DataTypes.FIELD("name", DataTypes.STRING())])
 DAY = datetime.date(2024, 1, 1)
 SQUARES = AdaptedAggregate(
     "", SumOfSquares("v"), DataTypes.ROW([DataTypes.FIELD("v", DataTypes.BIGINT())]), DataTypes.BIGINT()
@@ -215,4 +217,46 @@ def test_only_the_keys_in_use_are_in_memory_with_rocksdb(most_bytes):
         names = form.table.index.columns(rows)[0].to_pylist()
         found |= dict(zip(names, form.table.kernels[0].results(rows).to_pylist(), strict=True))
     assert found == {f"key {n}": n for n in range(4_000)}
+    backend.close()
+
+
+def one_sum(backend):
+    table = ColumnTable(
+        StateInfo("_aggregates", "value"),
+        KeyIndex(RowColumns(NAME).schema.types),
+        [chosen_kernel(Sum("v"), pa.int64(), pa.int64())],
+        KeyValues(NAME),
+        tracked=True,
+    )
+    backend.adopt(table)
+    return table
+
+
+def add(table, numbers):
+    rows = table.rows([pa.array([f"user_{number}" for number in numbers])])
+    amounts = Random(len(rows))  # of any size: files of equal amounts are compressed to nothing
+    table.kernels[0].update(rows, pa.array([amounts.getrandbits(40) for _ in numbers], pa.int64()))
+
+
+def test_a_million_keys_with_a_sum_take_less_than_sixty_bytes_each():
+    table = one_sum(heap())
+    for first in range(0, 1_000_000, 100_000):
+        add(table, range(first, first + 100_000))
+    assert len(table.index) == 1_000_000
+    assert table.size_bytes / len(table.index) < 60
+
+
+@pytest.mark.parametrize("make", [heap, rocksdb])
+def test_a_checkpoint_after_a_hundredth_of_the_keys_has_changed_writes_less_than_a_fiftieth(make):
+    backend, written = make(), []
+    table = one_sum(backend)
+    for number, changed in enumerate([range(100_000), range(0, 100_000, 100), range(7, 100_000, 100)], 1):
+        add(table, changed)
+        target = Target(MemoryFiles())
+        captured = backend.snapshot(number)
+        captured.key_groups = key_group_range(GROUPS, 1, 0)
+        captured.write(target)
+        backend.snapshot_completed(number)
+        written.append(target.bytes_written)
+    assert 0 < max(written[1:]) < written[0] / 50
     backend.close()
