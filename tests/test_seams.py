@@ -144,6 +144,9 @@ REASONS = {
         "state/test_rocksdb_timers.py": ["timers._by_time", "timers._added", "timers._removed", "timers._removed"],
         "state/test_ttl_snapshots.py": ["self.last._data"],
     },
+    "which of two parsers reads a line shows in no row": {
+        "columns/test_file_sources.py": ["set CsvFields.read"],
+    },
     "keys whose hashes are equal cannot be found by chance": {
         "columns/test_key_index.py": ["set ekorn.columns.key_words.mixed_words"],
     },

@@ -30,33 +30,12 @@ from ekorn.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnar
 from ekorn.errors import JobExecutionError, RecordFormatError
 from ekorn.table import DataTypes
 from ekorn.testing.local_run import on_local_engine
-from tests.connectors.formats.values_of_types import TEXTS, VALUES, WITH_MAP
+from tests.columns.written_files import CSV_ROWS, CSV_TYPE, ROWS, written
+from tests.connectors.formats.values_of_types import TEXTS, WITH_MAP
 from tests.connectors.writing import visible_files, visible_lines
 from tests.examples_by_profile import examples
 
-NAMES = WITH_MAP.field_names()
-ROWS = st.lists(st.builds(Row, **{name: st.none() | VALUES[name] for name in NAMES}), max_size=12)
 MODERN = st.datetimes(datetime.datetime(1970, 1, 2), datetime.datetime(2100, 1, 1))
-
-
-def written(factory, rows, row_type=None, cuts=()):
-    """Return the bytes of a file: of rows, or of batches of a row type that are cut at some positions."""
-    stream = io.BytesIO()
-    stream.close = lambda: None  # type: ignore[method-assign]  # pyarrow closes what it writes to
-    if row_type is not None:
-        factory = factory.for_columns(row_type)
-        assert factory is not None, "the format takes these columns"
-        batch = RowColumns(row_type).batch(rows)
-        ends = [*sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
-    writer = factory.create(stream)
-    if row_type is None:
-        for row in rows:
-            writer.add_element(row)
-    else:
-        for start, end in zip([0, *ends], ends, strict=False):
-            writer.add_columns(batch.slice(start, end - start))
-    writer.finish()
-    return stream.getvalue()
 
 
 def parquet(content):
@@ -68,12 +47,6 @@ def orc(content):
 
 
 CUTS = st.lists(st.integers(0, 12), max_size=3)
-CSV_FIELDS = [field for field in WITH_MAP if field.name not in ("map", "inner")]
-CSV_TYPE = DataTypes.ROW([*CSV_FIELDS, DataTypes.FIELD("name", DataTypes.STRING())])
-CSV_ROWS = st.lists(
-    st.builds(Row, **{f.name: st.none() | VALUES[f.name] for f in CSV_FIELDS}, name=st.none() | st.text(max_size=30)),
-    max_size=8,
-)
 
 
 @pytest.mark.parametrize("standard", ["SQL", "ISO-8601"])

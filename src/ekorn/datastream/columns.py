@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ekorn.connectors.column_generator import ColumnGeneratorSource
 from ekorn.connectors.formats.avro_columns import AvroColumns
+from ekorn.connectors.formats.column_files import ArrowColumns, OrcColumns, ParquetColumns
+from ekorn.connectors.formats.csv_column_files import CsvColumns
 from ekorn.connectors.formats.json_columns import JsonColumns
-from ekorn.connectors.formats.parquet_files import ParquetColumns
 from ekorn.functions.batch_aggregate import BatchAggregate
 from ekorn.functions.batch_function import BatchFunction
 from ekorn.functions.batch_operators import Absence, Deduplicate, TopK
@@ -27,6 +28,7 @@ from ekorn.program.streams.keyed_column_stream import KeyedColumnStream
 __all__ = [
     "Absence",
     "ApproxCountDistinct",
+    "ArrowColumns",
     "AvroColumns",
     "BatchAggregate",
     "BatchAggregatingState",
@@ -42,6 +44,7 @@ __all__ = [
     "ColumnStream",
     "Count",
     "CountDistinct",
+    "CsvColumns",
     "Deduplicate",
     "First",
     "JsonColumns",
@@ -54,6 +57,7 @@ __all__ = [
     "Max",
     "Mean",
     "Min",
+    "OrcColumns",
     "ParquetColumns",
     "Quantile",
     "Sum",

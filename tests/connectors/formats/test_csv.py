@@ -283,3 +283,17 @@ def test_types_without_a_form_in_csv_are_refused_where_they_are_given():
         CsvRowSerializationSchema.Builder(Types.ROW([Types.MAP(Types.STRING(), Types.INT())])).build()
     with pytest.raises(TypeError, match="takes the type of rows"):
         CsvRowDeserializationSchema.Builder(Types.INT())
+
+
+def test_a_value_with_a_line_end_is_malformed_where_every_line_is_a_record_however_many_lines_are_read(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text('"a\nb"\nc\n')
+    schema = CsvSchema.builder().add_string_column("s").build()
+    for most in (1, 100):
+        reader = CsvReaderFormat.for_schema(schema).with_single_line_records().create_reader(str(path), 0, None, None)
+        rows, malformed = [], []
+        while not reader.finished:
+            batch = reader.read(most)
+            rows += batch.values
+            malformed += [each.content for each in batch.malformed]
+        assert (rows, malformed) == ([Row(s='b"'), Row(s="c")], ['"a'])

@@ -144,7 +144,7 @@ class TextLineReader(SplitReader):
 
 
 @dataclass(frozen=True, slots=True)
-class _Encoding:
+class Encoding:
     """Finds line ends in bytes of a charset."""
 
     codec: str
@@ -184,6 +184,9 @@ class _Encoding:
         return [len(line.encode(self.codec, errors)) for line in lines]
 
 
+UTF8 = Encoding("utf-8", b"\n", b"\r")
+
+
 def checked_charset(charset: str) -> str:
     """Return the name of the charset, or raise an error if there is no such text encoding."""
     if not isinstance(charset, str):
@@ -195,7 +198,7 @@ def checked_charset(charset: str) -> str:
     return charset
 
 
-def _encoding_of(charset: str, address: str) -> tuple[_Encoding, int]:
+def _encoding_of(charset: str, address: str) -> tuple[Encoding, int]:
     """Return the encoding of a file, and the length of its byte-order mark."""
     name, mark_bytes = codecs.lookup(charset).name, 0
     if name in _MARKED:
@@ -206,7 +209,7 @@ def _encoding_of(charset: str, address: str) -> tuple[_Encoding, int]:
         for mark, codec in marks:
             if head.startswith(mark):
                 name, mark_bytes = codec, len(mark)
-    return _Encoding(name, "\n".encode(name), "\r".encode(name)), mark_bytes
+    return Encoding(name, "\n".encode(name), "\r".encode(name)), mark_bytes
 
 
 def text_type() -> TypeInformation:

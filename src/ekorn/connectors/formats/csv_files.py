@@ -14,8 +14,8 @@ from typing import IO, Any
 from ekorn.connectors.files.file_bytes import is_packed
 from ekorn.connectors.files.stream_formats import StreamFormat
 from ekorn.connectors.files.text_lines import TextLineReader
-from ekorn.connectors.formats.csv_columns import CsvColumns
 from ekorn.connectors.formats.csv_dialect import CsvText
+from ekorn.connectors.formats.csv_fields import CsvFields
 from ekorn.connectors.formats.csv_schema import CsvSchema
 from ekorn.connectors.formats.schemas import BulkWriterFactory
 from ekorn.errors import ConfigurationError, MalformedRecordError, RecordFormatError, preview
@@ -24,7 +24,7 @@ from ekorn.storage.locations import shown
 from ekorn.types.data_types import RowType
 from ekorn.types.type_information import TypeInformation
 
-__all__ = ["CsvBulkWriters", "CsvReaderFormat"]
+__all__ = ["CsvBulkWriters", "CsvReaderFormat", "CsvRowReader"]
 
 _CHARSET = "utf-8-sig"  # a byte-order mark at the beginning of a file belongs to no column
 _MOST_CHARS = 16 << 20  # the longest record that spans lines; beyond it, its quote counts as never closed
@@ -61,7 +61,7 @@ class CsvReaderFormat(StreamFormat):
 
     def create_reader(self, path: str, start: int, end: int | None, position: Any | None) -> SplitReader:
         """Open the records that begin in a range of bytes."""
-        return _CsvReader(path, self._schema, start=start, end=end, position=position, single=self._single_lines)
+        return CsvRowReader(path, self._schema, start=start, end=end, position=position, single=self._single_lines)
 
     def get_produced_type(self) -> TypeInformation:
         """Return the type of the rows."""
@@ -71,14 +71,16 @@ class CsvReaderFormat(StreamFormat):
         return f"CsvReaderFormat.for_schema({self._schema!r})"
 
 
-class _CsvReader(SplitReader):
+class CsvRowReader(SplitReader):
+    """Reads the records that begin in a range of bytes."""
+
     def __init__(
         self, path: str, schema: CsvSchema, *, start: int, end: int | None, position: Any | None, single: bool
     ) -> None:
         self._path = path
         self._schema = schema
         self._dialect = schema.dialect
-        self._columns: CsvColumns = schema.columns()
+        self._columns: CsvFields = schema.columns()
         self._start = start
         self._end = end
         self._single = single
@@ -87,6 +89,7 @@ class _CsvReader(SplitReader):
         offset, self._line = position if position is not None else (None, 0)
         self._lines = self._open(offset)
         self._fed_out = False  # whether the last feed ended before the record did
+        self._is_whole = True  # whether the last record that was fed is whole
 
     def _open(self, offset: int | None) -> TextLineReader:
         return TextLineReader(self._path, _CHARSET, start=self._start, end=self._end, position=offset)
@@ -123,6 +126,7 @@ class _CsvReader(SplitReader):
         one_by_one = self._dialect.comments
         try:
             for texts in rows:  # hot
+                self._is_whole = True
                 first, at = at, begin + rows.line_num
                 try:
                     append(read(texts or [""]))
@@ -140,9 +144,12 @@ class _CsvReader(SplitReader):
 
     def _feed(self, lines: list[str], at: int) -> Iterator[str]:
         """Yield lines. Lines after the batch are requested only inside a record, and are added to the batch."""
-        self._fed_out = False
+        self._fed_out, self._is_whole = False, True
         left = _MOST_CHARS
         while True:
+            if self._single and not self._is_whole:
+                self._fed_out = True
+                return
             if at == len(lines):
                 more = [] if self._single or left < 0 else self._lines.read(1).values
                 if not more:
@@ -150,6 +157,7 @@ class _CsvReader(SplitReader):
                     return
                 lines += more
                 left -= len(more[0])
+            self._is_whole = False
             yield lines[at] + "\n"
             at += 1
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ekorn.connectors.formats.csv_columns import CsvColumns
 from ekorn.connectors.formats.csv_dialect import CsvDialect
+from ekorn.connectors.formats.csv_fields import CsvFields
 from ekorn.connectors.formats.schemas import DeserializationSchema, SerializationSchema
 from ekorn.errors import ConfigurationError, RecordFormatError, preview
 from ekorn.types.composite_types import RowTypeInfo
@@ -28,10 +28,10 @@ class _Builder:
         self._dialect = CsvDialect()
         self._array_separator = ";"
 
-    def _columns(self, *, lenient: bool = False) -> CsvColumns:
+    def _columns(self, *, lenient: bool = False) -> CsvFields:
         row_type = data_type_of(self._type_info, "CSV")
         assert isinstance(row_type, RowType)
-        return CsvColumns(
+        return CsvFields(
             row_type,
             null_literal=self._dialect.null_literal,
             array_separators=dict.fromkeys(row_type.field_names(), self._array_separator),
@@ -49,7 +49,7 @@ class CsvRowDeserializationSchema(DeserializationSchema[Row]):
     """Reads rows from CSV messages; see `CsvRowDeserializationSchema.Builder`."""
 
     def __init__(
-        self, type_info: RowTypeInfo, columns: CsvColumns, dialect: CsvDialect, *, ignore_parse_errors: bool
+        self, type_info: RowTypeInfo, columns: CsvFields, dialect: CsvDialect, *, ignore_parse_errors: bool
     ) -> None:
         """Create the schema from the settings of a builder."""
         self._type_info = type_info
@@ -133,7 +133,7 @@ class CsvRowDeserializationSchema(DeserializationSchema[Row]):
 class CsvRowSerializationSchema(SerializationSchema[Any]):
     """Writes rows as CSV messages; see `CsvRowSerializationSchema.Builder`."""
 
-    def __init__(self, columns: CsvColumns, dialect: CsvDialect) -> None:
+    def __init__(self, columns: CsvFields, dialect: CsvDialect) -> None:
         """Create the schema from the settings of a builder."""
         self._columns = columns
         self._dialect = dialect

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ekorn.connectors.formats.csv_columns import CsvColumns
 from ekorn.connectors.formats.csv_dialect import CsvDialect
+from ekorn.connectors.formats.csv_fields import CsvFields
 from ekorn.types.composite_types import RowTypeInfo
 from ekorn.types.data_type import DataType, NumericType
 from ekorn.types.data_type_info import row_type_info
@@ -54,9 +54,9 @@ class CsvSchema:
         """Return the type of the rows."""
         return row_type_info(self.row_type)
 
-    def columns(self) -> CsvColumns:
+    def columns(self) -> CsvFields:
         """Return the converter between texts and rows."""
-        return CsvColumns(
+        return CsvFields(
             self.row_type,
             null_literal=self.dialect.null_literal,
             array_separators=self.array_separators,

@@ -1,4 +1,4 @@
-"""Columns of Arrow as CSV records, by the batch: the records that `CsvColumns` and `CsvDialect` make of rows."""
+"""Columns of Arrow as CSV records, by the batch: the records that `CsvFields` and `CsvDialect` make of rows."""
 
 from __future__ import annotations
 

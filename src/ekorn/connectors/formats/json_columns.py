@@ -8,13 +8,15 @@ form, and the error of a message is too.
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from ekorn.connectors.files.file_bytes import is_packed
+from ekorn.connectors.files.stream_formats import BulkFormat
 from ekorn.connectors.formats.json_values import JsonReader
+from ekorn.connectors.formats.line_columns import LineColumnsReader
 from ekorn.connectors.formats.message_columns import (
     DecodedMessages,
     MessageColumns,
@@ -23,8 +25,10 @@ from ekorn.connectors.formats.message_columns import (
     row_type_of_columns,
     struct_column,
 )
+from ekorn.connectors.formats.text_columns import CLOCK, DAY, TimesOfTexts, bytes_of_texts
 from ekorn.connectors.formats.text_values import TimestampFormat
 from ekorn.errors import ConfigurationError, RecordFormatError, RecordTypeError, preview
+from ekorn.functions.source_contract import SplitReader
 from ekorn.types import data_types as dt
 from ekorn.types.data_type import DataType
 from ekorn.types.data_types import RowType
@@ -36,12 +40,12 @@ __all__ = ["JsonColumns"]
 
 _FEW = 16  # messages that are not halved any more, but read one by one
 _OBJECT, _OBJECT_END = ord("{"), ord("}")
-_YEAR = r"(?:[1-9]\d{3}|0[1-9]\d\d|00[1-9]\d|000[1-9])"  # Python has no year 0
-_CLOCK = r"\d\d:\d\d(?::\d\d(?:\.\d{1,%d})?)?"
 
 
-class JsonColumns(MessageColumns):
-    """JSON objects as columns: `KafkaSource` decodes the values of many messages at once.
+class JsonColumns(MessageColumns, BulkFormat):
+    """JSON objects as columns: `KafkaSource` decodes many messages at once, and `FileSource` many lines of files.
+
+    FileSource.for_bulk_file_format(JsonColumns(row_type), "/data/in").build()
 
     A field that an object lacks is null, and fields that are no columns are ignored. Values are read as
     `JsonRowDeserializationSchema` reads them. BYTES are text in base64. Objects with a MAP are read one by one.
@@ -73,6 +77,14 @@ class JsonColumns(MessageColumns):
     def _reader(self) -> Callable[[Any], Any]:
         reader = JsonReader(fail_on_missing_field=False, lenient=self._ignore_parse_errors, timestamps=self._timestamps)
         return reader.of(self.row_type)
+
+    def can_split(self, path: str) -> bool:
+        """Return whether parts of a file of JSON lines can be read: if it is not compressed."""
+        return not is_packed(path)
+
+    def create_reader(self, path: str, start: int, end: int | None, position: Any | None) -> SplitReader:
+        """Open the lines that begin in a range of bytes, each of which is an object."""
+        return LineColumnsReader(path, self.decoder(), start=start, end=end, position=position)
 
     def decoder(self) -> _JsonDecoder:
         """Return the function that decodes messages."""
@@ -232,21 +244,21 @@ def _column(data_type: DataType, timestamps: TimestampFormat) -> ReadColumn | No
         case dt.FloatType():  # rounded to 64 bits first, as in the row form
             return ReadColumn(pa.float64(), lambda array: array.cast(pa.float32(), safe=False))
         case dt.BinaryType() | dt.VarBinaryType():
-            return ReadColumn(pa.string(), _from_base64)
+            return ReadColumn(pa.string(), bytes_of_texts)
         case dt.DateType():
-            return ReadColumn(pa.string(), _Times(rf"^{_YEAR}-\d\d-\d\d$", pa.date32()))
+            return ReadColumn(pa.string(), TimesOfTexts(rf"^{DAY}$", pa.date32()))
         case dt.TimeType():
             arrow_type = arrow_column(data_type, utc=True).type
             digits = 3 if data_type.precision <= 3 else 6
-            return ReadColumn(pa.string(), _Times(rf"^{_CLOCK % digits}Z?$", arrow_type, "1970-01-01T"))
+            return ReadColumn(pa.string(), TimesOfTexts(rf"^{CLOCK % digits}Z?$", arrow_type, "1970-01-01T"))
         case dt.TimestampType():
             arrow_type = arrow_column(data_type, utc=True).type
             digits = 3 if data_type.precision <= 3 else 6
-            text = rf"^{_YEAR}-\d\d-\d\d{timestamps.between}{_CLOCK % digits}Z?$"
-            return ReadColumn(pa.string(), _Times(text, arrow_type))
+            text = rf"^{DAY}{timestamps.between}{CLOCK % digits}Z?$"
+            return ReadColumn(pa.string(), TimesOfTexts(text, arrow_type))
         case dt.LocalZonedTimestampType():
-            text = rf"^{_YEAR}-\d\d-\d\d{timestamps.between}{_CLOCK % 6}Z$"
-            return ReadColumn(pa.string(), _Times(text, pa.timestamp("us", "UTC")))
+            text = rf"^{DAY}{timestamps.between}{CLOCK % 6}Z$"
+            return ReadColumn(pa.string(), TimesOfTexts(text, pa.timestamp("us", "UTC")))
         case dt.ArrayType():
             element = _column(data_type.element_type, timestamps)
             return None if element is None else list_column(element)
@@ -255,33 +267,3 @@ def _column(data_type: DataType, timestamps: TimestampFormat) -> ReadColumn | No
             known = [(name, column, nullable) for name, column, nullable in columns if column is not None]
             return struct_column(known) if len(known) == len(columns) else None
     return None
-
-
-class _Times:
-    """Converts texts of one form to dates or times. Other texts are left to the row form's reader."""
-
-    def __init__(self, form: str, arrow_type: pa.DataType, day: str = "") -> None:
-        self._form = form
-        self._type = arrow_type
-        self._day = day  # of times, which Arrow reads only in timestamps
-
-    def __call__(self, texts: pa.Array) -> pa.Array:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        if not pc.all(pc.match_substring_regex(texts, self._form), min_count=0).as_py():
-            raise ValueError("another form")
-        if pa.types.is_date(self._type):
-            return texts.cast(self._type)
-        texts = pc.utf8_rtrim(texts, "Z")
-        if self._day:
-            texts = pc.binary_join_element_wise(pa.scalar(self._day), texts, "")
-        unit = "ms" if self._type.bit_width == 32 else getattr(self._type, "unit", "us")
-        return texts.cast(pa.timestamp(unit)).cast(self._type)
-
-
-def _from_base64(texts: pa.Array) -> pa.Array:
-    import pyarrow as pa
-
-    decode = base64.b64decode
-    return pa.array([None if text is None else decode(text, validate=True) for text in texts.to_pylist()], pa.binary())

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from ekorn.columns.arrow_columns import ArrowColumn, arrow_column, load_arrow, nullable
-from ekorn.columns.columns_type import ColumnsTypeInfo
 from ekorn.config.configuration import Configuration
 from ekorn.connectors.files.stream_formats import BulkFormat, StreamFormat
 from ekorn.connectors.formats.arrow_avro import avro_columns, with_counts
@@ -36,7 +35,7 @@ __all__ = [
     "AvroParquetWriters",
     "ParquetBulkWriters",
     "ParquetColumnarRowInputFormat",
-    "ParquetColumns",
+    "ParquetReader",
 ]
 
 _GROUP_BYTES = 16 << 20
@@ -87,7 +86,7 @@ class ParquetColumnarRowInputFormat(BulkFormat):
         """Open the row groups that begin in a range of bytes."""
         columns = {field.name: arrow_column(field.data_type, utc=self._utc) for field in self._row_type}
         names = list(columns)
-        return _ParquetReader(
+        return ParquetReader(
             path,
             columns,
             lambda values: make_row(values, names),
@@ -104,57 +103,6 @@ class ParquetColumnarRowInputFormat(BulkFormat):
 
     def __repr__(self) -> str:
         return f"ParquetColumnarRowInputFormat({self._row_type!r})"
-
-
-class ParquetColumns(BulkFormat):
-    """Reads the columns of Parquet files as a stream of columns: no row becomes a Python object.
-
-    FileSource.for_bulk_file_format(ParquetColumns(row_type), "/data/in").build()
-    """
-
-    def __init__(self, row_type: RowType, batch_size: int = 65536, is_case_sensitive: bool = True) -> None:
-        """Set the columns.
-
-        Args:
-            row_type: The columns and their types. A column that a file lacks is null. Timestamps are read as stored.
-            batch_size: The most rows of a batch.
-            is_case_sensitive: Whether names of columns differ by the case of their letters.
-        """
-        need("columns", "ParquetColumns")
-        self._row_type = checked_row_type(row_type, "ParquetColumns")
-        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size <= 0:
-            raise ValueError(f"ParquetColumns takes a batch_size above 0, got {batch_size!r}")
-        self._batch_size = batch_size
-        self._case_sensitive = is_case_sensitive
-
-    def can_split(self, path: str) -> bool:
-        """Return True: files are divided at row groups."""
-        return True
-
-    def create_reader(self, path: str, start: int, end: int | None, position: Any | None) -> SplitReader:
-        """Open the row groups that begin in a range of bytes."""
-        from ekorn.columns.row_columns import RowColumns
-
-        return _ParquetColumnsReader(
-            RowColumns(self._row_type).schema,
-            path,
-            {field.name: arrow_column(field.data_type, utc=True) for field in self._row_type},
-            lambda values: values,
-            start=start,
-            end=end,
-            position=position,
-            batch_size=self._batch_size,
-            case_sensitive=self._case_sensitive,
-        )
-
-    def get_produced_type(self) -> TypeInformation:
-        """Return the columns."""
-        from ekorn.columns.row_columns import RowColumns
-
-        return ColumnsTypeInfo(RowColumns(self._row_type).schema)
-
-    def __repr__(self) -> str:
-        return f"ParquetColumns({self._row_type!r})"
 
 
 class AvroParquetReaders:
@@ -195,7 +143,7 @@ class _AvroParquetFormat(StreamFormat):
         return "AvroParquetReaders.for_generic_record(...)"
 
 
-class _ParquetReader(SplitReader):
+class ParquetReader(SplitReader):
     """The position is a row group, and the number of its rows that were read."""
 
     holds_file = True
@@ -357,37 +305,12 @@ class _ParquetReader(SplitReader):
             self._stream = self._file = self._batches = None
 
 
-class _AvroParquetReader(_ParquetReader):
+class _AvroParquetReader(ParquetReader):
     """Reads generic records. Their timestamps are numbers in the unit of the schema, whatever the file has."""
 
     def _array(self, batch: Any, name: str, column: ArrowColumn) -> Any:
         array = super()._array(batch, name, column)
         return array.cast(with_counts(column.type))
-
-
-class _ParquetColumnsReader(_ParquetReader):
-    """Reads batches of columns. Its positions are those of rows."""
-
-    def __init__(self, schema: Any, *arguments: Any, **more: Any) -> None:
-        super().__init__(*arguments, **more)
-        self._schema = schema
-
-    def _decoded(self, batch: Any) -> Any:
-        from ekorn.columns.column_batch import ColumnBatch
-        from ekorn.columns.origin import Origin
-
-        pa = load_arrow("Parquet")
-        arrays = [self._array(batch, name, column) for name, column in self._columns.items()]
-        metadata = self._file.metadata
-        before = sum(metadata.row_group(number).num_rows for number in range(self._group or 0))
-        origin = Origin(repr(shown(self._path)), before + self._row, batch.num_rows)
-        return ColumnBatch(pa.RecordBatch.from_arrays(arrays, schema=self._schema), origin=origin)
-
-    def _part(self, first: int, most: int) -> tuple[list[Any], int]:
-        if first >= len(self._records):
-            return [], 0
-        part = self._records.slice(first, most)
-        return [part], len(part)
 
 
 def _first_byte(row_group: Any) -> int:

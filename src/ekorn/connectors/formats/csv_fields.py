@@ -13,13 +13,13 @@ from ekorn.types.data_type import DataType, NumericType
 from ekorn.types.java_text import timestamp_text
 from ekorn.types.row import Row, make_row
 
-__all__ = ["CsvColumns"]
+__all__ = ["CsvFields"]
 
 Read = Callable[[str], Any]
 Write = Callable[[Any], CsvText | None]
 
 
-class CsvColumns:
+class CsvFields:
     """Converts records of one row type.
 
     Args:
@@ -87,6 +87,10 @@ class CsvColumns:
         except (AttributeError, TypeError, ValueError) as error:
             raise ValueError(f"column {self.names[len(texts)]!r}: {error}") from None
         return texts
+
+    def value_of(self, position: int) -> Read:
+        """Return the function that reads one field. It raises a ValueError for a text without a value."""
+        return self._readers[position]
 
     def text_of(self, position: int) -> Callable[[Any], str | None]:
         """Return the function that writes one field, without quotes; None stays None."""
