@@ -7,6 +7,7 @@ import os
 import time
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 
 from ekorn.common import Types
@@ -128,3 +129,16 @@ def test_a_stateful_step_inside_a_pipeline_is_exactly_once_across_restarts_of_th
     assert sorted(map(tuple, rows.collect())) == sorted(visits)
     unread = list((tmp_path / "clicks-progress" / "ekorn-rows" / "batches").iterdir())
     assert len(unread) <= 1, "batches that a checkpoint covers are deleted"
+
+
+def test_columns_pass_between_two_data_frames_without_rows(spark):
+    env = StreamExecutionEnvironment.get_execution_environment(spark=spark).set_parallelism(2)
+    made = "id", "cast(id as decimal(12, 2)) as price", "timestamp_micros(id) as at", "array(id) as ids"
+    stream = env.from_data_frame(spark.range(0, 5000, 1, 3).selectExpr(*made), as_columns=True)
+    kept = stream.filter(pc.field("id") >= 1000)
+    result = kept.to_data_frame()
+    assert "To Rows" not in env.explain()
+    assert result.schema.simpleString() == "struct<id:bigint,price:decimal(12,2),at:timestamp,ids:array<bigint>>"
+    rows = result.selectExpr("*", "unix_micros(at) as at_us").collect()
+    assert sorted(row.id for row in rows) == list(range(1000, 5000))
+    assert all(row.price == row.at_us == row.ids[0] == row.id for row in rows)

@@ -9,16 +9,14 @@ from typing import Any, NamedTuple
 from ekorn.columns.row_columns import RowColumns
 from ekorn.connectors.data_frames.parquet_rows import ParquetRows
 from ekorn.connectors.data_frames.row_batches import Lane, RowBatches, batch_path
-from ekorn.connectors.data_frames.written_rows import RowFile
+from ekorn.connectors.data_frames.written_rows import RowFile, form_of_rows
 from ekorn.functions.source_contract import Boundedness, Source, SourceConnection, Split, SplitReader
 from ekorn.storage.file_store import open_files
 from ekorn.storage.locations import join, shown
-from ekorn.types.data_type_info import row_type_info
 from ekorn.types.data_types import RowType
-from ekorn.types.row import Row
 from ekorn.types.type_information import TypeInformation
 
-__all__ = ["LanePosition", "LaneRows", "LaneSource"]
+__all__ = ["LaneForm", "LanePosition", "LaneRows", "LaneSource"]
 
 _LOOK_INTERVAL_MS = 100
 
@@ -31,12 +29,21 @@ class LaneSource(Source):
         row_type: The columns of the rows.
         lanes: The number of lanes: of subtasks that read at the same time, when the job first starts.
         bounded: Whether the batches end by themselves.
+        as_columns: Whether the stream has columns instead of rows. Positions are the same.
         look_interval_ms: How often the folder is looked at for a new batch.
     """
 
     def __init__(
-        self, address: str, row_type: RowType, *, lanes: int, bounded: bool, look_interval_ms: int = _LOOK_INTERVAL_MS
+        self,
+        address: str,
+        row_type: RowType,
+        *,
+        lanes: int,
+        bounded: bool,
+        as_columns: bool = False,
+        look_interval_ms: int = _LOOK_INTERVAL_MS,
     ) -> None:
+        self._as_columns = as_columns
         self._address = address
         self._row_type = row_type
         self._lanes = lanes
@@ -49,12 +56,15 @@ class LaneSource(Source):
         return Boundedness.BOUNDED if self._bounded else Boundedness.CONTINUOUS_UNBOUNDED
 
     def get_produced_type(self) -> TypeInformation:
-        """Return the type of the rows."""
-        return row_type_info(self._row_type)
+        """Return the type of the rows, or the columns."""
+        return form_of_rows(self._row_type, as_columns=self._as_columns)
 
     def discover_splits(self, parallelism: int) -> Sequence[Split]:
         """Return the lanes."""
         return [Split(f"lane-{number}", self._lane(number)) for number in range(self._lanes)]
+
+    def _form(self) -> LaneForm:
+        return LaneForm(RowColumns(self._row_type), self._as_columns)
 
     @abstractmethod
     def _lane(self, number: int) -> tuple[Any, ...]:
@@ -105,6 +115,13 @@ class LanePosition(NamedTuple):
     row: int = 0
 
 
+class LaneForm(NamedTuple):
+    """The columns of the rows, and whether the stream has columns."""
+
+    columns: RowColumns
+    as_columns: bool
+
+
 class LaneRows:
     """Reads the files of a batch that belong to a lane.
 
@@ -113,23 +130,23 @@ class LaneRows:
     """
 
     def __init__(
-        self, address: str, columns: RowColumns, lane: Lane, files: Sequence[RowFile], position: LanePosition
+        self, address: str, form: LaneForm, lane: Lane, files: Sequence[RowFile], position: LanePosition
     ) -> None:
         self.position = position
         self._folder = join(address, batch_path(position.batch_id))
-        self._columns = columns
+        self._form = form
         self._lane = lane
         self._files = files
         self._file: ParquetRows | None = None
 
-    def read(self, max_rows: int) -> list[Row]:
-        """Return the next rows, at most `max_rows`; empty at the end of the batch."""
+    def read(self, max_rows: int) -> list[Any]:
+        """Return the next records, which have at most `max_rows` rows; none at the end of the batch."""
         while self._file is not None or self._open_next():
             assert self._file is not None
-            rows = self._file.read(max_rows)
-            if rows:
-                self.position = self.position._replace(row=self.position.row + len(rows))
-                return rows
+            records, count = self._file.read_records(max_rows)
+            if count:
+                self.position = self.position._replace(row=self.position.row + count)
+                return records
             self.close()
             self.position = LanePosition(self.position.batch_id, self.position.file_index + 1)
         return []
@@ -143,7 +160,8 @@ class LaneRows:
         if index == len(self._files):
             return False
         file = self._files[index]
-        self._file = ParquetRows(join(self._folder, file.name), self._columns, row, size_bytes=file.size_bytes)
+        address, (columns, as_columns) = join(self._folder, file.name), self._form
+        self._file = ParquetRows(address, columns, row, size_bytes=file.size_bytes, as_columns=as_columns)
         return True
 
     def close(self) -> None:

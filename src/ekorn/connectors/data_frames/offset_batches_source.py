@@ -10,8 +10,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ekorn.columns.row_columns import RowColumns
-from ekorn.connectors.data_frames.lane_source import LanePosition, LaneRows, LaneSource
+from ekorn.connectors.data_frames.lane_source import LaneForm, LanePosition, LaneRows, LaneSource
 from ekorn.connectors.data_frames.row_batches import Beginning, Lane, RowBatches, batch_path
 from ekorn.connectors.data_frames.written_rows import Manifest
 from ekorn.errors import RowFilesGone, SparkSourceFailed
@@ -35,10 +34,13 @@ class OffsetBatchesSource(LaneSource):
         row_type: The columns of the rows.
         lanes: The number of lanes.
         bounded: Whether the batches end by themselves.
+        as_columns: Whether the stream has columns instead of rows.
     """
 
-    def __init__(self, address: str, home: str, row_type: RowType, *, lanes: int, bounded: bool) -> None:
-        super().__init__(address, row_type, lanes=lanes, bounded=bounded)
+    def __init__(
+        self, address: str, home: str, row_type: RowType, *, lanes: int, bounded: bool, as_columns: bool = False
+    ) -> None:
+        super().__init__(address, row_type, lanes=lanes, bounded=bounded, as_columns=as_columns)
         self._home = home
 
     @property
@@ -55,7 +57,7 @@ class OffsetBatchesSource(LaneSource):
         batch_id, offset = position or (0, None)
         return _SteppedLane(
             self._address,
-            self._row_type,
+            self._form(),
             Lane(number, lanes),
             Beginning(batch_id, offset, home),
             self._look_interval_ms / 1000,
@@ -63,14 +65,12 @@ class OffsetBatchesSource(LaneSource):
 
 
 class _SteppedLane(SteppedReader):
-    def __init__(
-        self, address: str, row_type: RowType, lane: Lane, beginning: Beginning, look_interval_s: float
-    ) -> None:
+    def __init__(self, address: str, form: LaneForm, lane: Lane, beginning: Beginning, look_interval_s: float) -> None:
         self._address = address
         self._batches = RowBatches(open_files(address))
         self._batches.begin_at(beginning)
         self._batches.ask_again()
-        self._columns = RowColumns(row_type)
+        self._form = form
         self._lane = lane
         self._batch_id, self._offset, _ = beginning
         self._allowed = self._last_step = self._batch_id - 1
@@ -120,7 +120,7 @@ class _SteppedLane(SteppedReader):
         while self._batch_id <= self._allowed < _END_STEP:
             if self._rows is None:
                 files, position = self._manifest(self._batch_id).files, LanePosition(self._batch_id)
-                self._rows = LaneRows(self._address, self._columns, self._lane, files, position)
+                self._rows = LaneRows(self._address, self._form, self._lane, files, position)
             rows = self._rows.read(max_records)
             if rows:
                 return Batch(rows)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ekorn.columns.row_columns import RowColumns
-from ekorn.connectors.data_frames.lane_source import LanePosition, LaneRows, LaneSource
+from ekorn.connectors.data_frames.lane_source import LaneForm, LanePosition, LaneRows, LaneSource
 from ekorn.connectors.data_frames.row_batches import Lane, RowBatches, batch_path
 from ekorn.errors import RowFilesGone, StreamingQueryFailed
 from ekorn.functions.source_contract import Batch, Split, SplitReader
 from ekorn.storage.file_store import open_files
 from ekorn.storage.locations import join, shown
-from ekorn.types.data_types import RowType
 
 __all__ = ["RowBatchesSource"]
 
@@ -30,17 +28,15 @@ class RowBatchesSource(LaneSource):
 
     def create_reader(self, split: Split, position: Any | None) -> SplitReader:
         """Open a lane at the position of an earlier reader, or at the first batch that no checkpoint has covered."""
-        return _LaneReader(self._address, self._row_type, Lane(*split.what), position, self._look_interval_ms / 1000)
+        return _LaneReader(self._address, self._form(), Lane(*split.what), position, self._look_interval_ms / 1000)
 
 
 class _LaneReader(SplitReader):
-    def __init__(
-        self, address: str, row_type: RowType, lane: Lane, position: Any | None, look_interval_s: float
-    ) -> None:
+    def __init__(self, address: str, form: LaneForm, lane: Lane, position: Any | None, look_interval_s: float) -> None:
         self._address = address
         self._batches = RowBatches(open_files(address))
         self._batches.ask_again()
-        self._columns = RowColumns(row_type)
+        self._form = form
         self._lane = lane
         # The position while no batch is open.
         self._position = None if position is None else LanePosition(*position)
@@ -75,7 +71,7 @@ class _LaneReader(SplitReader):
                 self._position = LanePosition(waiting[0])
         if self._position is not None and self._position.batch_id in ready:
             files = self._batches.manifest_of(self._position.batch_id).files
-            self._rows = LaneRows(self._address, self._columns, self._lane, files, self._position)
+            self._rows = LaneRows(self._address, self._form, self._lane, files, self._position)
             return True
         if self._position is not None and any(batch_id > self._position.batch_id for batch_id in ready):
             raise RowFilesGone(join(shown(self._address), batch_path(self._position.batch_id)))

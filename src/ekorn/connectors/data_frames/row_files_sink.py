@@ -15,8 +15,10 @@ from typing import Any, TypedDict
 
 from ekorn.columns.row_columns import RowColumns
 from ekorn.connectors.data_frames.written_rows import Manifest, RowFile, columns_text, manifest_bytes, parse_manifest
+from ekorn.connectors.formats.written_columns import written_columns
+from ekorn.errors import RecordFormatError, RecordTypeError
 from ekorn.faults import point
-from ekorn.functions.sink_contract import Committer, Sink, SinkWriter, WriterContext
+from ekorn.functions.sink_contract import Committer, Sink, SinkWriter, WriterContext, WrittenBatch
 from ekorn.storage.file_store import FileStore, open_files
 from ekorn.storage.locations import shown
 from ekorn.types.data_types import RowType
@@ -44,10 +46,22 @@ class RowFilesSink(Sink[Any]):
         self._address = address
         self._row_type = row_type
         self._file_bytes = file_bytes
+        self._found: RowType | None = None  # the columns of the batches that the writers get
+
+    def with_columns(self, row_type: RowType) -> RowFilesSink | None:
+        """Return this sink for batches of columns; None if their types are not those of the files."""
+        if written_columns(row_type, self._row_type, utc=True) is None:
+            return None
+        sink = RowFilesSink(self._address, self._row_type, file_bytes=self._file_bytes)
+        sink._found = row_type
+        return sink
 
     def create_writer(self, context: WriterContext, restored: Sequence[Any]) -> SinkWriter[Any, PendingRows]:
         """Create the writer of one subtask. It restores nothing: a file never spans a checkpoint."""
-        return _RowFileWriter(open_files(self._address), self._row_type, context.subtask_index, self._file_bytes)
+        writer = _RowFileWriter(open_files(self._address), self._row_type, context.subtask_index, self._file_bytes)
+        if self._found is not None:
+            writer.take_columns(self._found)
+        return writer
 
     def create_committer(self) -> Committer[PendingRows]:
         """Create the committer, which publishes marks."""
@@ -85,6 +99,7 @@ class _RowFileCommitter(Committer[PendingRows]):
 class _RowFileWriter(SinkWriter[Any, PendingRows]):
     def __init__(self, files: FileStore, row_type: RowType, subtask_index: int, file_bytes: int) -> None:
         self._files = files
+        self._row_type = row_type
         self._columns = RowColumns(row_type)
         # The uid is new for every writer, so no attempt has used a name before.
         self._name_start = f"part-{subtask_index}-{uuid.uuid4()}-"
@@ -102,11 +117,36 @@ class _RowFileWriter(SinkWriter[Any, PendingRows]):
         if len(self._records) >= _BATCH_ROWS:
             self._convert()
 
+    def take_columns(self, found: RowType) -> None:
+        """Be ready for batches of columns."""
+        self._arrays, self._found = written_columns(found, self._row_type, utc=True), RowColumns(found)
+
+    def write_batch(self, batch: WrittenBatch) -> None:
+        import pyarrow
+
+        assert self._arrays is not None, "`with_columns` has asked for the same"
+        schema = self._columns.schema
+        try:
+            data = pyarrow.RecordBatch.from_arrays(self._arrays(batch.data), schema=schema)
+            if any(not field.nullable and each.null_count for field, each in zip(schema, data.columns, strict=True)):
+                raise ValueError("a null where none is allowed")
+        except ValueError:  # Arrow's errors too
+            data = self._by_rows(batch.data)
+        self._keep(data)
+
+    def _by_rows(self, data: Any) -> Any:
+        try:
+            return self._columns.batch(self._found.rows(data))
+        except RecordTypeError as error:
+            raise RecordFormatError("files for Spark", error.reason, error.value_preview) from None
+
     def _convert(self) -> None:
         if not self._records:
             return
         records, self._records = self._records, []
-        batch = self._columns.batch(records)
+        self._keep(self._columns.batch(records))
+
+    def _keep(self, batch: Any) -> None:
         self._batches.append(batch)
         self._batch_bytes += batch.nbytes
         if self._batch_bytes >= min(_GROUP_BYTES, self._file_bytes):

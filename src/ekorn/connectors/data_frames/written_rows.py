@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ekorn.columns.columns_type import ColumnsTypeInfo
 from ekorn.columns.row_columns import RowColumns
 from ekorn.connectors.data_frames.parquet_rows import ParquetRows
 from ekorn.errors import RowFilesDamaged
@@ -26,6 +27,7 @@ __all__ = [
     "RowFile",
     "WrittenRows",
     "columns_text",
+    "form_of_rows",
     "manifest_bytes",
     "parse_manifest",
     "publish_manifest",
@@ -108,6 +110,11 @@ def parse_manifest(data: bytes, where: str) -> Manifest:
         raise RowFilesDamaged(where, f"{type(error).__name__}: {error}", "a list of files with rows") from None
 
 
+def form_of_rows(row_type: RowType, *, as_columns: bool) -> TypeInformation:
+    """Return the type of a stream of rows, or of the same rows as columns."""
+    return ColumnsTypeInfo(RowColumns(row_type).schema) if as_columns else row_type_info(row_type)
+
+
 class WrittenRows(Source):
     """Reads the files of a folder, each of them a split.
 
@@ -115,14 +122,16 @@ class WrittenRows(Source):
         address: The folder, with credentials.
     """
 
-    def __init__(self, address: str, row_type: RowType, files: Sequence[RowFile]) -> None:
+    def __init__(self, address: str, row_type: RowType, files: Sequence[RowFile], *, as_columns: bool = False) -> None:
         """Create the source of a complete set of files.
 
         Args:
             address: The folder, as a path or URL.
             row_type: The columns of the files.
             files: The files, as the manifest names them.
+            as_columns: Whether the stream has columns instead of rows. Positions are the same.
         """
+        self._as_columns = as_columns
         self.address = address
         self._row_type = row_type
         self._files = tuple(files)
@@ -133,8 +142,8 @@ class WrittenRows(Source):
         return Boundedness.BOUNDED
 
     def get_produced_type(self) -> TypeInformation:
-        """Return the type of the rows."""
-        return row_type_info(self._row_type)
+        """Return the type of the rows, or the columns."""
+        return form_of_rows(self._row_type, as_columns=self._as_columns)
 
     def discover_splits(self, parallelism: int) -> Sequence[Split]:
         """Return a split for each file. It names the whole address: a job of another id may restore it."""
@@ -147,7 +156,7 @@ class WrittenRows(Source):
         root = shown(self.address).rstrip("/") + "/"
         if address.startswith(root):
             address = join(self.address, address[len(root) :])  # adds the credentials, which no checkpoint holds
-        return _FileReader(address, size_bytes, self._row_type, position or 0)
+        return _FileReader(address, size_bytes, self._row_type, position or 0, as_columns=self._as_columns)
 
     def __repr__(self) -> str:
         return f"WrittenRows({shown(self.address)!r}, {len(self._files)} files)"
@@ -156,7 +165,8 @@ class WrittenRows(Source):
 class _FileReader(SplitReader):
     """Reads one file; its position is the number of rows read. The file is opened by the first read."""
 
-    def __init__(self, address: str, size_bytes: int, row_type: RowType, position: int) -> None:
+    def __init__(self, address: str, size_bytes: int, row_type: RowType, position: int, *, as_columns: bool) -> None:
+        self._as_columns = as_columns
         self._address = address
         self._size_bytes = size_bytes
         self._row_type = row_type
@@ -169,11 +179,13 @@ class _FileReader(SplitReader):
             return Batch([])
         if self._rows is None:
             columns = RowColumns(self._row_type)
-            self._rows = ParquetRows(self._address, columns, self._position, size_bytes=self._size_bytes)
-        rows = self._rows.read(max_records)
-        self._position += len(rows)
+            self._rows = ParquetRows(
+                self._address, columns, self._position, size_bytes=self._size_bytes, as_columns=self._as_columns
+            )
+        records, count = self._rows.read_records(max_records)
+        self._position += count
         self._finished = self._position >= self._rows.count
-        return Batch(rows)
+        return Batch(records)
 
     def position(self) -> int:
         return self._position

@@ -6,6 +6,7 @@ Parquet and ORC differ only in the writer of tables, which is created when the f
 from __future__ import annotations
 
 import copy
+import io
 from collections.abc import Callable, Sequence
 from typing import IO, Any, Protocol
 
@@ -84,6 +85,10 @@ class ArrowWriterFactory(BulkWriterFactory):
         factory._found = row_type
         return factory
 
+    def column_check(self) -> Callable[[Any], Any]:
+        """Return the function that raises a `RecordFormatError` if a row of a batch cannot be written."""
+        return self.create(io.BytesIO()).converted
+
     def create(self, stream: IO[bytes]) -> _ArrowWriter:
         """Create the writer of one file."""
         pa = load_arrow(self._format_name)
@@ -150,16 +155,19 @@ class _ArrowWriter:
 
     def add_columns(self, data: Any) -> None:
         """Add the rows of a batch, after the records that were added before."""
-        assert self._converted is not None, "`for_columns` said so"
         self._convert()
+        self._keep(self.converted(data))
+
+    def converted(self, data: Any) -> Any:
+        """Return a batch with the columns of the file."""
+        assert self._converted is not None, "`for_columns` said so"
         pa = load_arrow(self._format_name)
         try:
-            batch = self._checked(pa.RecordBatch.from_arrays(self._converted.arrays(data), schema=self._schema))
+            return self._checked(pa.RecordBatch.from_arrays(self._converted.arrays(data), schema=self._schema))
         except ValueError:  # Arrow's errors too; the row at fault is found below
             for row in self._converted.rows(data):
                 self._check(row)
             raise
-        self._keep(batch)
 
     def flush(self) -> None:
         """Convert collected records; a table is written when it is large enough."""

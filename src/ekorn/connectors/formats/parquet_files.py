@@ -330,7 +330,7 @@ class ParquetBulkWriters:
     @staticmethod
     def for_row_type(
         row_type: RowType, hadoop_config: Configuration | None = None, utc_timestamp: bool = False
-    ) -> BulkWriterFactory:
+    ) -> ArrowWriterFactory:
         """Write the columns of a row type.
 
         Args:

@@ -14,9 +14,9 @@ from ekorn.clock import SystemClock
 from ekorn.columns.arrow_columns import arrow_column
 from ekorn.connectors.files.file_addresses import input_address
 from ekorn.connectors.formats.parquet_files import ParquetBulkWriters
-from ekorn.connectors.lakes.data_files import DataFile, DataFileWriter, PartitionedWriter
+from ekorn.connectors.lakes.data_files import DataFile, DataFileWriter, PartitionedWriter, with_column_writers
 from ekorn.connectors.lakes.data_folders import DataFolder, RemoteFolder, SharedFolder
-from ekorn.connectors.lakes.lake_source import ArrowRowReader, LakeSource, row_type_of
+from ekorn.connectors.lakes.lake_source import ArrowRowReader, LakeSource, checked_names
 from ekorn.connectors.lakes.table_partitions import DeltaPartitions
 from ekorn.errors import ConfigurationError
 from ekorn.extras import load
@@ -81,10 +81,16 @@ class DeltaSink(GloballyCommittedSink[Any]):
         stored = fields if self._partitions is None else self._partitions.stored
         self._factory = ParquetBulkWriters.for_row_type(stored, utc_timestamp=True)
 
+    def with_columns(self, row_type: RowType) -> DeltaSink | None:
+        """Return this sink for batches of columns, if their types are those of the table."""
+        return with_column_writers(self, row_type)
+
     def create_writer(self, context: WriterContext, restored: Sequence[Any]) -> SinkWriter[Any, DataFile]:
         """Create the writer of one subtask."""
         new_writer = partial(DataFileWriter, self._location.folder(), self._factory, context.subtask_index)
-        return new_writer() if self._partitions is None else PartitionedWriter(self._partitions, new_writer)
+        if self._partitions is None:
+            return new_writer()
+        return PartitionedWriter(self._partitions, new_writer, self._factory.column_check)
 
     def create_global_committer(self) -> GlobalCommitter[DataFile]:
         """Create the committer."""
@@ -132,31 +138,48 @@ class _DeltaCommitter(GlobalCommitter[DataFile]):
 class DeltaSource(LakeSource):
     """Reads a version of a Delta table once. Files are read at the same time."""
 
-    def __init__(self, table_path: str | os.PathLike[str], version: int | None = None) -> None:
-        """List the files of a version of the table; None is the newest version."""
+    def __init__(
+        self,
+        table_path: str | os.PathLike[str],
+        version: int | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        as_columns: bool = False,
+    ) -> None:
+        """List the files of a version of the table.
+
+        Args:
+            table_path: The folder of the table, as a path or as a URL of S3.
+            version: The version; None is the newest one.
+            columns: The names of the columns to read; None reads all of them.
+            as_columns: Whether the stream has columns instead of rows.
+        """
         self._location = DeltaLocation.of(table_path, "DeltaSource")
+        self._as_columns = as_columns
         dataset, self._version = _dataset(self._location, version)
-        super().__init__(row_type_of(dataset.schema), sorted(fragment.path for fragment in dataset.get_fragments()))
+        self._names = checked_names(columns, dataset.schema.names, "DeltaSource")
+        schema = load("delta", "a Delta table", "pyarrow").schema([dataset.schema.field(n) for n in self._names])
+        files = sorted(fragment.path for fragment in dataset.get_fragments())
+        super().__init__(schema, files, as_columns=as_columns)
 
     def create_reader(self, split: Split, position: Any | None) -> SplitReader:
         """Open a file at its first row, or behind the rows that an earlier reader has read."""
-        return _FileReader(self._location, self._version, split.what, position)
+        return _FileReader(self, split.what, position)
 
     def __repr__(self) -> str:
         return f"DeltaSource({self._location.url!r}, {self._version})"
 
 
 class _FileReader(ArrowRowReader):
-    def __init__(self, location: DeltaLocation, version: int, file: str, position: Any | None) -> None:
-        super().__init__(position)
-        self._location = location
-        self._version = version
+    def __init__(self, source: DeltaSource, file: str, position: Any | None) -> None:
+        super().__init__(file, position, as_columns=source._as_columns)
+        self._source = source
         self._file = file
 
     def open_batches(self) -> Iterator[Any]:
-        dataset, _ = _dataset(self._location, self._version)
+        dataset, _ = _dataset(self._source._location, self._source._version)
         fragment = next(each for each in dataset.get_fragments() if each.path == self._file)
-        return iter(fragment.to_batches(schema=dataset.schema))
+        return iter(fragment.to_batches(schema=dataset.schema, columns=self._source._names))
 
 
 def _dataset(location: DeltaLocation, version: int | None) -> tuple[Any, int]:

@@ -12,9 +12,9 @@ from urllib.request import url2pathname
 
 from ekorn.columns.arrow_columns import arrow_column
 from ekorn.connectors.formats.parquet_files import ParquetBulkWriters
-from ekorn.connectors.lakes.data_files import DataFile, DataFileWriter, PartitionedWriter
+from ekorn.connectors.lakes.data_files import DataFile, DataFileWriter, PartitionedWriter, with_column_writers
 from ekorn.connectors.lakes.data_folders import DataFolder, SharedFolder, TableFolder
-from ekorn.connectors.lakes.lake_source import ArrowRowReader, LakeSource, row_type_of
+from ekorn.connectors.lakes.lake_source import ArrowRowReader, LakeSource, checked_names
 from ekorn.connectors.lakes.table_partitions import IcebergPartitions
 from ekorn.errors import ConfigurationError
 from ekorn.extras import load
@@ -94,10 +94,16 @@ class IcebergSink(GloballyCommittedSink[Any]):
         self._partitions = IcebergPartitions(fields, table) if table.spec().fields else None
         self._data = f"{table.location().rstrip('/')}/data"
 
+    def with_columns(self, row_type: RowType) -> IcebergSink | None:
+        """Return this sink for batches of columns, if their types are those of the table."""
+        return with_column_writers(self, row_type)
+
     def create_writer(self, context: WriterContext, restored: Sequence[Any]) -> SinkWriter[Any, DataFile]:
         """Create the writer of one subtask."""
         new_writer = partial(DataFileWriter, self._folder(), self._factory, context.subtask_index)
-        return new_writer() if self._partitions is None else PartitionedWriter(self._partitions, new_writer)
+        if self._partitions is None:
+            return new_writer()
+        return PartitionedWriter(self._partitions, new_writer, self._factory.column_check)
 
     def _folder(self) -> DataFolder:
         parts = urlsplit(self._data)
@@ -144,45 +150,64 @@ class IcebergSource(LakeSource):
         catalog_properties: Mapping[str, str],
         table_name: str,
         snapshot_id: int | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        as_columns: bool = False,
     ) -> None:
-        """List the files of a snapshot; None is the newest snapshot."""
+        """List the files of a snapshot.
+
+        Args:
+            catalog_name: The name of the catalog.
+            catalog_properties: The properties of the catalog, as pyiceberg's `load_catalog` takes them.
+            table_name: The table, with its namespace before a dot.
+            snapshot_id: The snapshot; None is the newest one.
+            columns: The names of the columns to read; None reads all of them.
+            as_columns: Whether the stream has columns instead of rows.
+        """
+        self._as_columns = as_columns
         self._catalog = _Catalog(catalog_name, dict(catalog_properties))
         self._name = table_name
         table = self._catalog.load().load_table(table_name)
         if snapshot_id is None and table.current_snapshot() is not None:
             snapshot_id = table.current_snapshot().snapshot_id
         self._snapshot_id = snapshot_id
-        scan = table.scan(snapshot_id=snapshot_id)
-        files = sorted(task.file.file_path for task in scan.plan_files())
-        super().__init__(row_type_of(scan.projection().as_arrow()), files)
+        self._names = checked_names(
+            columns, table.scan(snapshot_id=snapshot_id).projection().column_names, "IcebergSource"
+        )
+        scan = self._scan(table)
+        schema = scan.projection().as_arrow()
+        super().__init__(
+            load("iceberg", "an Iceberg table", "pyarrow").schema([schema.field(name) for name in self._names]),
+            sorted(task.file.file_path for task in scan.plan_files()),
+            as_columns=as_columns,
+        )
+
+    def _scan(self, table: Any) -> Any:
+        return table.scan(selected_fields=tuple(self._names), snapshot_id=self._snapshot_id)
 
     def create_reader(self, split: Split, position: Any | None) -> SplitReader:
         """Open a file at its first row, or behind the rows that an earlier reader has read."""
-        return _FileReader(self._catalog, self._name, self._snapshot_id, file=split.what, position=position)
+        return _FileReader(self, split.what, position)
 
     def __repr__(self) -> str:
         return f"IcebergSource({self._name!r}, {self._snapshot_id})"
 
 
 class _FileReader(ArrowRowReader):
-    def __init__(
-        self, catalog: _Catalog, name: str, snapshot_id: int | None, *, file: str, position: Any | None
-    ) -> None:
-        super().__init__(position)
-        self._catalog = catalog
-        self._name = name
-        self._snapshot_id = snapshot_id
+    def __init__(self, source: IcebergSource, file: str, position: Any | None) -> None:
+        super().__init__(file, position, as_columns=source._as_columns)
+        self._source = source
         self._file = file
 
     def open_batches(self) -> Iterator[Any]:
         from pyiceberg.io.pyarrow import ArrowScan
 
-        table = self._catalog.load().load_table(self._name)
-        scan = table.scan(snapshot_id=self._snapshot_id)
+        table = self._source._catalog.load().load_table(self._source._name)
+        scan = self._source._scan(table)
         tasks = [task for task in scan.plan_files() if task.file.file_path == self._file]
         # The library applies deletes and renamed columns.
         arrow = ArrowScan(table.metadata, table.io, scan.projection(), scan.row_filter)
-        return iter(arrow.to_table(tasks).to_batches())
+        return (batch.select(self._source._names) for batch in arrow.to_table(tasks).to_batches())
 
 
 def _columns(schema: Any) -> dict[str, str]:

@@ -7,21 +7,23 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ekorn.columns.arrow_columns import load_arrow
+from ekorn.columns.columns_type import ColumnsTypeInfo
+from ekorn.errors import ConfigurationError
 from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
 from ekorn.types.composite_types import RowTypeInfo
 from ekorn.types.factory import Types
 from ekorn.types.row import make_row
 from ekorn.types.type_information import TypeInformation
 
-__all__ = ["ArrowRowReader", "LakeSource", "row_type_of"]
+__all__ = ["ArrowRowReader", "LakeSource", "checked_names", "row_type_of"]
 
 
 class LakeSource(Source):
     """Reads the files of a version of a table once. Files are read at the same time."""
 
-    def __init__(self, type_info: RowTypeInfo, files: Sequence[str]) -> None:
+    def __init__(self, schema: Any, files: Sequence[str], *, as_columns: bool) -> None:
         """Take the columns and the files of the version."""
-        self._type_info = type_info
+        self._type_info = columns_of_lake(schema) if as_columns else row_type_of(schema)
         self._files = files
 
     @property
@@ -29,8 +31,8 @@ class LakeSource(Source):
         """Return BOUNDED."""
         return Boundedness.BOUNDED
 
-    def get_produced_type(self) -> RowTypeInfo:
-        """Return rows with the names and types of the columns."""
+    def get_produced_type(self) -> TypeInformation:
+        """Return rows, or columns, with the names and types of the table."""
         return self._type_info
 
     def discover_splits(self, parallelism: int) -> Sequence[Split]:
@@ -39,12 +41,15 @@ class LakeSource(Source):
 
 
 class ArrowRowReader(SplitReader):
-    """Reads the rows of one file of a table; its position is the number of rows that were read."""
+    """Reads one file of a table, as rows or as columns; its position is the number of rows that were read."""
 
-    def __init__(self, position: Any | None) -> None:
+    def __init__(self, file: str, position: Any | None, *, as_columns: bool) -> None:
+        self._name = file
+        self._as_columns = as_columns
+        self._batch: Any = None
         self._read_rows = position or 0
         self._batches: Iterator[Any] | None = None
-        self._rows: list[list[Any]] = []
+        self._rows: Sequence[Any] = []  # of the batch: rows, or their positions if columns are read
         self._names: list[str] = []
         self._next = 0
         self._ended = False
@@ -59,11 +64,25 @@ class ArrowRowReader(SplitReader):
             self._skip(self._read_rows)
         while self._next >= len(self._rows) and not self._ended:
             self._load(next(self._batches, None))
+        if self._as_columns:
+            return self._part(max_records)
         found = self._rows[self._next : self._next + max_records]
         self._next += len(found)
         self._read_rows += len(found)
         names = self._names
         return Batch([make_row(values, names) for values in found])  # hot
+
+    def _part(self, max_records: int) -> Batch:
+        from ekorn.columns.column_batch import ColumnBatch
+        from ekorn.columns.origin import Origin
+
+        if self._next >= len(self._rows):
+            return Batch([])
+        data = self._batch.slice(self._next, max_records)
+        origin = Origin(repr(self._name), self._read_rows, data.num_rows)
+        self._next += data.num_rows
+        self._read_rows += data.num_rows
+        return Batch([ColumnBatch(data, origin=origin)])
 
     def _skip(self, count: int) -> None:
         assert self._batches is not None
@@ -81,6 +100,9 @@ class ArrowRowReader(SplitReader):
         if batch is None:
             self._rows, self._ended = [], True
             return
+        if self._as_columns:
+            self._batch, self._rows = batch, range(batch.num_rows)
+            return
         self._names = list(batch.schema.names)
         self._rows = list(map(list, zip(*(column.to_pylist() for column in batch.columns), strict=True)))
 
@@ -92,7 +114,30 @@ class ArrowRowReader(SplitReader):
         return self._ended and self._next >= len(self._rows)
 
     def close(self) -> None:
-        self._batches, self._rows, self._ended, self._next = None, [], True, 0
+        self._batches, self._batch, self._rows, self._ended, self._next = None, None, [], True, 0
+
+
+def checked_names(given: Sequence[str] | None, found: Sequence[str], taken_by: str) -> list[str]:
+    """Return the columns that are read: those given, or all.
+
+    Raises:
+        ConfigurationError: The table has no such column, or none is given.
+    """
+    if given is None:
+        return list(found)
+    if isinstance(given, str) or not given:
+        raise TypeError(f"{taken_by} takes the names of columns, got {given!r}")
+    unknown = [name for name in given if name not in found]
+    if unknown:
+        raise ConfigurationError(f"{taken_by}: the table has no column {unknown[0]!r}; it has {', '.join(found)}")
+    return list(given)
+
+
+def columns_of_lake(schema: Any) -> TypeInformation:
+    """Return columns with the names and types of an Arrow schema."""
+    from ekorn.columns.row_columns import RowColumns, row_type_of_arrow
+
+    return ColumnsTypeInfo(RowColumns(row_type_of_arrow(schema, exact=True)).schema)
 
 
 def row_type_of(schema: Any) -> RowTypeInfo:

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple, Protocol
 
 from ekorn.columns.arrow_columns import arrow_column, load_arrow
 from ekorn.connectors.formats.arrow_writer import fields_of_row
-from ekorn.errors import ConfigurationError
+from ekorn.errors import ConfigurationError, RecordFormatError, preview
+from ekorn.functions.sink_contract import WrittenBatch
 from ekorn.types import data_types as dt
 from ekorn.types.data_type import DataType
 from ekorn.types.data_types import RowType
 from ekorn.types.time import Instant
 
-__all__ = ["DeltaPartitions", "IcebergPartitions", "PartitionKey", "Partitions", "SplitRow"]
+__all__ = ["DeltaPartitions", "IcebergPartitions", "PartitionKey", "Partitions", "SplitRow", "part_of", "rows_by_key"]
 
 PartitionKey = tuple[Any, ...]
 _EPOCH_DAY = datetime.date(1970, 1, 1)
@@ -32,8 +33,50 @@ class SplitRow(NamedTuple):
 class Partitions(Protocol):
     """The partitioning of one table."""
 
+    @property
+    def columns(self) -> Sequence[str]:
+        """The columns that a partition depends on."""
+
     def split(self, value: Any) -> SplitRow:
         """Return the partition of a row, and the fields that its file holds."""
+
+
+def part_of(value: Any, partitions: Partitions) -> SplitRow:
+    """Return the partition of a row, and the fields that its file holds.
+
+    Raises:
+        RecordFormatError: The row has no partition.
+    """
+    try:
+        return partitions.split(value)
+    except ValueError as error:
+        raise RecordFormatError("a partitioned table", str(error), preview(value)) from None
+
+
+def rows_by_key(batch: WrittenBatch, partitions: Partitions) -> dict[PartitionKey, Any]:
+    """Return the positions of the rows of each partition, in their order; None for all rows of the batch.
+
+    Raises:
+        RecordFormatError: A row has no partition.
+    """
+    import numpy as np
+
+    codes = np.zeros(len(batch), np.int64)
+    for name in dict.fromkeys(partitions.columns):
+        encoded = batch.data.column(name).dictionary_encode("encode")
+        codes = codes * len(encoded.dictionary) + encoded.indices.to_numpy()
+        codes = np.unique(codes, return_inverse=True)[1]  # which keeps the numbers small
+    _, firsts, part = np.unique(codes, return_index=True, return_inverse=True)
+    keys: dict[PartitionKey, list[int]] = {}
+    for number, first in enumerate(firsts.tolist()):
+        keys.setdefault(part_of(batch.row(first), partitions).key, []).append(number)
+    if len(keys) == 1:
+        return dict.fromkeys(keys)
+    key_of_part = np.empty(len(firsts), np.int64)
+    for number, parts in enumerate(keys.values()):
+        key_of_part[parts] = number
+    of_row = key_of_part[part]
+    return {key: np.flatnonzero(of_row == number) for number, key in enumerate(keys)}
 
 
 class DeltaPartitions:
@@ -122,6 +165,7 @@ class IcebergPartitions:
         self._names = row_type.field_names()
         schema = table.schema()
         self._parts: list[tuple[int, str, Callable[[Any], Any]]] = []
+        self.columns: tuple[str, ...] = ()
         for field in table.spec().fields:
             source = schema.find_field(field.source_id)
             if not field.transform.preserves_order:
@@ -131,6 +175,7 @@ class IcebergPartitions:
                 )
             transform = field.transform.transform(source.field_type)
             self._parts.append((self._names.index(source.name), source.name, transform))
+            self.columns += (source.name,)
 
     def split(self, value: Any) -> SplitRow:
         fields = fields_of_row(value, self._names)

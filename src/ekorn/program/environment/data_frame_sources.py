@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ekorn.connectors.collection_source import CollectionSource
+from ekorn.connectors.data_frames.written_rows import form_of_rows
 from ekorn.connectors.files.file_addresses import input_address
 from ekorn.errors import ConfigurationError
 from ekorn.extras import need
@@ -25,7 +26,12 @@ class DataFrameSources(EnvironmentSources):
     """The methods of a `StreamExecutionEnvironment` that read DataFrames. PyFlink's environment does not have them."""
 
     def from_data_frame(
-        self, df: Any, watermark_strategy: WatermarkStrategy | None = None, source_name: str = "DataFrame"
+        self,
+        df: Any,
+        watermark_strategy: WatermarkStrategy | None = None,
+        source_name: str = "DataFrame",
+        *,
+        as_columns: bool = False,
     ) -> DataStream:
         """Begin a stream with the rows of a DataFrame of Spark, as `Row`s with the names of its columns.
 
@@ -37,12 +43,13 @@ class DataFrameSources(EnvironmentSources):
             df: The DataFrame, of the session that runs the job.
             watermark_strategy: How timestamps and watermarks are made; None for neither.
             source_name: The name of the operator.
+            as_columns: Whether the stream has columns instead of rows.
         """
         check_frame("from_data_frame", df, streaming=False)
         from ekorn.engine.spark.data_frames.data_frame_input import DataFrameInput
 
-        part = DataFrameInput(df)
-        produced = row_type_info(part.row_type)
+        part = DataFrameInput(df, as_columns=as_columns)
+        produced = form_of_rows(part.row_type, as_columns=as_columns)
         source = self._deferred.source(part, "from_data_frame()", produced, Boundedness.BOUNDED)
         return self.from_source(source, watermark_strategy, source_name, produced)
 
@@ -54,6 +61,7 @@ class DataFrameSources(EnvironmentSources):
         source_name: str = "streaming DataFrame",
         *,
         available_now: bool = False,
+        as_columns: bool = False,
     ) -> DataStream:
         """Begin a stream with the rows of a streaming DataFrame of Spark, as `Row`s with the names of its columns.
 
@@ -68,13 +76,14 @@ class DataFrameSources(EnvironmentSources):
             watermark_strategy: How timestamps and watermarks are made; None for neither.
             source_name: The name of the operator, and of the query.
             available_now: Whether the query ends with the rows that are there when it starts, and the job with it.
+            as_columns: Whether the stream has columns instead of rows.
         """
         check_frame("from_streaming_data_frame", df, streaming=True)
         location = input_address(checkpoint_location, "from_streaming_data_frame()")
         from ekorn.engine.spark.data_frames.streaming_input import StreamingDataFrameInput
 
-        part = StreamingDataFrameInput(df, location, source_name, available_now=available_now)
-        produced = row_type_info(part.row_type)
+        part = StreamingDataFrameInput(df, location, source_name, available_now=available_now, as_columns=as_columns)
+        produced = form_of_rows(part.row_type, as_columns=as_columns)
         bounds = Boundedness.BOUNDED if available_now else Boundedness.CONTINUOUS_UNBOUNDED
         source = self._deferred.source(part, "from_streaming_data_frame()", produced, bounds)
         return self.from_source(source, watermark_strategy, source_name, produced)
@@ -86,6 +95,7 @@ class DataFrameSources(EnvironmentSources):
         source_name: str = "Spark source",
         *,
         available_now: bool = False,
+        as_columns: bool = False,
     ) -> DataStream:
         """Begin a stream with the rows of a source of Structured Streaming, as `Row`s with the names of its columns.
 
@@ -98,6 +108,7 @@ class DataFrameSources(EnvironmentSources):
             watermark_strategy: How timestamps and watermarks are made; None for neither. Without alignment.
             source_name: The name of the operator.
             available_now: Whether the source ends with the rows that are there when it starts, and the job with it.
+            as_columns: Whether the stream has columns instead of rows.
         """
         check_frame("from_spark_source", df, streaming=True)
         if watermark_strategy is not None and watermark_strategy.alignment is not None:
@@ -110,22 +121,32 @@ class DataFrameSources(EnvironmentSources):
         from ekorn.engine.spark.data_frames.spark_source_input import SparkSourceInput
 
         stream = SparkMicroBatches(df, row_type_from_spark(df.schema))
-        part = SparkSourceInput(df.sparkSession, stream, source_name, available_now=available_now)
-        produced = row_type_info(part.row_type)
+        part = SparkSourceInput(
+            df.sparkSession, stream, source_name, available_now=available_now, as_columns=as_columns
+        )
+        produced = form_of_rows(part.row_type, as_columns=as_columns)
         bounds = Boundedness.BOUNDED if available_now else Boundedness.CONTINUOUS_UNBOUNDED
         source = self._deferred.source(part, "from_spark_source()", produced, bounds)
         return self.from_source(source, watermark_strategy, source_name, produced)
 
-    def from_pandas(self, df: Any, source_name: str = "pandas DataFrame") -> DataStream:
+    def from_pandas(self, df: Any, source_name: str = "pandas DataFrame", *, as_columns: bool = False) -> DataStream:
         """Begin a stream with the rows of a DataFrame of pandas, as `Row`s with the names of its columns.
 
         The rows are read during this call, by one subtask of the job in their order, without the index. Missing
         values, NaN included, are None.
+
+        Args:
+            df: The DataFrame.
+            source_name: The name of the operator.
+            as_columns: Whether the stream has columns instead of rows.
         """
         if type(df).__module__.partition(".")[0] != "pandas" or not hasattr(df, "itertuples"):
             raise TypeError(f"from_pandas() needs a pandas DataFrame, got {type(df).__name__}")
-        from ekorn.connectors.data_frames.pandas_rows import rows_of_pandas
+        from ekorn.connectors.data_frames.pandas_rows import columns_of_pandas, rows_of_pandas
 
+        if as_columns:
+            columns = columns_of_pandas(df)
+            return self._source(source_name, SourceSpec(columns), columns.get_produced_type(), non_parallel=True)
         rows, row_type = rows_of_pandas(df)
         source = CollectionSource(rows)
         return self._source(source_name, SourceSpec(source), row_type_info(row_type), non_parallel=True)

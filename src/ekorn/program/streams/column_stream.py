@@ -235,6 +235,20 @@ class ColumnStream(DataStream):
 
     # ------------------------------------------------------------------------------ sinks
 
+    def _taken_by(self, sink: Sink[Any]) -> tuple[Sink[Any], tuple[Edge, ...]]:
+        by_columns = sink.with_columns(self.row_type)
+        return super()._taken_by(sink) if by_columns is None else (by_columns, self._column_edges)
+
+    def _columns_for(self, schema: Any, call: str) -> RowType:
+        return self.row_type if schema is None else super()._columns_for(schema, call)
+
+    def _frame(self, job_execution_name: str | None) -> Any:
+        from ekorn.connectors.data_frames.pandas_rows import frame_of_batches
+
+        collector = DataStream(self._environment, self._column_edges)
+        with collector.execute_and_collect(job_execution_name) as batches:
+            return frame_of_batches(list(batches), self.row_type)
+
     def _written_by(self, sink: Sink[Any]) -> DataStreamSink:
         by_columns = sink.with_columns(self.row_type)
         if by_columns is None:

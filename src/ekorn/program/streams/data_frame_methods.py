@@ -16,6 +16,7 @@ from ekorn.graph.stream_graph import Kind
 from ekorn.program.running.foreground import wait_in_foreground
 from ekorn.program.streams.sink_methods import SinkMethods
 from ekorn.types.composite_types import RowTypeInfo, TupleTypeInfo
+from ekorn.types.data_types import RowType
 from ekorn.types.row_schema import row_type_of
 
 __all__ = ["DataFrameMethods"]
@@ -45,12 +46,12 @@ class DataFrameMethods(SinkMethods):
         """
         need("pyarrow", "to_data_frame()")
         self._refuse_endless("to_data_frame()", "to_streaming_data_frame(path=...)")
-        from ekorn.engine.spark.data_frames.result_frames import read_rows, result_folder, row_type_for, session_of
+        from ekorn.engine.spark.data_frames.result_frames import read_rows, result_folder, session_of
 
         environment = self._environment
         settings = environment.job_settings("to_data_frame")
         session = session_of(settings)
-        row_type = row_type_for(schema, self._type(), "to_data_frame()")
+        row_type = self._columns_for(schema, "to_data_frame()")
         folder = result_folder(
             settings,
             None if path is None else input_address(path, "to_data_frame()"),
@@ -60,7 +61,8 @@ class DataFrameMethods(SinkMethods):
         )
         if folder.files.list():
             raise InvalidProgramError(f"to_data_frame() writes to a new directory, and {folder.files.url!r} has files")
-        sink = environment._graph.sink("DataFrame", WriterSpec(RowFilesSink(folder.address, row_type)), self._edges)
+        files, edges = self._taken_by(RowFilesSink(folder.address, row_type))
+        sink = environment._graph.sink("DataFrame", WriterSpec(files), edges)
         try:
             handle = environment._submit(job_execution_name)
         except BaseException:
@@ -81,14 +83,21 @@ class DataFrameMethods(SinkMethods):
             path: The directory, a path or URL that every machine sees. It may hold records of an earlier run.
         """
         need("pyarrow", "to_streaming_data_frame()")
-        from ekorn.engine.spark.data_frames.result_frames import begin_stream, row_type_for, session_of
+        from ekorn.engine.spark.data_frames.result_frames import begin_stream, session_of
 
         session = session_of(self._environment.job_settings("to_streaming_data_frame"))
-        row_type = row_type_for(schema, self._type(), "to_streaming_data_frame()")
+        row_type = self._columns_for(schema, "to_streaming_data_frame()")
         address = input_address(path, "to_streaming_data_frame()")
         frame = begin_stream(session, address, row_type)
-        self._sink("streaming DataFrame", WriterSpec(RowFilesSink(address, row_type)))
+        files, edges = self._taken_by(RowFilesSink(address, row_type))
+        self._environment._graph.sink("streaming DataFrame", WriterSpec(files), edges)
         return frame
+
+    def _columns_for(self, schema: Any, call: str) -> RowType:
+        """Return the columns of a DataFrame of Spark."""
+        from ekorn.engine.spark.data_frames.result_frames import row_type_for
+
+        return row_type_for(schema, self._type(), call)
 
     def to_pandas(self, job_execution_name: str | None = None) -> Any:
         """Run the job to its end; return the records of this stream as a DataFrame of pandas.
@@ -97,9 +106,14 @@ class DataFrameMethods(SinkMethods):
         of the program.
         """
         self._refuse_endless("to_pandas()", "execute_and_collect(limit=...)")
-        from ekorn.connectors.data_frames.pandas_rows import frame_of, load_pandas
+        from ekorn.connectors.data_frames.pandas_rows import load_pandas
 
         load_pandas("to_pandas()")
+        return self._frame(job_execution_name)
+
+    def _frame(self, job_execution_name: str | None) -> Any:
+        from ekorn.connectors.data_frames.pandas_rows import frame_of
+
         declared = self._type()
         row_type = row_type_of(declared, "to_pandas()") if isinstance(declared, RowTypeInfo | TupleTypeInfo) else None
         with self.execute_and_collect(job_execution_name) as records:

@@ -56,6 +56,10 @@ class SinkMethods(StreamCore):
         """Draw the writers of a sink, in the form that the sink takes."""
         return self._writers(sink, self._edges)
 
+    def _taken_by(self, sink: Sink[Any]) -> tuple[Sink[Any], tuple[Edge, ...]]:
+        """Return a sink of the engine's own for the form of this stream, and the edges that it reads."""
+        return sink, self._edges
+
     def _writers(self, sink: Sink[Any], edges: tuple[Edge, ...]) -> DataStreamSink:
         if isinstance(sink, GloballyCommittedSink):
             return self._globally_committed(sink, edges)

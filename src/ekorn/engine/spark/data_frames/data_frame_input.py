@@ -29,7 +29,8 @@ __all__ = ["DataFrameInput"]
 class DataFrameInput:
     """The rows of one bounded DataFrame, beside the job that reads them."""
 
-    def __init__(self, frame: Any) -> None:
+    def __init__(self, frame: Any, *, as_columns: bool = False) -> None:
+        self._as_columns = as_columns
         self._frame = frame
         self.row_type: RowType = row_type_from_spark(frame.schema)
         self._job: StartingJob | None = None
@@ -56,7 +57,7 @@ class DataFrameInput:
                 f"whose columns were {manifest.columns}; now they are {columns_text(self.row_type)}: give the job a "
                 f"new id, or remove {files.url!r} to start from the beginning"
             )
-        return WrittenRows(folder.address, self.row_type, manifest.files)
+        return WrittenRows(folder.address, self.row_type, manifest.files, as_columns=self._as_columns)
 
     def end(self, status: JobStatus, has_savepoint: bool) -> None:
         """Delete the files, unless a checkpoint or savepoint that is kept refers to them."""

@@ -45,7 +45,10 @@ _STOP_S = 30.0
 class SparkSourceInput:
     """The batches of one source of Spark, beside the job that reads them."""
 
-    def __init__(self, session: Any, stream: MicroBatches, name: str, *, available_now: bool) -> None:
+    def __init__(
+        self, session: Any, stream: MicroBatches, name: str, *, available_now: bool, as_columns: bool = False
+    ) -> None:
+        self._as_columns = as_columns
         self._session = session
         self._stream = stream
         self._name = name
@@ -79,7 +82,12 @@ class SparkSourceInput:
         self._run = _Run(context, self._stream, folder, home.address, self._name, available_now=self._available_now)
         self._run.start()
         return OffsetBatchesSource(
-            folder.address, shown(home.address), self.row_type, lanes=job.parallelism, bounded=self._available_now
+            folder.address,
+            shown(home.address),
+            self.row_type,
+            lanes=job.parallelism,
+            bounded=self._available_now,
+            as_columns=self._as_columns,
         )
 
     def end(self, status: JobStatus, has_savepoint: bool) -> None:

@@ -46,7 +46,10 @@ class _QueryStopped(Exception):
 class StreamingDataFrameInput:
     """The batches of one streaming DataFrame, beside the job that reads them."""
 
-    def __init__(self, frame: Any, checkpoint_location: str, query_name: str, *, available_now: bool) -> None:
+    def __init__(
+        self, frame: Any, checkpoint_location: str, query_name: str, *, available_now: bool, as_columns: bool = False
+    ) -> None:
+        self._as_columns = as_columns
         self._frame = frame
         self._location = checkpoint_location
         self._query_name = query_name
@@ -79,7 +82,13 @@ class StreamingDataFrameInput:
         writer = writer.option("checkpointLocation", url_for_spark(self._location))
         trigger = {"availableNow": True} if self._available_now else {"processingTime": "0 seconds"}
         self._query.start(writer.trigger(**trigger).start)
-        return RowBatchesSource(folder.address, self.row_type, lanes=job.parallelism, bounded=self._available_now)
+        return RowBatchesSource(
+            folder.address,
+            self.row_type,
+            lanes=job.parallelism,
+            bounded=self._available_now,
+            as_columns=self._as_columns,
+        )
 
     def end(self, status: JobStatus, has_savepoint: bool) -> None:
         """Stop the query. Its batches that no checkpoint covers stay for the next start."""
