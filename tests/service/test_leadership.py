@@ -18,7 +18,7 @@ from ekorn.common import Configuration
 from ekorn.config import options
 from ekorn.config.settings.service_settings import ClusterSettings, service_settings
 from ekorn.driver.statistics.failure_history import FailureHistory
-from ekorn.errors import CheckpointError, ConfigurationError, DirectoryInUse, Fenced
+from ekorn.errors import CheckpointError, ConfigurationError, DirectoryInUse, Fenced, UnsafeFolderError
 from ekorn.graph.job_graph import ExecutionSettings, JobGraph
 from ekorn.service.cluster.cluster_files import ClusterFiles, Member
 from ekorn.service.cluster.cluster_node import ClusterNode, Office
@@ -302,6 +302,26 @@ def test_a_file_that_several_threads_write_at_once_is_whole(tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["program"]
 
 
+def cluster_keys(tmp_path, folder):
+    return {
+        "ekorn.service.dir": str(folder),
+        "rest.port": "0",
+        "high-availability.type": "storage",
+        "high-availability.storageDir": str(tmp_path / "shared"),
+        "high-availability.cluster-id": "ours",
+    }
+
+
+def test_a_storage_that_other_users_may_enter_is_refused(tmp_path):
+    """It holds the token, and the programs and settings of jobs."""
+    (tmp_path / "shared" / "ours").mkdir(parents=True)
+    (tmp_path / "shared" / "ours").chmod(0o755)
+    with pytest.raises(UnsafeFolderError, match=r"ours' must be a folder .* its mode is 755"):
+        ClusteredService(
+            service_settings(Configuration.from_dict(cluster_keys(tmp_path, tmp_path / "service")))
+        ).close()
+
+
 def test_a_folder_with_jobs_of_a_service_without_standbys_is_refused_and_they_run_on(tmp_path):
     folder = tmp_path / "service"
     store, job = JobStore(str(folder)), record()
@@ -309,12 +329,7 @@ def test_a_folder_with_jobs_of_a_service_without_standbys_is_refused_and_they_ru
     script = store.job_folder(job.job_id) / "job.py"
     script.write_text("import time\ntime.sleep(600)")
     driver = start_driver(store, job, script)
-    keys = {
-        "ekorn.service.dir": str(folder),
-        "rest.port": "0",
-        "high-availability.type": "storage",
-        "high-availability.storageDir": str(tmp_path / "shared"),
-    }
+    keys = cluster_keys(tmp_path, folder)
     try:
         until(lambda: drivers_below(folder / "jobs"))  # the system shows a command a moment after its start
         with pytest.raises(ConfigurationError, match=f"job {job.job_id} runs in .* without standbys: stop such jobs"):
