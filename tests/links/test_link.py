@@ -542,6 +542,19 @@ def test_messages_that_arrive_in_pieces_are_returned_when_they_are_whole() -> No
     link.close()
 
 
+def test_a_message_whose_digest_arrives_later_is_waited_for() -> None:
+    ours, theirs = socket.socketpair()
+    link, key = Link(ours, received=MessageDigests(b"k")), MessageDigests(b"k")
+    whole = (3).to_bytes(8, "little") + b"one" + key.of(3, [b"one"])
+    found = []
+    for byte in whole:
+        theirs.sendall(bytes([byte]))
+        found += link.take_arrived()
+    assert found == [b"one"]
+    link.close()
+    theirs.close()
+
+
 def test_small_messages_are_sent_as_far_as_the_connection_takes_them() -> None:
     ours, theirs = socket.socketpair()
     link, peer = Link(ours), Link(theirs)

@@ -236,7 +236,6 @@ class _Conversation(BaseHTTPRequestHandler):
         self._link = link
         self._web = server
         self._known = known
-        self._began = False
         super().__init__(link, "", server)  # type: ignore[arg-type]
 
     def setup(self) -> None:
