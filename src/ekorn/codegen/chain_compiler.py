@@ -85,7 +85,7 @@ class _ChainCompiler:
         compiled = self._code.compile(self._vertex.name)
         self._connect_operators(compiled)
         loops = (
-            InputLoops(compiled.function(f"process_{n}"), compiled.function(f"process_timed_{n}"))
+            InputLoops(compiled.function(f"_process_{n}"), compiled.function(f"_process_timed_{n}"))
             for n in range(len(inputs))
         )
         return CompiledChain(tuple(loops), compiled)
@@ -107,10 +107,10 @@ class _ChainCompiler:
 
     def _generate_loops(self, number: int, generate: GenerateRecord) -> None:
         """Generate the loops over records of one input of the head."""
-        with self._function(f"def process_{number}(values):"), self._code.block("for v in values:"):
+        with self._function(f"def _process_{number}(values):"), self._code.block("for v in values:"):
             self._generate_operator(0, "v", "None", generate)
         with (
-            self._function(f"def process_timed_{number}(values, times):"),
+            self._function(f"def _process_timed_{number}(values, times):"),
             self._code.block("for v, t in zip(values, times):"),
         ):
             self._generate_operator(0, "v", "t", generate)

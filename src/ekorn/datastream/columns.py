@@ -8,7 +8,7 @@ from ekorn.connectors.formats.column_files import ArrowColumns, OrcColumns, Parq
 from ekorn.connectors.formats.csv_column_files import CsvColumns
 from ekorn.connectors.formats.json_columns import JsonColumns
 from ekorn.functions.batch_aggregate import BatchAggregate
-from ekorn.functions.batch_function import BatchFunction
+from ekorn.functions.batch_function import BatchFunction, TableBatchFunction
 from ekorn.functions.batch_operators import Absence, Deduplicate, TopK
 from ekorn.functions.column_aggregates import ColumnAggregate, Count, First, Last, Max, Mean, Min, Sum
 from ekorn.functions.keyed_batch_function import KeyedBatchContext, KeyedBatchFunction, KeyedCoBatchFunction, KeyOfBatch
@@ -24,6 +24,7 @@ from ekorn.functions.state.batch_states import (
 )
 from ekorn.program.streams.column_stream import ColumnStream
 from ekorn.program.streams.keyed_column_stream import KeyedColumnStream
+from ekorn.program.streams.table_stream import TableConnectedStream, TableStream
 
 __all__ = [
     "Absence",
@@ -61,5 +62,8 @@ __all__ = [
     "ParquetColumns",
     "Quantile",
     "Sum",
+    "TableBatchFunction",
+    "TableConnectedStream",
+    "TableStream",
     "TopK",
 ]

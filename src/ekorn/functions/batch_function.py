@@ -1,4 +1,4 @@
-"""`BatchFunction`: a function that is called with a batch of rows as columns."""
+"""`BatchFunction` and `TableBatchFunction`: functions that are called with a batch of rows as columns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from ekorn.functions.record_functions import Function
 
-__all__ = ["BatchFunction"]
+__all__ = ["BatchFunction", "TableBatchFunction"]
 
 
 class BatchFunction(Function):
@@ -22,4 +22,23 @@ class BatchFunction(Function):
 
     @abstractmethod
     def map_batch(self, batch: Any) -> Any:
-        """Return the columns that a batch becomes: a batch, or an iterable of batches."""
+        """Return the columns that a batch becomes: a batch, or an iterable of batches.
+
+        A pair of an `OutputTag` and a batch goes to a side output.
+        """
+
+
+class TableBatchFunction(Function):
+    """Turns each batch of columns into a batch of columns, with a table that every subtask has.
+
+    Example:
+        >>> class InEuro(TableBatchFunction):
+        ...     def map_batch(self, batch, table):
+        ...         import pyarrow as pa
+        ...         rates = pa.Table.from_batches([table])
+        ...         return pa.Table.from_batches([batch]).join(rates, "currency")
+    """
+
+    @abstractmethod
+    def map_batch(self, batch: Any, table: Any) -> Any:
+        """Return the columns that a batch becomes, given the rows of the table as they are now."""

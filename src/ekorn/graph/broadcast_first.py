@@ -8,6 +8,7 @@ other input wait.
 from __future__ import annotations
 
 from ekorn.functions.source_contract import Boundedness
+from ekorn.graph.column_specs import MapBatchesWithTableSpec
 from ekorn.graph.job_graph import JobGraph, VertexId
 from ekorn.graph.specs import BroadcastProcessSpec, SourceSpec
 
@@ -24,7 +25,7 @@ def awaited_by_sources(graph: JobGraph) -> dict[VertexId, frozenset[VertexId]]:
     """
     awaited: dict[VertexId, frozenset[VertexId]] = {}
     for vertex in graph.vertices:
-        if isinstance(vertex.operators[0].spec, BroadcastProcessSpec):
+        if isinstance(vertex.operators[0].spec, BroadcastProcessSpec | MapBatchesWithTableSpec):
             broadcast = _upstream(graph, vertex.id, of_broadcast=True)
             if all(_is_bounded(graph, source) for source in _sources(graph, broadcast)):
                 for source in _sources(graph, _upstream(graph, vertex.id, of_broadcast=False)) - broadcast:

@@ -42,6 +42,22 @@ class MapBatchesSpec:
 
 
 @dataclass(frozen=True)
+class MapBatchesWithTableSpec:
+    """Calls a function with each batch (input 0), and with the rows of a broadcast stream of columns (input 1).
+
+    Args:
+        keys: The columns that identify a row of the table: the latest one with the same values stays.
+        table_type: The columns of the table.
+    """
+
+    function: Any
+    library: BatchLibrary
+    row_type: RowType  # of the results
+    keys: tuple[str, ...]
+    table_type: RowType
+
+
+@dataclass(frozen=True)
 class SelectRowsSpec:
     """Keeps the rows for which an expression of PyArrow is true."""
 
@@ -131,6 +147,7 @@ ColumnSpec = (
     ToRowsSpec
     | ToColumnsSpec
     | MapBatchesSpec
+    | MapBatchesWithTableSpec
     | SelectRowsSpec
     | SelectColumnsSpec
     | ColumnTimestampsSpec

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ekorn.columns.columns_type import has_columns
 from ekorn.functions.record_functions import FieldKeySelector, Function
 from ekorn.graph.addresses import ChainPosition
 from ekorn.graph.job_graph import Exchange, JobGraph, Operator, Vertex
@@ -53,6 +54,8 @@ def execution_plan(graph: JobGraph) -> str:
                 "contents": operator.description or operator.name,
                 "parallelism": vertex.parallelism,
             }
+            if has_columns(operator.output_type):
+                node["form"] = "columns"
             if predecessors[number]:
                 node["predecessors"] = predecessors[number]
             nodes.append(node)
@@ -128,7 +131,8 @@ def _exchange_text(graph: JobGraph, exchange: Exchange) -> str:
     origin = f" from {exchange.source_operator}" if len(source.operators) > 1 else ""
     two_inputs = any(e.input_index for e in graph.inputs_of(exchange.target))
     target = f"-> [{exchange.target}]" + (f" input {exchange.input_index + 1}" if two_inputs else "")
-    return f"{target}{origin}{_side(exchange.tag)} {partitioning_text(exchange.partitioning)}"
+    form = ", as columns" if has_columns(exchange.type_info) else ""
+    return f"{target}{origin}{_side(exchange.tag)} {partitioning_text(exchange.partitioning)}{form}"
 
 
 def partitioning_text(partitioning: Partitioning) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ekorn
+from ekorn.columns.columns_type import has_columns
 from ekorn.config.masking import masked_settings
 from ekorn.driver.statistics.failure_history import PastFailure
 from ekorn.functions.results.job_status import JobStatus
@@ -172,6 +173,7 @@ def _node(graph: JobGraph, vertex: Vertex) -> dict[str, Any]:
             else "",
             "caching": "",
             "exchange": "blocking" if graph.settings.batch else "pipelined_bounded",
+            **({"form": "columns"} if has_columns(exchange.type_info) else {}),
         }
         for number, exchange in enumerate(graph.inputs_of(vertex.id))
     ]

@@ -82,12 +82,12 @@ function edge(input, places, size) {
     const [x1, y1] = [from.x + size.vertexWidth, from.y + size.vertexHeight / 2];
     const [x2, y2] = [to.x - 6, to.y + size.vertexHeight / 2];
     const bend = Math.max(30, (x2 - x1) / 2);
-    const strategy = input.ship_strategy.toLowerCase();
+    const strategy = input.ship_strategy.toLowerCase() + (input.form === "columns" ? ", columns" : "");
     return svg(
       "g",
       { class: "edge" },
       svg("path", { d: `M${x1},${y1} C${x1 + bend},${y1} ${x2 - bend},${y2} ${x2},${y2}`, "marker-end": "url(#arrow)" }),
-      svg("text", { class: "quiet-text label", x: (x1 + x2) / 2, y: (y1 + y2) / 2 - 6, "text-anchor": "middle" }, cut(strategy, 12)),
+      svg("text", { class: "quiet-text label", x: (x1 + x2) / 2, y: (y1 + y2) / 2 - 6, "text-anchor": "middle" }, cut(strategy, 20)),
       svg("title", null, [strategy, input.local_strategy].filter(Boolean).join(" ")),
     );
   };

@@ -27,6 +27,8 @@ def build_column_operator(
             return conversions.ToColumnsOperator(operator, spec, environment)
         case specs.MapBatchesSpec():
             return batch_functions.MapBatchesOperator(operator, spec, environment)
+        case specs.MapBatchesWithTableSpec():
+            return batch_functions.MapBatchesWithTableOperator(operator, spec, environment)
         case specs.SelectRowsSpec():
             return batch_functions.SelectRowsOperator(operator, spec, environment)
         case specs.SelectColumnsSpec():

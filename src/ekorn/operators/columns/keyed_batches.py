@@ -31,7 +31,7 @@ from ekorn.functions.timer_service import TimeDomain
 from ekorn.graph.column_specs import KeyedBatchSpec
 from ekorn.graph.job_graph import Operator
 from ekorn.operators.co_streams import FIRST, SECOND, TwoInputOperator
-from ekorn.operators.columns.batch_functions import of_batch
+from ekorn.operators.columns.batch_functions import of_batch, schema_of_side
 from ekorn.operators.columns.batch_states import (
     StateOfBatch,
     ValuesOfBatch,
@@ -51,8 +51,6 @@ from ekorn.state.column_table import KeyValues
 from ekorn.state.declared import declare, says_the_same
 from ekorn.state.timers import TimerQueue
 from ekorn.state.value_vectors import KeyVectors, ValueVectors
-from ekorn.types.composite_types import RowTypeInfo
-from ekorn.types.data_type_info import data_type_of
 from ekorn.types.data_types import RowType
 from ekorn.types.time_bounds import MAX_TIMESTAMP
 
@@ -252,7 +250,7 @@ class KeyedBatchOperator(ColumnOperator):
             return
         schema = self._side_schemas.get(tag.tag_id)
         if schema is None:
-            schema = self._side_schemas[tag.tag_id] = _schema_of(tag)
+            schema = self._side_schemas[tag.tag_id] = schema_of_side(tag)
         batch = self._as_batch(context, result, schema, f"the side output {tag.tag_id!r} was given")
         self._sent += ((tag.tag_id, part) for part in batch.bounded() if len(part))
 
@@ -363,19 +361,3 @@ def _is_one(results: Any) -> bool:
     if isinstance(results, tuple):
         return len(results) == 2 and isinstance(results[0], OutputTag)
     return isinstance(results, pa.RecordBatch | pa.Table | OfRows | str | dict) or not isinstance(results, Iterable)
-
-
-def _schema_of(tag: OutputTag) -> pa.Schema:
-    """Return the columns of a side output.
-
-    Raises:
-        InvalidProgramError: The tag declares none. The program has declared them where it reads the side output.
-    """
-    if not isinstance(tag.type_info, RowTypeInfo):
-        raise InvalidProgramError(
-            f"the side output {tag.tag_id!r} is emitted with a tag that declares no columns; use the tag with which it "
-            "is read"
-        )
-    row_type = data_type_of(tag.type_info, f"the side output {tag.tag_id!r}")
-    assert isinstance(row_type, RowType), "the data type of rows"
-    return RowColumns(row_type).schema

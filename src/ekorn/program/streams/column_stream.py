@@ -7,12 +7,13 @@ operator, once for each stream, and is in the plan as `To Rows`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, overload
 
 from ekorn.columns.columns_type import ColumnsTypeInfo
 from ekorn.errors import InvalidProgramError
-from ekorn.extras import need
 from ekorn.functions.batch_function import BatchFunction
+from ekorn.functions.dead_letters import DEAD_LETTERS
 from ekorn.functions.output_tag import OutputTag
 from ekorn.functions.record_functions import FieldKeySelector, FilterFunction, OneFieldSelector, Partitioner
 from ekorn.functions.sink_contract import GloballyCommittedSink, Sink
@@ -23,6 +24,7 @@ from ekorn.graph.column_specs import (
     ColumnTimestampsSpec,
     KeyedBatchSpec,
     MapBatchesSpec,
+    MapBatchesWithTableSpec,
     SelectColumnsSpec,
     SelectRowsSpec,
     ToRowsSpec,
@@ -31,10 +33,18 @@ from ekorn.graph.column_specs import (
 from ekorn.graph.specs import Custom, Global, Hash, KeySpec, OperatorSpec, Partitioning
 from ekorn.graph.stream_graph import Edge, Node
 from ekorn.program.checks.argument_checks import check_function
-from ekorn.program.streams.column_types import column_names, columns_of, expression_types, is_expression, row_type_from
+from ekorn.program.streams.column_types import (
+    checked_library,
+    column_names,
+    columns_of,
+    expression_types,
+    is_expression,
+    row_type_from,
+)
 from ekorn.program.streams.data_stream import DataStream
 from ekorn.program.streams.data_stream_sink import DataStreamSink
 from ekorn.program.streams.key_selection import KeySelection
+from ekorn.program.streams.table_stream import TableConnectedStream, TableStream
 from ekorn.types.composite_types import RowTypeInfo
 from ekorn.types.data_type_info import row_type_info
 from ekorn.types.data_types import RowField, RowType
@@ -42,10 +52,14 @@ from ekorn.types.type_information import TypeInformation
 
 if TYPE_CHECKING:
     from ekorn.program.environment.stream_execution_environment import StreamExecutionEnvironment
+    from ekorn.program.streams.broadcast_stream import BroadcastConnectedStream, BroadcastStream
+    from ekorn.program.streams.connected_streams import ConnectedStreams
     from ekorn.program.streams.keyed_column_stream import KeyedColumnStream
     from ekorn.program.streams.windowed_stream import AllWindowedStream
 
 __all__ = ["ColumnStream"]
+
+_BATCH_FUNCTIONS = (KeyedBatchSpec, MapBatchesSpec, MapBatchesWithTableSpec)
 
 
 class ColumnStream(DataStream):
@@ -108,16 +122,14 @@ class ColumnStream(DataStream):
 
         Args:
             func: A `BatchFunction` or a callable of one argument, the batch. It returns a batch, an iterable of
-                batches, or None. If it returns as many rows as it was given, they keep their timestamps.
+                batches, or None. If it returns as many rows as it was given, they keep their timestamps. A pair of an
+                `OutputTag` and a batch goes to a side output, whose columns are the type of the tag.
             output_type: The columns of the results: `DataTypes.ROW(...)`, `Types.ROW_NAMED(...)` or a schema of Arrow.
             library: What the function takes and returns: a `RecordBatch` of PyArrow (`arrow`), a DataFrame of `pandas`
                 or `polars`, or a dict of `numpy` arrays.
         """
         check_function("map_batches", func, BatchFunction, 1)
-        if library not in ("arrow", "pandas", "polars", "numpy"):
-            raise ValueError(f"map_batches() takes library 'arrow', 'pandas', 'polars' or 'numpy', got {library!r}")
-        if library != "arrow":
-            need({"pandas": "pandas", "polars": "polars", "numpy": "columns"}[library], "map_batches()")
+        checked_library(library)
         row_type = row_type_from(output_type, "map_batches")
         return self._columns("Map Batches", MapBatchesSpec(func, library, row_type), row_type)
 
@@ -182,7 +194,7 @@ class ColumnStream(DataStream):
         """Return a side output of the operator that this stream comes from. Late rows of windows are columns."""
         node = self._operator("get_side_output")
         spec = node.spec
-        if isinstance(spec, KeyedBatchSpec) and isinstance(output_tag, OutputTag):
+        if isinstance(spec, _BATCH_FUNCTIONS) and isinstance(output_tag, OutputTag) and output_tag != DEAD_LETTERS:
             if not isinstance(output_tag.type_info, RowTypeInfo):
                 raise InvalidProgramError(
                     f"a batch function emits columns, and the side output {output_tag.tag_id!r} declares none: give "
@@ -196,6 +208,31 @@ class ColumnStream(DataStream):
             if tag == spec.windows.late_tag:
                 return ColumnStream(self._environment, (node.side_output(tag, columns_of(row_type)),), row_type)
         return super().get_side_output(output_tag)
+
+    # ------------------------------------------------------------------------------ with a table
+
+    def broadcast_table(self, *keys: str) -> TableStream:
+        """Keep the latest row of each key in a table that every subtask has. Connect a stream of columns with it.
+
+        A row of the kind UPDATE_BEFORE or DELETE removes the row with its key.
+        """
+        return TableStream(self, keys)
+
+    @overload
+    def connect(self, ds: TableStream) -> TableConnectedStream: ...
+
+    @overload
+    def connect(self, ds: DataStream) -> ConnectedStreams: ...
+
+    @overload
+    def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
+
+    def connect(self, ds: Any) -> Any:
+        """Bring another stream to the same operator, or the table of `broadcast_table`.
+
+        With a table, `.map_batches(...)` follows, and the stream stays one of columns. Otherwise it becomes rows.
+        """
+        return TableConnectedStream(self, ds) if isinstance(ds, TableStream) else super().connect(ds)
 
     # ------------------------------------------------------------------------------ partitioning
 
@@ -266,6 +303,13 @@ class ColumnStream(DataStream):
         """Draw an operator on columns that reads this stream, and return its output."""
         graph = self._environment._graph
         node = graph.operator(name, spec, self._column_edges, columns_of(row_type), key=key)
+        return ColumnStream(self._environment, (Edge(node),), row_type)
+
+    def _columns_with(self, name: str, spec: OperatorSpec, row_type: RowType, edges: tuple[Edge, ...]) -> ColumnStream:
+        """Draw an operator on columns that also reads other edges, and return its output."""
+        second = tuple(replace(edge, input_index=1) for edge in edges)
+        graph = self._environment._graph
+        node = graph.operator(name, spec, (*self._column_edges, *second), columns_of(row_type))
         return ColumnStream(self._environment, (Edge(node),), row_type)
 
     def _columns_of_all(self, name: str, spec: OperatorSpec, row_type: RowType, key: KeySpec) -> ColumnStream:

@@ -23,6 +23,7 @@ AnyAggregate = ColumnAggregate | BatchAggregate
 __all__ = [
     "AnyAggregate",
     "adapted",
+    "checked_library",
     "column_names",
     "columns_of",
     "expression_types",
@@ -56,6 +57,14 @@ def row_type_from(given: Any, call: str) -> RowType:
         f"{call}() takes columns as DataTypes.ROW([DataTypes.FIELD('id', DataTypes.BIGINT())]), as "
         f"Types.ROW_NAMED(['id'], [Types.LONG()]) or as a schema of Arrow, got {given!r}"
     )
+
+
+def checked_library(library: str) -> None:
+    """Refuse what is no library of batch functions, or is not installed."""
+    if library not in ("arrow", "pandas", "polars", "numpy"):
+        raise ValueError(f"map_batches() takes library 'arrow', 'pandas', 'polars' or 'numpy', got {library!r}")
+    if library != "arrow":
+        need({"pandas": "pandas", "polars": "polars", "numpy": "columns"}[library], "map_batches()")
 
 
 def columns_of(row_type: RowType) -> ColumnsTypeInfo:
