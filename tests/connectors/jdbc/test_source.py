@@ -9,7 +9,8 @@ from ekorn.clock import ManualClock
 from ekorn.common import Configuration, Types, WatermarkStrategy
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.datastream.connectors.jdbc import JdbcSource
-from ekorn.errors import DatabaseError
+from ekorn.errors import DatabaseError, JobExecutionError
+from ekorn.table import DataTypes
 from ekorn.testing import collect_locally
 from ekorn.testing.kits import FindsNewInput, RefusesBadInput, SourceCase, SourceJob
 from tests.connectors.jdbc.stores import sqlite_store
@@ -190,3 +191,62 @@ def test_a_mistake_is_named_where_the_source_is_built(store, make, reason):
     store.run("CREATE TABLE orders (id INT, item VARCHAR(9))")
     with pytest.raises(ValueError, match=reason):
         make(builder(store)).build()
+
+
+class ColumnsCase(OrdersCase):
+    """The same rows as columns."""
+
+    def bounded(self):
+        reader = builder(self.store).set_result_set_fetch_size(4).as_columns()
+        return (reader if self.column is None else reader.set_partition_column(self.column, 3)).build()
+
+
+@pytest.mark.parametrize("column", [None, "id", "part"])
+def test_ranges_are_read_as_columns_from_the_positions_of_rows(store, column):
+    case = ColumnsCase(store, column)
+    by_rows, by_columns = OrdersCase.bounded(case), case.bounded()
+    names = by_columns.get_produced_type().schema.names
+    assert names == ["id", "part", "item"]
+    found = []
+    for split in by_rows.discover_splits(2):
+        first = by_rows.create_reader(split, None)
+        found += map(tuple, first.read(2).values)
+        second = by_columns.create_reader(split, first.position())
+        while not second.finished:
+            for batch in second.read(3).values:
+                found += zip(*(batch.data.column(name).to_pylist() for name in names), strict=True)
+        assert by_rows.create_reader(split, second.position()).read(9).values == []
+        first.close()
+    assert sorted(found) == sorted(case.rows)
+
+
+def test_a_program_reads_a_query_as_columns_and_names_a_row_that_does_not_fit(store):
+    case = OrdersCase(store, None)
+    columns = DataTypes.ROW(
+        [
+            DataTypes.FIELD("id", DataTypes.TINYINT()),
+            DataTypes.FIELD("part", DataTypes.INT()),
+            DataTypes.FIELD("item", DataTypes.STRING()),
+        ]
+    )
+
+    def orders():
+        env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+        source = builder(store).as_columns(columns).build()
+        return env.from_source(source, WatermarkStrategy.no_watermarks(), "orders")
+
+    assert orders().row_type == columns
+    with pytest.raises(JobExecutionError, match=r"144.*does not fit the declared type ROW<id TINYINT"):
+        collect_locally(orders())
+    found = collect_locally(orders().on_record_error("skip"))
+    assert sorted(row.id for row in found) == [row[0] for row in case.rows if row[0] < 128]
+
+
+def test_columns_whose_types_are_not_known_must_be_declared(store):
+    OrdersCase(store, None)
+    query = "SELECT id, CAST(id AS NUMERIC) / 3 AS share FROM orders"
+    with pytest.raises(ValueError, match="the type of column 'share' has no column of Arrow by itself"):
+        builder(store, query).as_columns().build()
+    wrong = DataTypes.ROW([DataTypes.FIELD("share", DataTypes.DOUBLE())])
+    with pytest.raises(ValueError, match="the columns of the query are id, share, in this order"):
+        builder(store, query).as_columns(wrong).build()

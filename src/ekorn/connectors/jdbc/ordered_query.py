@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ekorn.connectors.jdbc.database import Column, Database, Failing, Statement
-from ekorn.types.row import Row, make_row
+from ekorn.errors import RecordTypeError
+from ekorn.functions.source_contract import Batch, Malformed
+from ekorn.types.data_types import RowType
+from ekorn.types.row import make_row
+from ekorn.types.time import Instant
 
 _NO_LIMIT = 2**63 - 1
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 class Condition(NamedTuple):
@@ -40,6 +46,7 @@ class OrderedQuery:
         columns: Its columns.
         leading: The position of the leading column; None orders by all columns from left to right.
         fetch_rows: The number of rows that are fetched at a time.
+        row_type: The columns of a stream of columns; None for a stream of rows.
     """
 
     database: Database
@@ -47,6 +54,7 @@ class OrderedQuery:
     columns: tuple[Column, ...]
     leading: int | None
     fetch_rows: int
+    row_type: RowType | None = None
 
     @property
     def column(self) -> str:
@@ -94,9 +102,41 @@ class OrderedRows:
         self._connection: Any = None
         self._cursor: Any = None
         self.ended = False
+        self.read_rows = 0  # by this reader
 
-    def read(self, max_records: int) -> list[Row]:
-        """Return the next rows."""
+    def read(self, max_records: int) -> Batch:
+        """Return the next rows, in the form of the stream."""
+        before = self.read_rows
+        found = self._fetch(max_records)
+        self.read_rows += len(found)
+        if self._query.row_type is not None:
+            return self._columns(found, before) if found else Batch([])
+        names = self._names
+        return Batch([make_row(list(values), names) for values in found])  # hot
+
+    def _columns(self, found: Sequence[Any], before: int) -> Batch:
+        from ekorn.columns.column_batch import ColumnBatch
+        from ekorn.columns.origin import Origin
+        from ekorn.columns.row_columns import RowColumns
+
+        assert self._query.row_type is not None, "a stream of columns"
+        columns, malformed = RowColumns(self._query.row_type), []
+        rows = [tuple(map(_as_instant, values)) for values in found]
+        try:
+            data, exact = columns.batch(rows), True
+        except RecordTypeError:
+            fitting, exact = [], False
+            for row in rows:
+                try:
+                    columns.batch([row])
+                    fitting.append(row)
+                except RecordTypeError as error:
+                    malformed.append(Malformed(row, error))
+            data = columns.batch(fitting)
+        origin = Origin("those that this attempt has read from the query", before, len(rows), exact)
+        return Batch([ColumnBatch(data, origin=origin)] if data.num_rows else [], malformed=malformed)
+
+    def _fetch(self, max_records: int) -> Sequence[Any]:
         if self.ended:
             return []
         with self._failing.doing("read rows", self._query.query):
@@ -108,8 +148,7 @@ class OrderedRows:
             self.ended = True
             return []
         self._advance(found)
-        names = self._names
-        return [make_row(list(values), names) for values in found]  # hot
+        return found  # type: ignore[no-any-return]  # of the driver
 
     def _begin(self) -> None:
         conditions, position = list(self._conditions), self.position
@@ -138,3 +177,11 @@ class OrderedRows:
         if connection is not None:
             with contextlib.suppress(*self._query.database.errors()):  # the connection may be lost already
                 connection.close()
+
+
+def _as_instant(value: Any) -> Any:
+    """Return a value as rows have it: a point in time of a driver has a zone."""
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        passed = value - _EPOCH
+        return Instant(passed // datetime.timedelta(seconds=1), value.microsecond * 1000)
+    return value

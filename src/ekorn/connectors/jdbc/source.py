@@ -9,15 +9,20 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from ekorn.clock import Clock, SystemClock
+from ekorn.columns.columns_type import ColumnsTypeInfo
 from ekorn.connectors.jdbc.database import Column, Database, Failing, parse
 from ekorn.connectors.jdbc.databases import database_of
 from ekorn.connectors.jdbc.options import JdbcConnectionOptions
 from ekorn.connectors.jdbc.ordered_query import Condition, OrderedQuery, OrderedRows, RowPosition
 from ekorn.connectors.number_seq import contiguous_ranges
+from ekorn.errors import ConfigurationError
+from ekorn.extras import need
 from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
-from ekorn.types.composite_types import RowTypeInfo
+from ekorn.types.data_type_info import checked_row_type, data_type_of
+from ekorn.types.data_types import RowField, RowType
 from ekorn.types.factory import Types
 from ekorn.types.time import Duration, millis_of
+from ekorn.types.type_information import TypeInformation
 
 __all__ = ["JdbcSource", "JdbcSourceBuilder"]
 
@@ -61,8 +66,12 @@ class JdbcSource(Source):
         """Return BOUNDED unless the source has a growing column."""
         return Boundedness.BOUNDED if self._growing is None else Boundedness.CONTINUOUS_UNBOUNDED
 
-    def get_produced_type(self) -> RowTypeInfo:
-        """Return rows with the names and types of the columns."""
+    def get_produced_type(self) -> TypeInformation:
+        """Return rows, or columns, with the names and types of the columns of the query."""
+        if self._query.row_type is not None:
+            from ekorn.columns.row_columns import RowColumns
+
+            return ColumnsTypeInfo(RowColumns(self._query.row_type).schema)
         columns = self._query.columns
         return Types.ROW_NAMED([each.name for each in columns], [each.type_info for each in columns])
 
@@ -97,6 +106,8 @@ class JdbcSourceBuilder:
         self._partitions: tuple[str, int] | None = None
         self._growing: _Growing | None = None
         self._clock: Clock | None = None
+        self._as_columns = False
+        self._row_type: RowType | None = None
 
     def set_sql(self, sql: str) -> JdbcSourceBuilder:
         """Set the query. It has no placeholders; `??` is PostgreSQL's operator `?`."""
@@ -154,6 +165,18 @@ class JdbcSourceBuilder:
         self._growing = _Growing(column, start_after, interval_ms)
         return self
 
+    def as_columns(self, row_type: RowType | None = None) -> JdbcSourceBuilder:
+        """Give a stream of columns instead of rows.
+
+        Args:
+            row_type: The columns of the query with their types. It is needed where the type of a column does not say
+                all, such as a decimal number of any size, and for times.
+        """
+        need("columns", "JdbcSourceBuilder.as_columns()")
+        self._row_type = None if row_type is None else checked_row_type(row_type, "as_columns()")
+        self._as_columns = True
+        return self
+
     def set_clock(self, clock: Clock) -> JdbcSourceBuilder:
         """Set the clock that measures the interval; for tests."""
         self._clock = clock
@@ -172,24 +195,51 @@ class JdbcSourceBuilder:
         doing = Failing(database).doing("ask for the columns", self._sql)
         with doing, contextlib.closing(database.connect()) as connection:
             columns = tuple(database.columns(connection, statement.parts[0]))
+            if self._as_columns:
+                self._row_type = _columns_of(columns, self._row_type)
             return self._build(database, connection, statement.parts[0], columns)
 
     def _build(self, database: Database, connection: Any, query: str, columns: tuple[Column, ...]) -> JdbcSource:
         if self._growing is not None:
             leading = _position("set_growing_column", columns, self._growing.column)
-            ordered = OrderedQuery(database, query, columns, leading, self._fetch_rows)
+            ordered = OrderedQuery(database, query, columns, leading, self._fetch_rows, self._row_type)
             return JdbcSource(ordered, splits=[Split("all")], growing=self._growing, clock=self._clock)
         if self._partitions is None:
-            return JdbcSource(OrderedQuery(database, query, columns, None, self._fetch_rows), splits=[Split("all")])
+            return JdbcSource(
+                OrderedQuery(database, query, columns, None, self._fetch_rows, self._row_type), splits=[Split("all")]
+            )
         name, count = self._partitions
         leading = _position("set_partition_column", columns, name)
         if not columns[leading].is_number:
             raise ValueError(f"set_partition_column() takes a column of whole numbers, but {name!r} has another type")
-        ordered = OrderedQuery(database, query, columns, leading, self._fetch_rows)
+        ordered = OrderedQuery(database, query, columns, leading, self._fetch_rows, self._row_type)
         lowest = ordered.scalar(connection, f"min({ordered.column})")
         highest = ordered.scalar(connection, f"max({ordered.column})")
         ranges = ranges_of(lowest, highest, count) if lowest is not None else [(None, None)]
         return JdbcSource(ordered, splits=range_splits(ranges))
+
+
+def _columns_of(columns: Sequence[Column], given: RowType | None) -> RowType:
+    """Return the columns of the stream, checked against those of the query."""
+    from ekorn.columns.arrow_columns import arrow_column
+
+    names = [column.name for column in columns]
+    if given is not None:
+        if given.field_names() != names:
+            raise ValueError(f"as_columns(): the columns of the query are {', '.join(names)}, in this order")
+        return given
+    fields = []
+    for column in columns:
+        try:
+            data_type = data_type_of(column.type_info, "as_columns()")
+            arrow_column(data_type, utc=True)
+        except ConfigurationError:
+            raise ValueError(
+                f"as_columns(): the type of column {column.name!r} has no column of Arrow by itself; give all types: "
+                "as_columns(DataTypes.ROW(...))"
+            ) from None
+        fields.append(RowField(column.name, data_type))
+    return RowType(fields)
 
 
 def _position(call: str, columns: Sequence[Column], name: str) -> int:
@@ -240,7 +290,7 @@ class RangeReader(SplitReader):
         self._rows = OrderedRows(query, conditions, None if position is None else RowPosition(*position))
 
     def read(self, max_records: int) -> Batch:
-        return Batch(self._rows.read(max_records))
+        return self._rows.read(max_records)
 
     def position(self) -> tuple[Any, int]:
         return tuple(self._rows.position)
@@ -292,10 +342,10 @@ class GrowingReader(SplitReader):
             self._poll_if_due()
         if self._run is None:
             return Batch([])
-        rows = self._run.read(max_records)
+        batch = self._run.read(max_records)
         if self._run.ended:
             self._after, self._upto, self._run = self._upto, None, None
-        return Batch(rows)
+        return batch
 
     def position(self) -> tuple[Any, Any, tuple[Any, int] | None]:
         return self._after, self._upto, None if self._run is None else tuple(self._run.position)
