@@ -118,6 +118,7 @@ ONE = DataTypes.ROW([DataTypes.FIELD("s", DataTypes.STRING())])
 )
 @example(content='a"b\n"x\ny"\n', row_type=ONE, form=(CsvDialect(), False), parts=[5])
 @example(content='""a\n"" ""\n', row_type=ONE, form=(CsvDialect(), False), parts=[5])
+@example(content="1,a,2\n\n", row_type=SMALL, form=(CsvDialect(null_literal=""), False), parts=[5])
 @example(content="\n\na\n", row_type=ONE, form=(CsvDialect(), False), parts=[5])
 def test_any_text_is_read_as_csv_as_rows_are(folder, content, row_type, form, parts):
     dialect, single = form

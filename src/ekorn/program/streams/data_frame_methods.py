@@ -121,7 +121,7 @@ class DataFrameMethods(SinkMethods):
 
     def _refuse_endless(self, call: str, instead: str) -> None:
         """Refuse a stream whose job would not end."""
-        seen, waiting = set(), [edge.source for edge in self._edges]
+        seen, waiting = set(), list(self._drawn_nodes())
         while waiting:
             node = waiting.pop()
             if node.id in seen:
