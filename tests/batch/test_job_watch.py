@@ -31,7 +31,7 @@ class Watched:
         plan = env.plan()
         self.drawn = drawn_graph(plan, "watched", ExecutionSettings())
         self.handle = JobHandle(JobID.generate(), "watched")
-        clock = ManualClock()
+        self.clock = clock = ManualClock()
         self.statistics = JobStatistics(self.drawn.graph, JobSettings("watched"), clock)
         self.handle.view.statistics = self.statistics
         self.watch = JobWatch(plan, self.drawn, self.handle, self.statistics, clock)
@@ -82,6 +82,22 @@ def test_tasks_that_run_are_those_of_the_stages_that_spark_names(job):
     job.watch.staged(17, job.keys[1])
     job.watch.run_now([RunningTask(1, (16, 17)), RunningTask(0, (99,))])
     assert job.states(1) == ["SCHEDULED", "RUNNING"] and job.states(0) == ["SCHEDULED", "SCHEDULED"]
+
+
+def test_a_task_that_runs_is_busy_before_it_reports_and_its_time_counts_once(job):
+    stage, subtask = job.stage(0), SubtaskId(0, 1)
+    job.watch.staged(17, job.keys[0])
+    for _ in range(3):
+        job.watch.run_now([RunningTask(1, (17,))])
+        job.clock.advance(1000)
+    assert job.statistics.metrics.totals(subtask).busy_ms == 2000
+    job.watch.run_now([])
+    job.watch.run_now([RunningTask(1, (17,))])
+    assert job.statistics.metrics.totals(subtask).busy_ms == 2000, "nobody saw it run in between"
+    job.watch.take([report(stage, partition=1)._replace(busy_ms=2500.0)])
+    assert job.statistics.metrics.totals(subtask).busy_ms == 2500
+    job.watch.take([report(job.stage(0), partition=1)])
+    assert job.statistics.metrics.totals(subtask).busy_ms == 2505
 
 
 def test_a_stage_of_more_partitions_than_subtasks_is_shown_modulo_them(job):

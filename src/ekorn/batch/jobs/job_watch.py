@@ -59,6 +59,8 @@ class JobWatch:
         self._accumulators: dict[SubtaskId, dict[str, Any]] = {}
         self._merged: dict[str, Any] = {}
         self._records_read = 0
+        self._seen_running: dict[SubtaskId, int] = {}  # when each task that runs was last seen to run
+        self._busy_so_far: dict[SubtaskId, float] = {}  # the time counted for tasks that have not reported
 
     # ---------------------------------------------------------------------------------------- what the run tells
 
@@ -107,12 +109,24 @@ class JobWatch:
                 self._enter(found.vertex, self._left[found.vertex], "FINISHED", self._clock.now_ms())
 
     def run_now(self, tasks: Iterable[RunningTask]) -> None:
-        """Note the tasks that run at this moment."""
+        """Note the tasks that run at this moment. They are busy: what they did is told when they end."""
         now_ms = self._clock.now_ms()
         with self._lock:
-            for task in tasks:
-                for vertex in {self._vertex_of[rdd] for rdd in task.rdds if rdd in self._vertex_of}:
-                    self._enter(vertex, [self._index(vertex, task.partition)], "RUNNING", now_ms)
+            running = {
+                SubtaskId(vertex, self._index(vertex, task.partition))
+                for task in tasks
+                for vertex in {self._vertex_of[rdd] for rdd in task.rdds if rdd in self._vertex_of}
+            }
+            for subtask in sorted(running):
+                self._enter(subtask.vertex, [subtask.subtask], "RUNNING", now_ms)
+            acks = []
+            for subtask in sorted(running & self._seen_running.keys()):
+                busy_ms = float(now_ms - self._seen_running[subtask])
+                self._busy_so_far[subtask] = self._busy_so_far.get(subtask, 0.0) + busy_ms
+                acks.append(Ack(subtask.vertex, subtask.subtask, 0, busy_ms=busy_ms))
+            if acks:
+                self._statistics.metrics.add(acks)
+            self._seen_running = dict.fromkeys(running, now_ms)
 
     def take(self, reports: Iterable[TaskReport]) -> None:
         """Take the reports of tasks that have ended. A task that Spark has repeated counts once."""
@@ -149,7 +163,7 @@ class JobWatch:
             0,
             records_in=report.records_in,
             records_out=report.records_out,
-            busy_ms=report.busy_ms,
+            busy_ms=max(report.busy_ms - self._busy_so_far.pop(subtask, 0.0), 0.0),
             bytes_in=report.bytes_in,
             bytes_out=report.bytes_out,
             accumulators=self._accumulators.get(subtask, {}),
