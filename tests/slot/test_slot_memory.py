@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import UserDict, deque
 from types import SimpleNamespace
 from typing import Any
 
+import numpy
 import pytest
 
 from ekorn.common import Types
@@ -222,8 +223,18 @@ def test_a_backend_tells_what_it_has_on_the_heap(make):
 GLOBAL_CACHE = {n: bytes(1000) for n in range(2000)}
 
 
+class Lively(UserDict[int, bytes]):
+    """Changes whenever somebody looks at its entries, as a cache may."""
+
+    def __iter__(self) -> Any:
+        raise AssertionError("the function may use it at this moment")
+
+
 class Enrich:
     def __init__(self) -> None:
+        self.table = numpy.zeros(250_000)
+        self.lively = Lively()
+        self.lively.data = {n: bytes(1000) for n in range(1500)}
         self.cache = {n: bytes(1000) for n in range(3000)}
         self.model = Order(4_000_000)
         self.small = [1, 2, 3]
@@ -244,7 +255,7 @@ def closing_over(seen: list[bytes]) -> Any:
     return function
 
 
-ENRICHED = {("Enrich.cache", 3000), ("Enrich.model", 1)}
+ENRICHED = {("Enrich.cache", 3000), ("Enrich.model", 1), ("Enrich.table", 1), ("Enrich.lively", 1)}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ of memory.
 from __future__ import annotations
 
 import types
-from collections.abc import Collection, Iterable, Iterator
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ekorn.functions.record_functions import WrappingFunction
@@ -18,6 +19,7 @@ from ekorn.subtask.subtask import Subtask
 __all__ = ["function_objects", "kept_in_memory"]
 
 _LEAST = 1 << 20  # smaller ones are not worth a line
+_CONTAINERS = {dict, list, tuple, set, frozenset, deque, defaultdict, OrderedDict, Counter}
 _CODE = (types.ModuleType, types.FunctionType, types.MethodType, types.BuiltinFunctionType, type)
 
 
@@ -66,12 +68,13 @@ def _attributes(value: Any) -> dict[str, Any]:
 
 
 def _measured(value: Any) -> tuple[int, int]:
-    """Return the estimated memory of an object and the number of its entries; 0 for code and for Ekorn's objects."""
+    """Return the estimated memory of an object and the number of its entries; 0 for code and for Ekorn's objects.
+
+    Only containers of Python itself are walked: a method of another class may change the object that it belongs to, and
+    the function uses the object at this moment.
+    """
     if isinstance(value, _CODE) or type(value).__module__.startswith("ekorn."):
         return 0, 0
-    if isinstance(value, Collection) and not isinstance(value, str | bytes | bytearray):
-        try:
-            return heap_bytes(value), len(value)
-        except Exception:  # a class of the user that only looks like a collection
-            return 0, 0
+    if type(value) in _CONTAINERS:
+        return heap_bytes(value), len(value)
     return object_bytes(value), 1
