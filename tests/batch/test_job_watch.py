@@ -53,8 +53,8 @@ def job():
     return found
 
 
-def report(stage, vertex=0, partition=0, records=3, accumulators=b""):
-    return TaskReport(stage, vertex, partition, records, records, 0, 30, 1_000, 5.0, accumulators)
+def report(stage, vertex=0, partition=0, records=3, accumulators=b"", *, busy_ms=5.0):
+    return TaskReport(stage, vertex, partition, records, records, 0, 30, 1_000, busy_ms, accumulators)
 
 
 def test_a_task_that_spark_repeats_counts_once(job):
@@ -94,7 +94,7 @@ def test_a_task_that_runs_is_busy_before_it_reports_and_its_time_counts_once(job
     job.watch.run_now([])
     job.watch.run_now([RunningTask(1, (17,))])
     assert job.statistics.metrics.totals(subtask).busy_ms == 2000, "nobody saw it run in between"
-    job.watch.take([report(stage, partition=1)._replace(busy_ms=2500.0)])
+    job.watch.take([report(stage, partition=1, busy_ms=2500.0)])
     assert job.statistics.metrics.totals(subtask).busy_ms == 2500
     job.watch.take([report(job.stage(0), partition=1)])
     assert job.statistics.metrics.totals(subtask).busy_ms == 2505
