@@ -278,6 +278,12 @@ def test_a_driver_with_too_many_clients_tells_the_next_one_and_serves_it_once_an
                 answer.raise_error()
             with pytest.raises(EOFError):
                 one_more.receive()
+        connect((server.host, server.port), server.token.encode()).close()  # one that does not ask
+        confused = connect((server.host, server.port), server.token.encode())
+        confused.settimeout(30)
+        confused.send(b"?")
+        with pytest.raises(EOFError):
+            confused.receive()
         links.pop().close()
         until(lambda: asked()[1].values == [b"'tea'"])
         for link in links:

@@ -352,6 +352,10 @@ def test_a_leader_deletes_what_its_earlier_terms_left_behind_of_jobs_that_are_fo
     (tmp_path / "bundle").write_bytes(b"a program")
     digest = hashlib.sha256(b"a program").hexdigest()
     programs = [first.add_program(tmp_path / "bundle", digest, name) for name in ("kept.py", "deleted.py")]
+    alone = JobStore(str(first.folder))
+    of_one_service = [record("ENDED") for _ in range(8)]  # jobs from before it had standbys
+    for job in of_one_service:
+        alone.save(job)
     second = store_of(files, led_by(files, "b"), tmp_path, "b")
     second.load()
     second.forget(forgotten.job_id)
@@ -359,6 +363,7 @@ def test_a_leader_deletes_what_its_earlier_terms_left_behind_of_jobs_that_are_fo
     third = store_of(files, led_by(files, "a"), tmp_path, "a")
     assert third.load() == [kept]
     assert not third.job_folder(forgotten.job_id).exists()
+    assert all(third.job_folder(job.job_id).exists() for job in of_one_service)
     assert [each.name for each in third.job_folder(kept.job_id).iterdir()] == [third.log(kept.job_id).name]
     assert third.program(programs[0]) is not None
     assert third.program(programs[1]) is None, "a job would start with it here, and nowhere else"
