@@ -47,6 +47,7 @@ REASONS = {
         "driver/test_rescaling.py": ["set tempfile.tempdir"],
         "engine/test_registering_pool.py": ["set tempfile.tempdir", "set tempfile.tempdir"],
         "program/test_shown_errors.py": ["set sys.excepthook", "set sys.excepthook"],
+        "queryable/test_wire.py": ["set threading.excepthook"],
         "pyflink/conftest.py": ["set sys.argv", "set sys.path", "set logging.getLogger('py4j').level"],
         "pyflink/test_alias.py": ["set ekorn.common.__path__"],
         "rest/test_job_socket.py": ["set tempfile.tempdir"],

@@ -39,8 +39,21 @@ from ekorn.errors import QueryError, QueryRefused, StateNotServed, UnknownKey
 from ekorn.links.link import connect
 from tests.live_jobs import until
 
-# A thread of the driver that ends with an exception fails the test.
-pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+
+@pytest.fixture(autouse=True)
+def no_thread_of_a_server_fails(monkeypatch):
+    """Fail a test in which a thread that serves a client ends with an exception. Other threads are not the test's."""
+    failed, others = [], threading.excepthook
+
+    def note(args):
+        if args.thread is not None and args.thread.name == "ekorn-query":
+            failed.append(args.exc_value)
+        else:
+            others(args)
+
+    monkeypatch.setattr(threading, "excepthook", note)
+    yield
+    assert failed == []
 
 
 @dataclass(frozen=True)
