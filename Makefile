@@ -4,7 +4,7 @@
 # make coverage   the same tests, with the slowest of them and the coverage of each room; htmlcov/ has every line
 # make docs       the manual as a site in build/site; a link that leads nowhere fails it
 # make lint       ruff, ruff format and mypy
-# make bench      records per second, and ratios against PyFlink and PySpark
+# make bench      records per second, and ratios against PyFlink, Flink in the JVM and PySpark
 # make soak       every property with many more examples, and 1,970 schedules of faults, 170 of them on Spark
 # make soak-hour  an hour at 1,000 records/s: memory, threads, sockets, disk and latency must not grow; draws a plot
 # make mutation   changes the code of ten rooms in small ways and counts what their tests notice; hours

@@ -1,4 +1,4 @@
-"""`make bench`: records per second on this machine, in one run, against PyFlink and PySpark's own Python state APIs.
+"""`make bench`: records per second on this machine, in one run, against PyFlink, Flink in the JVM and PySpark.
 
     python -m benchmarks --pyflink .venvs/flink/bin/python [--quick] [--only epoch,checkpoints] [--full-state]
 
