@@ -2,6 +2,7 @@
 
 import itertools
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from ekorn.state.value_vectors import KeyVectors, ValueVectors
 from ekorn.storage.memory import MemoryFiles
 from ekorn.table import DataTypes
 from tests.examples_by_profile import examples
-from tests.state.backends import EVERYTHING, GROUPS, cramped, heap, rocksdb
+from tests.state.backends import EVERYTHING, GROUPS, SMALL, cramped, heap, rocksdb
 from tests.state.keyed_machine import Target
 
 BACKENDS = {"heap": heap, "rocksdb": rocksdb, "cramped": cramped}
@@ -197,3 +198,19 @@ def test_a_value_that_a_function_of_rows_kept_against_its_type_is_named():
     vectors.restore(OperatorRestore("op", (stored,), max_parallelism=GROUPS), store, key_group_range(GROUPS, 1, 0))
     with pytest.raises(StateError, match=r"state 'n' holds 0\.5"):
         InVectors(vectors)
+
+
+@pytest.mark.parametrize("most_bytes", [1, 1 << 17])
+def test_only_the_keys_in_use_are_in_memory_with_rocksdb(most_bytes):
+    backend = rocksdb(settings=replace(SMALL, cache_bytes=most_bytes))
+    form = InVectors(backend)
+    begun_anew = 0
+    for first in range(0, 8_000, 100):
+        form.write("n", {(n,): n for n in range(first, first + 100)})
+        begun_anew += len(form.keys.index) == 100
+        assert form.keys.size_bytes < most_bytes + 64_000
+    for first in range(0, 8_000, 100):
+        numbers = form.keys.numbers([pa.array(range(first, first + 100), pa.int32())])
+        assert form.tables["n"].read(numbers)[0].tolist() == list(range(first, first + 100))
+    assert begun_anew == 80 if most_bytes == 1 else begun_anew < 20
+    backend.close()

@@ -81,6 +81,8 @@ class KeyVectors:
                 for store in stores:
                     store.spill()
                 self.index = KeyIndex(self.index.types)
+                for table in self.tables:
+                    table.empty()
         elif len(self.index) >= self._check_at:
             self._renumber()
         return self.add(keys)
@@ -142,10 +144,11 @@ class ValueVectors(FrontTable):
         self.store: EntryStore | None = None
         self._noted: WeakSet[_Changed] = WeakSet()  # what checkpoints that are not complete refer to
         self.data = _Entries(self)  # type: ignore[assignment]  # the part of a dictionary that backends read
-        self._empty()
+        self.empty()
         keys.tables.append(self)
 
-    def _empty(self) -> None:
+    def empty(self) -> None:
+        """Remove every value, and give back the memory."""
         self._values = np.zeros(0, dtype=self._dtype)
         self._present: Present = np.zeros(0, dtype=np.bool_)
         self._changed: Present = np.zeros(0, dtype=np.bool_)
