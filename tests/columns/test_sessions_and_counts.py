@@ -25,6 +25,8 @@ from tests.columns.marked_orders import (
     ENGINES,
     IN_ORDER,
     LATE,
+    ORDER,
+    Marked,
     as_set,
     collected,
     in_form,
@@ -33,7 +35,7 @@ from tests.columns.marked_orders import (
     order,
 )
 from tests.examples_by_profile import examples
-from tests.operators.windows.local_run import Run, graph_of
+from tests.operators.windows.local_run import Run, collected_with_crashes, graph_of
 
 sessions = st.builds(lambda gap: EventTimeSessionWindows.with_gap(*millis(gap)), st.integers(1, 12))
 counts = st.builds(CountTumblingWindowAssigner.of, st.integers(1, 5)) | st.builds(
@@ -137,6 +139,30 @@ def test_a_savepoint_moves_between_rows_and_columns_and_between_the_backends(
 ):
     model = restored([("rows", "hashmap", 1)] * 3, records, assigner, first, lateness, keyed=keyed)
     assert restored(programs, records, assigner, first, lateness, keyed=keyed) == model
+
+
+@settings(max_examples=examples(15), deadline=None)
+@given(
+    records=st.lists(one_order, min_size=15, max_size=40),
+    assigner=sessions | counts,
+    crash_after=st.sets(st.integers(1, 12), max_size=4),
+    max_records=st.integers(2, 6),
+    backends=st.sampled_from([("hashmap",), ("hashmap", "rocksdb")]),
+)
+def test_crashes_between_checkpoints_of_changes_change_no_result(
+    *, records, assigner, crash_after, max_records, backends
+):
+    found = []
+    for form in ("rows", "columns"):
+
+        def build(env, form=form):
+            stream = env.from_collection(records, ORDER).assign_timestamps_and_watermarks(Marked())
+            stream = stream if form == "rows" else stream.to_columns(max_rows=3)
+            return windows_of(stream, assigner, 5, keyed=True).aggregate(**AGGREGATES).uid("windows")
+
+        crashes = {"max_records": max_records, "crash_after": crash_after, "state_backends": backends}
+        found.append(as_set(collected_with_crashes(build, **crashes)))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("max_rows", [1, 10])
