@@ -8,7 +8,7 @@ import pytest
 from ekorn.common import Configuration, RestartStrategies
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.driver.recovery.repeated_failures import RepeatedFailures
-from ekorn.errors import EpochStalledError, JobExecutionError, SlotLostError, UserFunctionError
+from ekorn.errors import EpochStalledError, JobExecutionError, SlotLostError, SlotMemoryError, UserFunctionError
 from ekorn.testing.local_run import collect_locally
 
 
@@ -39,6 +39,26 @@ def test_the_third_failure_at_one_line_is_the_program_s_whatever_the_record():
         "or set restart-strategy.type to none to end the job at its first failure"
     )
     assert failures.advice_after(failed("price", "no", line="price() at shop.py:9")) == ""
+
+
+def test_the_advice_is_given_in_full_once():
+    failures = RepeatedFailures()
+    bug = failed("price", "no", line="price() at shop.py:7")
+    said = [failures.advice_after(bug) for _ in range(6)]
+    assert [("set restart-strategy.type" in each) for each in said] == [False, False, True, False, False, False]
+    assert said[3] == (
+        "; the same failure ended 4 attempts in a row: restarts do not help until price() at shop.py:7 is corrected"
+    )
+    failures.advice_after(OSError("lost"))
+    again = [failures.advice_after(bug) for _ in range(4)]
+    assert again == said[:4]
+
+
+def test_too_little_memory_is_explained_once():
+    failures = RepeatedFailures()
+    said = [failures.advice_after(SlotMemoryError(0, "it used 2 gb", "ekorn.slot.memory")) for _ in range(4)]
+    assert "start the program again" in said[2]
+    assert said[3].endswith("4 attempts in a row: restarts do not help until ekorn.slot.memory is raised")
 
 
 def test_without_a_record_nothing_can_be_skipped():

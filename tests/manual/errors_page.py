@@ -22,6 +22,7 @@ whatever its restart strategy. [Troubleshooting](../guides/troubleshooting.md) l
 """
 SUBJECTS = ["program", "records", "job", "state", "checkpoints", "data_frames", "databases", "kafka"]
 SUBJECTS += ["rabbitmq", "services", "queryable", "batch"]
+TITLES = {"rabbitmq": "RabbitMQ", "queryable": "Queryable state"}
 
 
 def page() -> str:
@@ -31,7 +32,8 @@ def page() -> str:
 
 def _section(module: ModuleType) -> str:
     assert module.__doc__ is not None
-    title = module.__name__.rpartition(".")[2].replace("_", " ").capitalize()
+    subject = module.__name__.rpartition(".")[2]
+    title = TITLES.get(subject) or subject.replace("_", " ").capitalize()
     return f"\n## {title}\n\n{module.__doc__.strip()}\n" + "".join(_entry(each) for each in classes_of(module))
 
 

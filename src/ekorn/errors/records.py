@@ -110,7 +110,7 @@ class AggregateOverflowError(EkornError, OverflowError):
 
     Args:
         aggregate: The aggregate, such as ``Sum('amount')``.
-        total: What it would be.
+        total: The sum that does not fit.
     """
 
     aggregate: str

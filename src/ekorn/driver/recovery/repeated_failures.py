@@ -14,7 +14,8 @@ class RepeatedFailures:
 
     Two exceptions of the program are of one kind if class, operator and line of the program are the same, whatever the
     record and the message. Two slots that exceed one setting of memory fail in one way, whatever they used. Other
-    failures are of one kind if class and message are the same.
+    failures are of one kind if class and message are the same. The third failure of a kind gets the advice in full,
+    later ones get it in short.
 
     >>> failures = RepeatedFailures()
     >>> failures.advice_after(ValueError("no price"))
@@ -35,7 +36,9 @@ class RepeatedFailures:
         if self._count == 1:
             return ""
         said = f"; the same failure ended {self._count} attempts in a row"
-        return said + _fault(error) if self._count >= _CERTAIN else said
+        if self._count < _CERTAIN:
+            return said
+        return said + (_fault(error) if self._count == _CERTAIN else _fault_in_short(error))
 
 
 def _kind(error: BaseException) -> tuple[str | None, ...]:
@@ -65,3 +68,12 @@ def _fault(error: BaseException) -> str:
         "the job (Ctrl-C keeps its checkpoints), correct the function and start the program again with ekorn run "
         f"--resume; {skip}or set restart-strategy.type to none to end the job at its first failure"
     )
+
+
+def _fault_in_short(error: BaseException) -> str:
+    """Return what is at fault, for a failure whose advice the log has already."""
+    if isinstance(error, SlotMemoryError):
+        return f": restarts do not help until {error.raised_by} is raised"
+    if isinstance(error, UserFunctionError) and error.program_line is not None and not error.reaches_outside:
+        return f": restarts do not help until {error.program_line} is corrected"
+    return _fault(error)
