@@ -23,12 +23,12 @@ and which setting overrides which. Durations are written `500 ms`, `10 s`, `5 mi
 WITHOUT_EFFECT = """## Options of Flink without effect
 
 These options have no meaning here, and no result depends on them. A job that sets some is run, and one line of its log
-names them. `src/ekorn/config/flink_options.py` has the table; a longer name goes before a shorter one.
+names them. `src/ekorn/config/flink_options.py` has the table; if several names match an option, the longest counts.
 """
 IS_REFUSED = """## Options of Flink that are refused
 
-These options would change the job if Ekorn read them: its results, what a failure costs, or who may see and change
-what. A job that sets one is refused, and so is a job with a misspelt key.
+These options would change the job if Ekorn read them: its results, the cost of a failure, or who has access
+to it. A job that sets one is refused, and so is a job with a misspelt key.
 """
 
 # The pages that say how the options of a module are used.

@@ -84,7 +84,7 @@ ACCEPTED = {
     "job-event.": _NO_CLUSTER,
     "job-result-store.": _NO_CLUSTER,
     "jobmanager.": _NO_CLUSTER,
-    "jobmanager.adaptive-scheduler.": "docs/options.md has the options of elasticity.",
+    "jobmanager.adaptive-scheduler.": "The options of reactive mode and the autoscaler are in docs/options.md.",
     "jobmanager.adaptive-scheduler.submission.resource-stabilization-timeout": _SCHEDULER,
     "jobmanager.heap.": _DRIVER_MEMORY,
     "jobmanager.memory.": _DRIVER_MEMORY,

@@ -40,7 +40,7 @@ class KeyedBatchHarness(OneInputHarness):
     ...         harness.check_rows()
     ...     except AssertionError as error:
     ...         print(str(error).split(";")[0])
-    the same rows give other results one by one: only by the batch: Row(customer='a', n=2)
+    the same rows give different results by the batch and one by one: only by the batch: Row(customer='a', n=2)
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class KeyedBatchHarness(OneInputHarness):
             if by_batch != by_row:
                 only = {"by the batch": [*(by_batch - by_row)][:3], "one by one": [*(by_row - by_batch)][:3]}
                 found = "; ".join(f"only {how}: {', '.join(each)}" for how, each in only.items() if each)
-                raise AssertionError(f"the same rows give other results one by one{name}: {found}")
+                raise AssertionError(f"the same rows give different results by the batch and one by one{name}: {found}")
 
     def _outputs(self) -> Iterable[tuple[str, list[Any], list[Any]]]:
         yield "", self.output_with_timestamps(), self._by_row.output_with_timestamps()

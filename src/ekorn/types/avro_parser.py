@@ -62,7 +62,7 @@ def parse(document: Any) -> ParsedSchema:
     except UnknownType as error:
         name = str(error.name)
         where = draft.mentions.get(name) or draft.mentions.get(name.rpartition(".")[2], "the schema")
-        raise _refused(f"{where} is {name!r}, a type that is not defined before") from None
+        raise _refused(f"{where} is {name!r}, a type that is not defined before it is used") from None
     except SchemaParseException as error:
         raise _refused(f"{error} in {preview(document)}") from None
     nodes = _Nodes()

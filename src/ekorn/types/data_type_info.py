@@ -89,7 +89,7 @@ def type_info_of(data_type: DataType) -> TypeInformation:
             return Types.INT()
         case dt.DayTimeIntervalType() | dt.NullType():
             return Types.PICKLED_BYTE_ARRAY()
-    raise ConfigurationError(f"a stream has no records of the data type {data_type!r}; use one of DataTypes")
+    raise ConfigurationError(f"records of a stream cannot have the data type {data_type!r}; use one of DataTypes")
 
 
 def data_type_of(type_info: TypeInformation, taken_by: str) -> DataType:

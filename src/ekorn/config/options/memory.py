@@ -49,7 +49,7 @@ MEMORY_TASK_HEAP = _size(
     "task.heap.size",
     "The memory for functions and for state on the heap. Together with `managed.size`, it takes the place of a total.",
 )
-MEMORY_TASK_OFF_HEAP = _part("task.off-heap.size", 0, "More memory for functions.")
+MEMORY_TASK_OFF_HEAP = _part("task.off-heap.size", 0, "Additional memory for functions.")
 MEMORY_MANAGED_SIZE = _size(
     "managed.size", "The memory for RocksDB: its block cache and write buffers.", "taskmanager.memory.size"
 )
@@ -60,7 +60,9 @@ MEMORY_MANAGED_FRACTION = _fraction(
     "taskmanager.memory.fraction",
 )
 MEMORY_FRAMEWORK_HEAP = _part("framework.heap.size", 128 * _MEBIBYTE, "The memory for the framework itself.")
-MEMORY_FRAMEWORK_OFF_HEAP = _part("framework.off-heap.size", 128 * _MEBIBYTE, "More memory for the framework itself.")
+MEMORY_FRAMEWORK_OFF_HEAP = _part(
+    "framework.off-heap.size", 128 * _MEBIBYTE, "Additional memory for the framework itself."
+)
 MEMORY_NETWORK_FRACTION = _fraction(
     "network.fraction",
     0.1,
@@ -68,10 +70,10 @@ MEMORY_NETWORK_FRACTION = _fraction(
     "taskmanager.network.memory.fraction",
 )
 MEMORY_NETWORK_MIN = _part(
-    "network.min", 64 * _MEBIBYTE, "The least memory for exchanges.", "taskmanager.network.memory.min"
+    "network.min", 64 * _MEBIBYTE, "The minimum memory for exchanges.", "taskmanager.network.memory.min"
 )
 MEMORY_NETWORK_MAX = _size(
-    "network.max", "The most memory for exchanges. By default, there is no limit.", "taskmanager.network.memory.max"
+    "network.max", "The maximum memory for exchanges. By default, there is no limit.", "taskmanager.network.memory.max"
 )
 MEMORY_METASPACE = _part("jvm-metaspace.size", 256 * _MEBIBYTE, "A part of `process.size` that Flink's JVM needs.")
 MEMORY_OVERHEAD_FRACTION = _fraction(
@@ -79,7 +81,7 @@ MEMORY_OVERHEAD_FRACTION = _fraction(
     0.1,
     "A part of `process.size` that Flink's JVM needs, between `jvm-overhead.min` and `jvm-overhead.max`.",
 )
-MEMORY_OVERHEAD_MIN = _part("jvm-overhead.min", 192 * _MEBIBYTE, "The least size of that part.")
+MEMORY_OVERHEAD_MIN = _part("jvm-overhead.min", 192 * _MEBIBYTE, "The smallest size of that part.")
 MEMORY_OVERHEAD_MAX = _part("jvm-overhead.max", 1024 * _MEBIBYTE, "The largest size of that part.")
 MEMORY_WARNING_FRACTION = ConfigOption(
     "ekorn.slot.memory.warning-fraction",

@@ -114,8 +114,8 @@ PROGRESS: ConfigOption[Literal["auto", "off"]] = choice(
     "ekorn.progress",
     "auto",
     ("auto", "off"),
-    "Whether lines about a job are written to standard error. With `auto` its start and its end are, to a terminal and "
-    "to a file alike, and its progress meanwhile if standard error is a terminal or a notebook. With `off` none are.",
+    "Whether lines about a job are written to standard error. With `auto`, the start and the end of a job are "
+    "reported, and its progress in between if standard error is a terminal or a notebook. With `off`, nothing is.",
 )
 CLOSURE_CLEANER = choice(
     "pipeline.closure-cleaner-level",

@@ -134,7 +134,7 @@ class SubtaskRunner:
 
     def _lost(self, carried: Carries, error: Exception | None) -> None:
         task = f"the Spark task that {_WORK[carried]} of {self._subtask.subtask.environment.name}"
-        why = f"{task} is gone" if error is None else f"{task} brought what the subtask cannot take: {error}"
+        why = f"{task} is gone" if error is None else f"{task} delivered input that the subtask cannot read: {error}"
         # A late loss belongs to the attempt of this connection, although the next one may be deployed already.
         self._mailbox.failed(self._subtask_id, self.attempt, DeploymentError(why))
 

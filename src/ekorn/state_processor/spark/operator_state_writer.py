@@ -56,7 +56,7 @@ class OperatorStateWriter(DataSourceWriter):  # type: ignore[misc]
         kind = given.text("operatorStateKind") or (known.kind if known is not None else "")
         if not kind:
             raise ConfigurationError(
-                f"ekorn-state needs the option operatorStateKind: no savepoint defines the kind of {name!r} is"
+                f"ekorn-state needs the option operatorStateKind: no savepoint defines the kind of {name!r}"
             )
         stored_form = given.flag("storedForm", default=False)
         self._row_type = row_type_from_spark(schema)

@@ -118,7 +118,7 @@ class SourceOptions:
         if self.text("changeStart"):
             self.refuse("changeStart", "flattenCollectionTypes")
             return rows_of_changes(
-                self._earlier(), stored, self.needed("stateVarName", "changes are read of one state")
+                self._earlier(), stored, self.needed("stateVarName", "changes are read for one state at a time")
             )
         if state:
             return rows_of_state(stored, state, flat=self.flag("flattenCollectionTypes", default=True))

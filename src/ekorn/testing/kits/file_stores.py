@@ -133,7 +133,7 @@ class FileStoreKit(Kit):
         _equal("read", store.read("job/chk-1/a"), b"x")
         _equal("list() below", below.list(), ["a"])
         store.delete_tree("job")
-        promise(not below.exists("a"), "a store below sees a file that was deleted above")
+        promise(not below.exists("a"), "below() still shows a file that was deleted with the directory above it")
 
     @for_each(path=_LEAVING)
     def test_a_path_that_could_leave_the_root_is_refused(self, store: FileStore, path: str) -> None:

@@ -143,7 +143,7 @@ class RecoversFromFailures(ReporterKit):
         self.call("report()", lambda: reporter.report(_samples()))
         case.fail()
         failure = self.outcome("report()", lambda: reporter.report(_samples()))
-        promise(failure is not None, "report() raises nothing, and the destination fails")
+        promise(failure is not None, "report() raises nothing, although the destination fails")
         promise(str(failure), f"{type(failure).__name__} has no message for the log")
         case.recover()
         self.call("report()", lambda: reporter.report(_samples()))

@@ -80,7 +80,7 @@ class SinkKit(Kit):
         job = self.job(case)
         self.play(job, case, ("write", "write", "begin"))
         early = case.visible()
-        promise(early == [], f"{early!r} is visible, and no checkpoint is complete")
+        promise(early == [], f"{early!r} is visible, although no checkpoint is complete")
 
     @for_each(killed_after=range(len(STORY) + 1))
     def test_a_kill_after_every_step_loses_and_repeats_nothing(
@@ -250,7 +250,7 @@ class _Subtask:
     def _commit(self, committables: list[Any]) -> None:
         if committables:
             if self.committer is None:
-                raise AssertionError("prepare_commit() returned committables, and create_committer() no committer")
+                raise AssertionError("prepare_commit() returned committables, but create_committer() no committer")
             self.committer.commit(committables)
 
 

@@ -75,7 +75,9 @@ class SourceKit(Kit):
         splits = source.discover_splits(3)
         ids = Counter(split.id for split in splits)
         promise(len(ids) == len(splits), f"several splits have the same id: {ids.most_common(1)}")
-        promise(list(source.discover_splits(3)) == list(splits), "a second call of discover_splits answers otherwise")
+        promise(
+            list(source.discover_splits(3)) == list(splits), "a second call of discover_splits returns other splits"
+        )
         for split in splits:
             promise(_is_plain(split.what), f"split {split.id!r} holds {split.what!r}, which is not plain data")
 
