@@ -171,7 +171,18 @@ PROGRAMS = {
 
 
 PAIRS = Types.ROW_NAMED(["key", "number"], [Types.STRING(), Types.LONG()])
-AGGREGATES = {"total": Sum("number"), "pairs": CountRows(), "mean": aggregates.Mean("number"), "first": First("key")}
+AGGREGATES = {
+    "total": Sum("number"),
+    "pairs": CountRows(),
+    "mean": aggregates.Mean("number"),
+    "first": First("key"),
+    "last": aggregates.Last("number"),
+    "least": aggregates.Min("number"),
+    "most": aggregates.Max("key"),
+    "distinct": aggregates.CountDistinct("number"),
+    "about": aggregates.ApproxCountDistinct("number"),
+    "middle": aggregates.Quantile("number", [0.5, 0.9]),
+}
 
 
 def pairs(stream):

@@ -1,16 +1,21 @@
-"""Aggregates on columns on Spark: a killed slot loses nothing, and a savepoint goes on on rows."""
+"""Aggregates on columns on Spark: a killed slot loses nothing, clients read them, and a savepoint goes on on rows."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
-from ekorn.common import Row, Types, WatermarkStrategy
+from ekorn.common import Configuration, Row, Types, WatermarkStrategy
 from ekorn.common.serialization import Encoder
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.datastream.columns import Count, Last, Sum
 from ekorn.datastream.connectors.datagen import DataGeneratorSource
 from ekorn.datastream.connectors.file_system import FileSink
+from ekorn.datastream.state import ValueStateDescriptor
+from ekorn.errors import StateNotServed, UnknownKey, UnknownQueryableState
+from ekorn.program.running.job_client import JobClient
+from ekorn.queryable import QueryableStateClient
 from tests.live_jobs import Held, limited, until
 from tests.spark import tally
 from tests.spark.checkpointed import checkpointed_environment
@@ -43,14 +48,31 @@ def build(
     env = checkpointed_environment(
         folder, parallelism=parallelism, interval_ms=200, execution=execution, restore=restore, backend=backend
     )
+    env.configure(
+        Configuration().set_string("queryable-state.enable", "true").set_string("queryable-state.proxy.ports", "0")
+    )
     source = DataGeneratorSource(record, RECORDS, limited(per_second))
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", NUMBERS).uid("numbers")
     keyed = (numbers.to_columns() if on_columns else numbers).key_by("key")
-    sums = keyed.aggregate(count=Count(), total=Sum("number"), number=Last("number")).uid("sums")
+    sums = keyed.aggregate(queryable_name="sums", count=Count(), total=Sum("number"), number=Last("number"))
+    sums.uid("sums")
     lines = sums.map(line, Types.STRING())
     sink = FileSink.for_row_format(str(folder / "out"), Encoder.simple_string_encoder()).build()
     lines.sink_to(sink).uid("files")
     return env
+
+
+def asked(client: JobClient, key: str) -> Row | None:
+    """Return the aggregates of a key in the running job; None while it cannot answer."""
+    address = client.get_queryable_state_address()
+    assert address is not None
+    with QueryableStateClient(address.host, address.port, address.token) as queries:
+        try:
+            future = queries.get_kv_state(client.get_job_id(), "sums", (key,), None, ValueStateDescriptor("sums"))
+            state: Any = future.result(timeout=60)
+            return state.value()
+        except (StateNotServed, UnknownKey, UnknownQueryableState):
+            return None
 
 
 def disturb(folder: Path, execution: str) -> None:
@@ -61,6 +83,15 @@ def disturb(folder: Path, execution: str) -> None:
     until(lambda: client.get_progress().checkpoints_completed >= 1)
     kill_one(list(client.get_progress().slot_pids), Random(1))
     until(lambda: client.get_progress().restarts >= 1 and client.get_progress().records_read >= RECORDS // 4)
+    answers: list[Row | None] = []
+
+    def answered() -> bool:
+        answers.append(asked(client, "key-31"))
+        return answers[-1] is not None
+
+    until(answered)
+    row = answers[-1]  # of the numbers 1, 98, 195, ...
+    assert row is not None and row["count"] >= 1 and row["number"] % tally.KEYS == 1 <= row["total"]
     savepoint = client.stop_with_savepoint(False, str(folder / "savepoints")).result()
     client.get_job_execution_result().result()
     on_rows = build(
