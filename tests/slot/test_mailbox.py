@@ -163,7 +163,7 @@ def any_written(slot: Slot) -> bool:
         (
             SUM,
             b"B\0\0",
-            "the Spark task that brings the input and takes the output of Reduce .* cannot take: a message of 3 bytes",
+            "the Spark task that .* of Reduce .* delivered input that the subtask cannot read: a message of 3 bytes",
         ),
         (
             SUM,
