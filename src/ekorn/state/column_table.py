@@ -35,7 +35,7 @@ from ekorn.state.snapshots import StateInfo
 from ekorn.state.table import EntryStore, FrontTable
 from ekorn.types.data_types import RowType
 
-__all__ = ["ColumnTable", "KeyValues", "LazyObjects", "load_values", "values_of"]
+__all__ = ["ChangedRows", "ColumnTable", "KeyValues", "LazyObjects", "changed_rows", "load_values", "values_of"]
 
 _OBJECT_BYTES = 200  # the memory of an accumulator that is a Python object, without what it holds
 _PART = 16_384  # keys that are Python objects at the same time
@@ -177,7 +177,7 @@ class ColumnTable(FrontTable):
     def take_changed(self) -> Collection[Any]:
         changed = np.flatnonzero(self._changed_rows)
         self._changed_rows[:] = False
-        return _RowNumbers(changed)
+        return ChangedRows(changed)
 
     def some_key(self) -> Any:
         return self._stored_keys(self.index.frozen(), np.zeros(1, np.int64))[0] if len(self.index) else None
@@ -186,7 +186,7 @@ class ColumnTable(FrontTable):
         return self._entries(np.arange(len(self.index)), full=True)
 
     def some(self, keys: Collection[Any]) -> TableEntries:
-        chosen = keys.numbers if isinstance(keys, _RowNumbers) else np.fromiter(keys, np.int64, len(keys))
+        chosen = changed_rows(keys)
         return self._entries(chosen, full=False)
 
     def _entries(self, rows: Rows, *, full: bool) -> TableEntries:
@@ -238,8 +238,8 @@ def load_values(kernels: Sequence[Kernel], rows: Rows, entries: Sequence[tuple[A
         first += width
 
 
-class _RowNumbers(Collection[int]):
-    """Numbers of rows that changed, in the order of their numbers."""
+class ChangedRows(Collection[int]):
+    """The numbers of rows that changed. A table may set them anew while a checkpoint refers to them."""
 
     def __init__(self, numbers: Rows) -> None:
         self.numbers = numbers
@@ -252,6 +252,11 @@ class _RowNumbers(Collection[int]):
 
     def __contains__(self, number: object) -> bool:
         return number in self.numbers
+
+
+def changed_rows(changes: Collection[Any]) -> Rows:
+    """Return the numbers of rows in what a checkpoint refers to."""
+    return changes.numbers if isinstance(changes, ChangedRows) else np.fromiter(changes, np.int64, len(changes))
 
 
 class LazyObjects(Sequence[Any]):

@@ -26,7 +26,7 @@ from ekorn.columns.key_words import KeyStore, Rows
 from ekorn.errors import StateError, preview
 from ekorn.state.canonical_format import TableEntries
 from ekorn.state.codecs import Codec
-from ekorn.state.column_table import KeyValues, LazyObjects
+from ekorn.state.column_table import ChangedRows, KeyValues, LazyObjects, changed_rows
 from ekorn.state.declared import Declaration
 from ekorn.state.table import EntryStore, FrontTable
 
@@ -142,7 +142,7 @@ class ValueVectors(FrontTable):
         self._dtype = np.dtype(dtype)
         self._tracked = tracked
         self.store: EntryStore | None = None
-        self._noted: WeakSet[_Changed] = WeakSet()  # what checkpoints that are not complete refer to
+        self._noted: WeakSet[ChangedRows] = WeakSet()  # what checkpoints that are not complete refer to
         self.data = _Entries(self)  # type: ignore[assignment]  # the part of a dictionary that backends read
         self.empty()
         keys.tables.append(self)
@@ -267,7 +267,7 @@ class ValueVectors(FrontTable):
         return found
 
     def take_changed(self) -> Collection[Any]:
-        changed = _Changed(np.flatnonzero(self._changed))
+        changed = ChangedRows(np.flatnonzero(self._changed))
         self._changed[:] = False
         self._noted.add(changed)
         return changed
@@ -280,7 +280,7 @@ class ValueVectors(FrontTable):
         return self._entries(np.flatnonzero(self._present), np.zeros(0, np.int64), full=True)
 
     def some(self, keys: Collection[Any]) -> TableEntries:
-        chosen = keys.numbers if isinstance(keys, _Changed) else np.fromiter(keys, np.int64, len(keys))
+        chosen = changed_rows(keys)
         there = self._present[chosen]
         return self._entries(chosen[there], chosen[~there], full=False)
 
@@ -302,22 +302,6 @@ class ValueVectors(FrontTable):
 
     def drop(self) -> None:
         self.forget()
-
-
-class _Changed(Collection[int]):
-    """The numbers of keys that have changed. They are kept up to date while a checkpoint refers to them."""
-
-    def __init__(self, numbers: Rows) -> None:
-        self.numbers = numbers
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.numbers.tolist())
-
-    def __contains__(self, number: object) -> bool:
-        return number in self.numbers
 
 
 class _Entries(Mapping[Any, Any]):

@@ -25,6 +25,7 @@ from ekorn.columns.key_words import Grown, Rows
 from ekorn.columns.vectors import Vectors
 from ekorn.columns.window_vectors import Starts
 from ekorn.errors import StateMigrationError
+from ekorn.operators.columns.table_changes import TableChanges, joined_changes
 from ekorn.operators.windows.saved_windows import PANES, other_size
 from ekorn.state.canonical_format import TableEntries
 from ekorn.state.codecs import Codec, PickledCodec
@@ -32,7 +33,7 @@ from ekorn.state.column_table import KeyValues, LazyObjects, load_values, values
 from ekorn.state.snapshots import WINDOWED, StateInfo
 from ekorn.state.table import Table
 
-__all__ = ["ColumnPanes", "PaneEntries", "joined_changes", "loaded_contents"]
+__all__ = ["ColumnPanes", "PaneEntries", "loaded_contents"]
 
 _NUMBERS = (pa.int64(), pa.int64())
 _FEW = 1024  # panes that are over and not worth numbering the others anew
@@ -241,7 +242,7 @@ class ColumnPanes(Table):
     def take_changed(self) -> Collection[Any]:
         vectors = self._vectors
         changed = np.flatnonzero(vectors.changed.values & ~vectors.over.values)
-        taken = _Changes(vectors.ids.values[changed], self._gone)
+        taken = TableChanges(vectors.ids.values[changed], self._gone, sum(len(part.starts) for part in self._gone))
         vectors.changed.values[:] = False
         vectors.saved.values[:] = True
         self._gone = []
@@ -399,33 +400,6 @@ class _Addresses:
 def _joined(parts: list[_Addresses]) -> _Addresses:
     keys = [pa.concat_arrays(columns) for columns in zip(*(part.keys for part in parts), strict=True)]
     return _Addresses(keys, np.concatenate([part.starts for part in parts]))
-
-
-class _Changes(Collection[Any]):
-    """What changed between two snapshots. As a collection it has one element, itself; its length counts the panes."""
-
-    __slots__ = ("gone", "ids")
-
-    def __init__(self, ids: Rows, gone: list[_Addresses]) -> None:
-        self.ids = ids
-        self.gone = gone
-
-    def __len__(self) -> int:
-        return len(self.ids) + sum(len(part.starts) for part in self.gone)
-
-    def __iter__(self) -> Iterator[_Changes]:
-        return iter((self,))
-
-    def __contains__(self, other: object) -> bool:
-        return other is self
-
-
-def joined_changes(parts: Collection[Any]) -> _Changes:
-    """Return several changes as one."""
-    if isinstance(parts, _Changes):
-        return parts
-    ids: list[Rows] = [part.ids for part in parts]
-    return _Changes(np.concatenate(ids), [address for part in parts for address in part.gone])
 
 
 class PaneEntries(Mapping[Any, Any]):

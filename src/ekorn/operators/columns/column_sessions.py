@@ -24,6 +24,7 @@ from ekorn.columns.key_words import Grown, Rows
 from ekorn.columns.session_plan import Merge, OpenSessions, SessionPlan
 from ekorn.columns.vectors import Vectors
 from ekorn.operators.columns.column_panes import loaded_contents
+from ekorn.operators.columns.table_changes import TableChanges, joined_changes
 from ekorn.operators.windows.saved_windows import SESSIONS
 from ekorn.state.canonical_format import TableEntries
 from ekorn.state.codecs import Codec, PickledCodec
@@ -295,7 +296,8 @@ class ColumnSessions(Table):
     def take_changed(self) -> Collection[Any]:
         keys = self._keys
         there = keys.last.values != _NONE
-        taken = _Changes(keys.ids.values[np.flatnonzero(keys.changed.values & there)], self._gone)
+        gone_count = sum(len(columns[0]) for columns in self._gone)
+        taken = TableChanges(keys.ids.values[np.flatnonzero(keys.changed.values & there)], self._gone, gone_count)
         keys.changed.values[:] = False
         keys.saved.values[:] = there
         self._gone = []
@@ -305,10 +307,9 @@ class ColumnSessions(Table):
         return self._entries(np.flatnonzero(self._keys.last.values != _NONE), [], full=True)
 
     def some(self, keys: Collection[Any]) -> TableEntries:
-        parts: list[_Changes] = [keys] if isinstance(keys, _Changes) else list(keys)
-        changed = np.isin(self._keys.ids.values, np.concatenate([part.ids for part in parts]))
-        gone = [columns for part in parts for columns in part.gone]
-        return self._entries(np.flatnonzero(changed & (self._keys.last.values != _NONE)), gone, full=False)
+        changes = joined_changes(keys)
+        there = np.isin(self._keys.ids.values, changes.ids) & (self._keys.last.values != _NONE)
+        return self._entries(np.flatnonzero(there), changes.gone, full=False)
 
     def _entries(self, keys: Rows, gone: list[list[pa.Array]], *, full: bool) -> TableEntries:
         columns = self._index.columns(keys)
@@ -429,25 +430,6 @@ class _KeptSessions:
     keys: Rows
     key_vectors: list[NDArray[Any]]
     accumulators: list[list[NDArray[Any]]]
-
-
-class _Changes(Collection[Any]):
-    """What changed between two snapshots. As a collection it has one element, itself; its length counts the keys."""
-
-    __slots__ = ("gone", "ids")
-
-    def __init__(self, ids: Rows, gone: list[list[pa.Array]]) -> None:
-        self.ids = ids
-        self.gone = gone
-
-    def __len__(self) -> int:
-        return len(self.ids) + sum(len(columns[0]) for columns in self.gone)
-
-    def __iter__(self) -> Iterator[_Changes]:
-        return iter((self,))
-
-    def __contains__(self, other: object) -> bool:
-        return other is self
 
 
 class _SessionEntries(Mapping[Any, Any]):

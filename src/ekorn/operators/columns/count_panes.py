@@ -17,7 +17,8 @@ from ekorn.columns.key_index import KeyIndex
 from ekorn.columns.key_words import Rows
 from ekorn.columns.window_vectors import Starts
 from ekorn.functions.column_aggregates import Count
-from ekorn.operators.columns.column_panes import ColumnPanes, PaneEntries, joined_changes, loaded_contents
+from ekorn.operators.columns.column_panes import ColumnPanes, PaneEntries, loaded_contents
+from ekorn.operators.columns.table_changes import joined_changes
 from ekorn.operators.windows.saved_windows import TRIGGERED
 from ekorn.state.canonical_format import TableEntries
 from ekorn.state.codecs import Codec, TypedCodec

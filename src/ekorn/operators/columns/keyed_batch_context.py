@@ -17,7 +17,7 @@ from ekorn.functions.keyed_batch_function import KeyedBatchContext, KeyOfBatch
 from ekorn.functions.output_tag import OutputTag
 from ekorn.functions.timer_service import TimeDomain
 from ekorn.keygroups import user_key
-from ekorn.operators.columns.batch_states import StateOfBatch, positions_of
+from ekorn.operators.columns.state_of_batch import StateOfBatch, positions_of
 from ekorn.operators.columns.state_of_key import state_of_key
 from ekorn.operators.time.timers import Timers
 from ekorn.types.time_bounds import MAX_TIMESTAMP, MIN_TIMESTAMP

@@ -32,16 +32,11 @@ from ekorn.graph.column_specs import KeyedBatchSpec
 from ekorn.graph.job_graph import Operator
 from ekorn.operators.co_streams import FIRST, SECOND, TwoInputOperator
 from ekorn.operators.columns.batch_functions import of_batch, schema_of_side
-from ekorn.operators.columns.batch_states import (
-    StateOfBatch,
-    ValuesOfBatch,
-    VectorCells,
-    batch_state,
-    has_vectors,
-    without_default,
-)
+from ekorn.operators.columns.batch_states import batch_state
+from ekorn.operators.columns.batch_values import ValuesOfBatch, VectorCells, has_vectors, without_default
 from ekorn.operators.columns.column_operator import ColumnOperator
 from ekorn.operators.columns.keyed_batch_context import BatchContext, OfRows
+from ekorn.operators.columns.state_of_batch import StateOfBatch
 from ekorn.operators.columns.state_values import dtype_of
 from ekorn.operators.contexts.subtask_context import SubtaskContext
 from ekorn.operators.environment import SubtaskEnvironment

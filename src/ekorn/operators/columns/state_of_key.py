@@ -6,14 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from ekorn.functions.state.state_handles import AggregatingState, ListState, MapState, ReducingState, ValueState
-from ekorn.operators.columns.batch_states import (
-    AggregatingOfBatch,
-    ListsOfBatch,
-    MapsOfBatch,
-    ReducingOfBatch,
-    StateOfBatch,
-    ValuesOfBatch,
-)
+from ekorn.operators.columns.batch_collections import ListsOfBatch, MapsOfBatch
+from ekorn.operators.columns.batch_reductions import AggregatingOfBatch, ReducingOfBatch
+from ekorn.operators.columns.batch_values import ValuesOfBatch
+from ekorn.operators.columns.state_of_batch import StateOfBatch
 from ekorn.types.by_value import own
 
 __all__ = ["state_of_key"]
