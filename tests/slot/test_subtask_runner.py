@@ -10,10 +10,12 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from ekorn.clock import ManualClock
 from ekorn.common import WatermarkStrategy
+from ekorn.datastream.columns import ColumnGeneratorSource
 from ekorn.datastream.functions import KeyedProcessFunction
 from ekorn.functions.source_contract import Batch, Boundedness, Source, Split, SplitReader
 from ekorn.graph.addresses import SubtaskId
@@ -28,6 +30,7 @@ from ekorn.slot.user_code_lock import UserCodeLock
 from ekorn.slot_protocol.slot_events import EpochAcknowledged, OutputLeft
 from ekorn.slot_protocol.task_messages import Carries
 from ekorn.subtask.wire.frames import EPOCH, RECORDS, WATERMARK, Blob
+from ekorn.table import DataTypes
 from ekorn.types.by_value import dumps
 from tests.live_jobs import until
 from tests.slot.small_job import deployment, graph
@@ -96,6 +99,7 @@ class Bench:
         unaligned: bool = False,
         parallelism: int = 1,
         slot_hosts: tuple[str, ...] = (),
+        source: Source | None = None,
     ) -> None:
         waiting.clear()
         reads.clear()
@@ -104,7 +108,8 @@ class Bench:
         def draw(env: Any) -> None:
             env.get_config().set_auto_watermark_interval(watermark_ms)
             env.get_checkpoint_config().enable_unaligned_checkpoints(unaligned)
-            numbers = env.from_source(Scripted(), WatermarkStrategy.for_monotonous_timestamps(), "numbers")
+            strategy = WatermarkStrategy.for_monotonous_timestamps()
+            numbers = env.from_source(source or Scripted(), strategy, "numbers")
             numbers.key_by(lambda v: 0).process(Alarm()).rebalance().map(lambda v: v).print()
 
         self.clock = ManualClock(1_000)
@@ -345,6 +350,29 @@ def test_a_source_whose_records_take_long_reads_few_at_a_time(benches: list[Benc
         bench.runner.step(bench.clock.monotonic())
         bench.clock.advance(100)
     assert reads[1] <= 16, "sixteen records took 16 ms, and a turn has 10"
+
+
+def test_a_source_of_columns_reads_more_rows_in_a_step_than_a_source_of_rows_reads_records(
+    benches: list[Bench],
+) -> None:
+    asked: list[int] = []
+
+    def numbers(first: int, count: int) -> pa.RecordBatch:
+        asked.append(count)
+        return pa.record_batch({"n": pa.array(range(first, first + count), pa.int64())})
+
+    row_type = DataTypes.ROW([DataTypes.FIELD("n", DataTypes.BIGINT())])
+    bench = bench_of(benches, SOURCE, source=ColumnGeneratorSource(numbers, 1 << 20, row_type))
+    bench.attach()
+    threading.Thread(target=_receive_all, args=(bench.theirs,), daemon=True).start()
+    until(lambda: bench.runner.step(bench.clock.monotonic()) == 0.0 and len(asked) > 5)
+    assert asked[:6] == [256, 1024, 4096, 16384, 65536, 65536], "a step takes no time here, and grows up to a bound"
+
+
+def _receive_all(link: Link) -> None:
+    with contextlib.suppress(OSError, EOFError):
+        while True:
+            link.receive()
 
 
 @pytest.mark.parametrize("crosses", [True, False])

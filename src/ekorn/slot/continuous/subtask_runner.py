@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, assert_never
 
+from ekorn.columns.columns_type import has_columns
 from ekorn.errors import DeploymentError
 from ekorn.faults import point
 from ekorn.graph.addresses import SubtaskId
@@ -41,6 +42,7 @@ from ekorn.subtask.wire.frames import Blob, Destination, ReceivedBlob
 __all__ = ["OnFailure", "RunnerListener", "SubtaskRunner", "buffer_timeout_s"]
 
 _POLL_RECORDS = 4096  # the most that a source reads in one step
+_POLL_ROWS = 1 << 16  # the most that a source of columns reads: it costs as much for many rows as for few
 _POLL_BYTES = 1 << 20
 _POLL_MS = 5
 _WORK = {
@@ -93,6 +95,7 @@ class SubtaskRunner:
             buffer_timeout_s(environment.vertex, deployment.buffer_timeout_ms),
         )
         self._clock = environment.clock
+        self._poll_records = _POLL_ROWS if has_columns(environment.vertex.operators[0].output_type) else _POLL_RECORDS
         self._tasks = _needed_tasks(environment)
         self._is_attached = False  # all of these tasks have called
         self._driver_output = mailbox.reports if subtask.driver_output.is_used else None
@@ -189,7 +192,8 @@ class SubtaskRunner:
                     scheduler.took(now, action, more_waits=more_waits)
                     return 0.0
                 case Poll(flushes):
-                    progress = subtask.poll(min(_POLL_RECORDS, subtask.step_size.records), _POLL_MS, _POLL_BYTES)
+                    count = min(self._poll_records, subtask.step_size.records)
+                    progress = subtask.poll(count, _POLL_MS, _POLL_BYTES)
                     if flushes and progress.backlog:
                         subtask.flush()
                     scheduler.polled(now, action, has_backlog=progress.backlog, has_finished=progress.finished)
