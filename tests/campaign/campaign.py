@@ -327,7 +327,7 @@ class Campaign:
                 done = self._second_driver(driver)
             case "usurper":
                 if act.detail == "at-point":
-                    done = driver.until(lambda d: process_state(d.pid) == "T")
+                    done = driver.until(Driver.is_stopped)
                 else:
                     driver.kill(signal.SIGSTOP)
                 if done and not driver.ended():
@@ -348,7 +348,7 @@ class Campaign:
 
     def _kill_slot_at_point(self, driver: Driver) -> bool:
         """Wait until a fault has stopped the driver, kill a slot, and continue the driver."""
-        if not driver.until(lambda d: process_state(d.pid) == "T"):
+        if not driver.until(Driver.is_stopped):
             return False
         victim = self._signal_slot(driver, signal.SIGKILL)
         driver.kill(signal.SIGCONT)
@@ -362,9 +362,9 @@ class Campaign:
         return victim is not None
 
     def _continue_standing(self, driver: Driver) -> None:
-        """Continue stopped slots of a dead driver: at once, or after the next driver has completed a checkpoint."""
+        """Continue stopped slots of a dead driver: at once, or after the next driver's first checkpoint."""
         if self._standing and self._chance.random() < 0.5:
-            driver.until(lambda d: d.progress.get("checkpoints", 0) > 0)
+            driver.until_first_checkpoint()
         send([pid for pid in self._standing if driver.is_slot(pid)], signal.SIGCONT)
         self._standing.clear()
 

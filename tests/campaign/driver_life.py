@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.campaign.driver import Run
 from tests.campaign.zygote import Zygote
-from tests.live_jobs import parent_of
+from tests.live_jobs import parent_of, process_state
 
 PATIENCE_S = 90.0  # the limit for one life of a driver, which takes a small part of it
 SPARK_PATIENCE_S = 180.0  # with Spark's own start
@@ -112,6 +112,17 @@ class Driver:
             now = time.monotonic()
             left_s, looked = left_s - min(1.0, now - looked), now
         return None
+
+    def until_first_checkpoint(self) -> None:
+        """Wait until the driver has completed a checkpoint, has ended, or a fault has stopped it.
+
+        A driver that is stopped completes no checkpoint, and may not have reported the one that it has completed.
+        """
+        self.until(lambda d: d.progress.get("checkpoints", 0) > 0 or d.is_stopped())
+
+    def is_stopped(self) -> bool:
+        """Return whether a fault or a signal has stopped the process."""
+        return process_state(self.pid) == "T"
 
     def _ask_where(self) -> None:
         """Let the driver and its slots write the stacks of all their threads to the log."""
