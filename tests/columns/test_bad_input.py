@@ -375,11 +375,13 @@ def test_the_origin_of_joined_batches_is_their_run_of_rows():
 # ----------------------------------------------------------------------- keys of every kind
 
 DAY = datetime.date(2024, 1, 1)
+PLACE = DataTypes.ROW([DataTypes.FIELD("x", DataTypes.DOUBLE()), DataTypes.FIELD("y", DataTypes.INT())])
 KEYS: dict[str, tuple[Any, list[Any]]] = {
     "double": (DataTypes.DOUBLE(), [0.0, -0.0, float("nan"), None, 1.5, float("inf"), float("nan")]),
     "decimal": (DataTypes.DECIMAL(20, 2), [decimal.Decimal(text) for text in ("1.10", "-3.00", "1.1")]),
     "zoned": (DataTypes.TIMESTAMP_LTZ(6), ["now", None, "later", "now"]),
     "date": (DataTypes.DATE(), [DAY, None, datetime.date(1969, 1, 1), DAY]),
+    "nested": (PLACE, [*(Row(x=x, y=1) for x in (float("nan"), 0.0, -0.0, float("nan"))), None]),
     "boolean": (DataTypes.BOOLEAN(), [True, None, False, True]),
     "tiny": (DataTypes.TINYINT(), [1, -1, None, 1]),
 }  # fmt: skip

@@ -18,7 +18,9 @@ def one_key(value):
     """Return a key that is equal for the values that are one key: every NaN is one, and 0.0 and -0.0 are two."""
     if isinstance(value, float):
         return "nan" if math.isnan(value) else (value, math.copysign(1, value))
-    return tuple(value) if isinstance(value, list) else value
+    if isinstance(value, dict):
+        return tuple(map(one_key, value.values()))
+    return tuple(map(one_key, value)) if isinstance(value, list) else value
 
 
 @pytest.mark.parametrize("kind", KINDS)

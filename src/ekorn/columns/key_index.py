@@ -157,11 +157,19 @@ class KeyIndex:
 
 
 class _ObjectColumn:
-    __slots__ = ("hashes", "values")
+    """Keys of a batch as Python objects.
+
+    Attributes:
+        values: The values.
+        keys: What is hashed and compared: equal where the values are one key.
+    """
+
+    __slots__ = ("hashes", "keys", "values")
 
     def __init__(self, column: pa.Array) -> None:
         self.values = column.to_pylist()
-        self.hashes = np.fromiter((hash(_hashable(v)) & (1 << 64) - 1 for v in self.values), np.uint64, len(column))
+        self.keys = [_compared(v) for v in self.values] if pa.types.is_nested(column.type) else self.values
+        self.hashes = np.fromiter((hash(key) & (1 << 64) - 1 for key in self.keys), np.uint64, len(column))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -173,16 +181,19 @@ class _ObjectStore(KeyStore):
     def __init__(self, arrow_type: pa.DataType) -> None:
         self._type = arrow_type
         self._values: list[Any] = []
+        self._keys: list[Any] = []
 
     def prepare(self, column: pa.Array) -> _ObjectColumn:
         return _ObjectColumn(column)
 
     def equal(self, column: _ObjectColumn, at: Rows | None, kept: Rows) -> NDArray[np.bool_]:
         pairs = zip(range(len(kept)) if at is None else at.tolist(), kept.tolist(), strict=True)
-        return np.fromiter((column.values[a] == self._values[k] for a, k in pairs), np.bool_, len(kept))
+        return np.fromiter((column.keys[a] == self._keys[k] for a, k in pairs), np.bool_, len(kept))
 
     def append(self, column: _ObjectColumn, at: Rows) -> None:
-        self._values += [column.values[a] for a in at.tolist()]
+        positions = at.tolist()
+        self._values += [column.values[a] for a in positions]
+        self._keys += [column.keys[a] for a in positions]
 
     def to_arrow(self, keys: Rows | None = None) -> pa.Array:
         values = self._values if keys is None else [self._values[key] for key in keys.tolist()]
@@ -190,20 +201,24 @@ class _ObjectStore(KeyStore):
 
     def truncate(self, count: int) -> None:
         del self._values[count:]
+        del self._keys[count:]
 
     def frozen(self) -> _ObjectStore:
         copy = _ObjectStore(self._type)
-        copy._values = self._values.copy()
+        copy._values, copy._keys = self._values.copy(), self._keys.copy()
         return copy
 
     @property
     def size_bytes(self) -> int:
-        return 100 * len(self._values)
+        return (200 if pa.types.is_nested(self._type) else 100) * len(self._values)
 
 
-def _hashable(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(map(_hashable, value))
+def _compared(value: Any) -> Any:
+    """Return what stands for a nested value: NaN is one key, 0.0 and -0.0 are two, as in streams of rows."""
+    if isinstance(value, list | tuple):
+        return tuple(map(_compared, value))
     if isinstance(value, dict):
-        return tuple((name, _hashable(each)) for name, each in value.items())
+        return tuple((name, _compared(each)) for name, each in value.items())
+    if isinstance(value, float) and (value != value or value == 0.0):
+        return "NaN" if value != value else repr(value)
     return value
