@@ -1,7 +1,5 @@
 """Kernels against the aggregates called row by row: any batches, any keys, nulls, and restored accumulators."""
 
-import math
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -15,21 +13,9 @@ from ekorn.columns.segments import Segments
 from ekorn.functions.column_aggregates import Count, First, Last, Max, Mean, Min, Sum
 from ekorn.functions.sketch_aggregates import ApproxCountDistinct, CountDistinct, Quantile
 from ekorn.types.data_types import RowField, RowType
+from tests.columns.column_kinds import COLUMNS, alike
 from tests.examples_by_profile import examples
 
-NUMBERS = st.integers(-(2**40), 2**40)
-COLUMNS = {
-    "long": (pa.int64(), st.none() | NUMBERS),
-    "long without nulls": (pa.int64(), NUMBERS),
-    "byte": (pa.int8(), st.none() | st.integers(-128, 127)),
-    "double": (pa.float64(), st.none() | st.floats()),
-    "float": (pa.float32(), st.floats(width=32)),
-    "bool": (pa.bool_(), st.none() | st.booleans()),
-    "date": (pa.date32(), st.none() | st.dates()),
-    "timestamp": (pa.timestamp("us"), st.none() | st.datetimes()),
-    "text": (pa.string(), st.none() | st.text(max_size=3)),
-    "decimal": (pa.decimal128(6, 2), st.none() | st.decimals(-9999, 9999, places=2)),
-}
 AGGREGATES = [Sum("v"), Count("v"), Count(), Min("v"), Max("v"), Mean("v"), First("v"), Last("v")]
 AGGREGATES += [CountDistinct("v"), ApproxCountDistinct("v"), Quantile("v", 0.5), Quantile("v", [0, 0.9, 1])]
 
@@ -38,21 +24,6 @@ def kernel_of(aggregate, arrow_type):
     column = row_type_of_arrow(pa.schema([("v", arrow_type)]))["v"].data_type
     result = RowColumns(RowType([RowField("r", aggregate.result_type(column))])).schema.field("r").type
     return chosen_kernel(aggregate, arrow_type if aggregate.column else None, result)
-
-
-def alike(aggregate):
-    """Return a comparison of results: floats to the last bit. Of the zeros, which are equal, any may be an extreme."""
-
-    def same(one, other):
-        if isinstance(one, list) and isinstance(other, list):
-            return len(one) == len(other) and all(map(same, one, other))
-        if not isinstance(one, float) or not isinstance(other, float):
-            return one == other
-        if math.isnan(one) or math.isnan(other):
-            return math.isnan(one) and math.isnan(other)
-        return one == other and (isinstance(aggregate, Min | Max) or math.copysign(1, one) == math.copysign(1, other))
-
-    return same
 
 
 CASES = []

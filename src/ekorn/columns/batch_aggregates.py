@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from ekorn.columns.arrow_columns import arrow_column
 from ekorn.columns.kernels import Kernel
@@ -151,7 +152,7 @@ class BatchAggregateKernel(Kernel):
         super().__init__(aggregate, result_type)
         self._vectors = aggregate.arrays(_FIRST_KEYS)
 
-    def argument(self, data: pa.RecordBatch) -> Any:
+    def argument(self, data: pa.RecordBatch, times: NDArray[np.int64] | None) -> Any:
         return [data.column(name) for name in self.aggregate.columns]
 
     def update(self, keys: Rows, column: Any) -> None:

@@ -19,7 +19,7 @@ from ekorn.columns.key_words import Rows
 from ekorn.columns.segments import Segments, accumulated
 from ekorn.functions.column_aggregates import ColumnAggregate, Count, First, Last, Max, Mean, Min, Sum
 
-__all__ = ["Kernel", "SumOverflow", "kernel_for"]
+__all__ = ["EndKernel", "Kernel", "SumOverflow", "is_plain", "kernel_for"]
 
 _SAFE = 1 << 62
 _FIRST_KEYS = 64
@@ -50,7 +50,7 @@ class Kernel(ABC):
         self.result_type = result_type
         self._vectors: list[NDArray[Any]] = []  # of one length; elements that no key has yet are those of no rows
 
-    def argument(self, data: pa.RecordBatch) -> Any:
+    def argument(self, data: pa.RecordBatch, times: NDArray[np.int64] | None) -> Any:
         """Return what `update` and `running` take of a batch: the column; None for an aggregate of whole rows."""
         return data.column(self.aggregate.column) if self.aggregate.column else None
 
@@ -501,20 +501,28 @@ def kernel_for(aggregate: ColumnAggregate, column_type: pa.DataType | None, resu
         column_type: The type of the column; None for an aggregate of whole rows.
         result_type: The type of the results.
     """
-    t = pa.types
     kind = type(aggregate)
     if kind is Count:
         return CountKernel(aggregate, result_type)
     assert column_type is not None, "the program checks that an aggregate names a column"
-    number = (t.is_integer(column_type) and column_type != pa.uint64()) or t.is_float32(column_type)
-    number = number or t.is_float64(column_type)
+    number = _is_number(column_type)
     if kind is Sum and number:
         return SumKernel(aggregate, result_type)
     if kind is Mean and number:
         return MeanKernel(aggregate, result_type)
-    plain = number or t.is_date(column_type) or t.is_time(column_type) or t.is_timestamp(column_type)
-    if kind in (Min, Max) and (plain or t.is_boolean(column_type)):
+    if kind in (Min, Max) and is_plain(column_type):
         return ExtremeKernel(aggregate, result_type)
-    if kind in (First, Last) and (plain or t.is_boolean(column_type)):
+    if kind in (First, Last) and is_plain(column_type):
         return EndKernel(aggregate, result_type)
     return ObjectKernel(aggregate, result_type)
+
+
+def is_plain(kind: pa.DataType) -> bool:
+    """Return whether a vector of NumPy holds the values of a type: numbers, dates, times and booleans."""
+    t = pa.types
+    return bool(_is_number(kind) or t.is_date(kind) or t.is_time(kind) or t.is_timestamp(kind) or t.is_boolean(kind))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    t = pa.types
+    return bool((t.is_integer(kind) and kind != pa.uint64()) or t.is_float32(kind) or t.is_float64(kind))

@@ -72,8 +72,8 @@ class ColumnWindowOperator(ColumnOperator):
         )  # a batch without columns has no rows
         self._late = LateRecords(self, spec.windows.late_tag)
 
-    def _kernels(self) -> list[Kernel]:
-        return kernels_of(self._spec.aggregates, self._inputs, self._schema)
+    def _kernels(self, *, ends_by_time: bool) -> list[Kernel]:
+        return kernels_of(self._spec.aggregates, self._inputs, self._schema, ends_by_time=ends_by_time)
 
     # ------------------------------------------------------------------------------------------------ rows
 

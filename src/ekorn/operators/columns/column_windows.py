@@ -46,9 +46,8 @@ class GridWindowOperator(ColumnWindowOperator):
         assert self.backend is not None, "the base class checks it"
         self.backend.kept_on_heap = IN_ROCKSDB  # so that windows of rows in RocksDB become windows of columns
         self._grid = grid
-        self.table = ColumnPanes(
-            KeyIndex(self._keys.types), self._kernels(), self._keys.values, grid.size_ms, tracked=self.backend.tracked
-        )
+        kernels, tracked = self._kernels(ends_by_time=self._batch), self.backend.tracked
+        self.table = ColumnPanes(KeyIndex(self._keys.types), kernels, self._keys.values, grid.size_ms, tracked=tracked)
 
     def translate(self, tables: RestoredTables) -> None:
         translate(tables, SavedPanes(), [SavedDefaultInRocksDB(self._spec.windows)])
@@ -80,7 +79,8 @@ class GridWindowOperator(ColumnWindowOperator):
             return [], late
         data, numbers = self._columns(batch, rows)
         panes = self.table.panes(numbers, starts)
-        taken = ColumnBatch(data, times[rows], origin=batch.origin and batch.origin.some())
+        given = None if batch.times is None else batch.times[rows]
+        taken = ColumnBatch(data, given, origin=batch.origin and batch.origin.some())
         ended = starts <= (self._last_start_ended(self._watermark_ms) if self._event_time else MIN_TIMESTAMP)
         if not ended.any():
             with naming_rows(rows):

@@ -40,7 +40,8 @@ class CountWindowOperator(ColumnWindowOperator):
         self._grid = WindowGrid(grid.size, grid.slide, 0)
         tracked = self.backend.tracked
         self.counts = KeyCounts(KeyIndex(self._keys.types), self._keys.values, tracked=tracked)
-        self.table = CountPanes(KeyIndex(self._keys.types), self._kernels(), self._keys.values, tracked=tracked)
+        kernels = self._kernels(ends_by_time=False)  # rows come in the order of their timestamps
+        self.table = CountPanes(KeyIndex(self._keys.types), kernels, self._keys.values, tracked=tracked)
         self._undo: list[Callable[[], None]] = []
         self._held: list[ColumnBatch] = []  # in BATCH mode all rows, which are taken in the order of their timestamps
         self._holds = self._batch

@@ -17,6 +17,7 @@ from ekorn.columns.key_index import KeyIndex
 from ekorn.columns.key_words import Rows
 from ekorn.columns.row_columns import RowColumns
 from ekorn.columns.segments import Segments
+from ekorn.columns.timed_ends import by_time
 from ekorn.errors import AggregateOverflowError, StateError
 from ekorn.functions.aggregate_state import AggregateStateDescriptor, parts_of_entry
 from ekorn.functions.column_aggregates import ColumnAggregate
@@ -48,9 +49,10 @@ class ColumnAggregateOperator(ColumnOperator):
         self._emits_last = spec.emits == "last"
         self._batch = environment.graph.settings.batch
         self.needs_out = self._batch
-        self._descriptor = AggregateStateDescriptor(STATE, spec.aggregates, spec.queryable_name)
         inputs = RowColumns(spec.input_type).schema
-        kernels = kernels_of(spec.aggregates, inputs, self._schema)
+        kernels = kernels_of(spec.aggregates, inputs, self._schema, ends_by_time=self._batch)
+        kept = [(name, kernel.aggregate) for (name, _), kernel in zip(spec.aggregates, kernels, strict=True)]
+        self._descriptor = AggregateStateDescriptor(STATE, kept, spec.queryable_name)
         types = [inputs.field(name).type for name in spec.keys]
         key_type = RowType([spec.input_type[name] for name in spec.keys])
         assert self.backend is not None, "the program aggregates keyed streams only"
@@ -113,11 +115,19 @@ class ColumnAggregateOperator(ColumnOperator):
 
 
 def kernels_of(
-    aggregates: Sequence[tuple[str, ColumnAggregate]], inputs: pa.Schema, results: pa.Schema
+    aggregates: Sequence[tuple[str, ColumnAggregate]], inputs: pa.Schema, results: pa.Schema, *, ends_by_time: bool
 ) -> list[Kernel]:
-    """Return a kernel for each aggregate, by the schemas of the input and of the results."""
+    """Return a kernel for each aggregate.
+
+    Args:
+        aggregates: The aggregates by the names of their results.
+        inputs: The schema of the input.
+        results: The schema of the results.
+        ends_by_time: `First` and `Last` go by the timestamps of rows, and give results at the end only.
+    """
     types = [inputs.field(a.column).type if a.column else None for _, a in aggregates]
-    return [chosen_kernel(a, t, results.field(name).type) for (name, a), t in zip(aggregates, types, strict=True)]
+    kernels = [chosen_kernel(a, t, results.field(name).type) for (name, a), t in zip(aggregates, types, strict=True)]
+    return [by_time(kernel, t) for kernel, t in zip(kernels, types, strict=True)] if ends_by_time else kernels
 
 
 def take(kernels: Sequence[Kernel], batch: ColumnBatch, keys: Rows) -> None:
@@ -159,7 +169,7 @@ def _in_safe_order(kernels: Sequence[Kernel]) -> list[int]:
 
 def _called(kernel: Kernel, batch: ColumnBatch, call: Callable[[Kernel, Any], Any]) -> Any:
     try:
-        return call(kernel, kernel.argument(batch.data))
+        return call(kernel, kernel.argument(batch.data, batch.times))
     except SumOverflow as overflow:
         error = AggregateOverflowError(str(kernel.aggregate), overflow.total)
         error.row_in_batch = overflow.row

@@ -51,8 +51,9 @@ class SessionWindowOperator(ColumnWindowOperator):
         assert gap.fixed_ms is not None, "the program leaves sessions with a gap of each row to rows"
         self.backend.kept_on_heap = IN_ROCKSDB
         self._gap_ms = gap.fixed_ms
+        kernels = self._kernels(ends_by_time=self._batch)
         self.table = ColumnSessions(
-            KeyIndex(self._keys.types), self._kernels(), self._keys.values, tracked=self.backend.tracked
+            KeyIndex(self._keys.types), kernels, self._keys.values, tracked=self.backend.tracked
         )
 
     def translate(self, tables: RestoredTables) -> None:
@@ -80,7 +81,7 @@ class SessionWindowOperator(ColumnWindowOperator):
         fires = np.zeros(len(rows), dtype=np.bool_)
         if self._event_time:
             fires = plan.ends[rows] <= self._last_end_ended(self._watermark_ms)
-        taken = ColumnBatch(batch.data.select(self._read))
+        taken = ColumnBatch(batch.data.select(self._read), batch.times)
         late = np.flatnonzero(plan.sessions == NEW)
         results: dict[int, pa.Array] = {}
         for group in safe_groups(table.kernels):
