@@ -86,6 +86,7 @@ REASONS = {
         "connectors/test_sources.py": ["set ekorn.connectors.files.file_bytes.PIECE_BYTES"],
         "operators/windows/sliced_programs.py": ["set layout_choice.slices_pay", "set layout_choice.slices_pay"],
         "state/test_backends_machine.py": ["set rocksdb_lists._PIECE", "set rocksdb_maps._EAGER"],
+        "columns/test_value_vectors.py": ["set Shared.in_slot"],
         "state/test_rocksdb_files.py": ["set Shared.in_slot"],
         "state/test_rocksdb_memory.py": ["set Shared.in_slot", "set Shared.in_slot", "set Shared.in_slot"],
     },
