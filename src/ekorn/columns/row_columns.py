@@ -40,7 +40,11 @@ class RowColumns:
 
     def values(self, columns: Sequence[Any]) -> list[tuple[Any, ...]]:
         """Return the rows of columns in the order of this type, as tuples."""
-        return list(zip(*map(self._read, columns, self._columns), strict=True))
+        return list(zip(*self.lists(columns), strict=True))
+
+    def lists(self, columns: Sequence[Any]) -> list[list[Any]]:
+        """Return the values of columns in the order of this type, a list for each column."""
+        return list(map(self._read, columns, self._columns))
 
     @staticmethod
     def _read(array: Any, column: ArrowColumn) -> list[Any]:

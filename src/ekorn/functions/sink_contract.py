@@ -48,6 +48,17 @@ class SinkFunction(Function, ABC, Generic[T]):
     def invoke(self, value: T, context: SinkContext) -> None:
         """Write one record."""
 
+    def with_columns(self, row_type: RowType) -> SinkFunction[T] | None:
+        """Return this sink for batches of columns of a row type, or None if it takes rows.
+
+        The returned sink gets batches by `invoke_batch`. Its state and its transactions are those of this sink.
+        """
+        return None
+
+    def invoke_batch(self, batch: WrittenBatch, context: SinkContext) -> None:
+        """Write rows as columns; called instead of `invoke` if `with_columns` returned the sink."""
+        raise TypeError(f"{type(self).__name__} takes records, but its method with_columns said that it takes columns")
+
     def finish(self) -> None:
         """Flush. Called once, after the last record of a bounded input."""
 
@@ -95,6 +106,12 @@ class TwoPhaseCommitSinkFunction(SinkFunction[T], ABC, Generic[T, TXN]):
     @abstractmethod
     def invoke(self, transaction: TXN, value: T, context: SinkContext) -> None:  # type: ignore[override]
         """Write one record into the transaction. Flink: has this first argument too, unlike other sinks' `invoke`."""
+
+    def invoke_batch(  # type: ignore[override]
+        self, transaction: TXN, batch: WrittenBatch, context: SinkContext
+    ) -> None:
+        """Write rows as columns into the transaction; called if `with_columns` returned the sink."""
+        super().invoke_batch(batch, context)
 
     @abstractmethod
     def pre_commit(self, transaction: TXN) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -23,6 +23,9 @@ LEDGER_COLUMNS = (
 
 
 Values = tuple[Any, ...]
+
+Binding = Callable[[Any], Any]
+"""Turns a value of a record, which is not None, into a value of the driver."""
 
 # The pattern skips text, quoted names, comments and dollar-quoted text; `??` is the operator `?` of PostgreSQL.
 _TOKEN = re.compile(
@@ -115,11 +118,31 @@ class Database(Protocol):
         """Return a statement with the driver's placeholders."""
         ...
 
-    def binding(self, type_info: TypeInformation) -> Callable[[Any], Any] | None:
+    def binding(self, type_info: TypeInformation) -> Binding | None:
         """Return the function from a value of a type to a value of the driver; None: they are the same.
 
         Raises:
             ValueError: The driver has no value for the type; the message names what to do.
+        """
+        ...
+
+    def copy_rows(
+        self,
+        cursor: Any,
+        statement: Statement,
+        types: Sequence[TypeInformation],
+        chunks: Iterable[Sequence[Values]],
+    ) -> bool:
+        """Write rows without running the statement for each, if the database can and stores the same.
+
+        Args:
+            cursor: The cursor of the transaction.
+            statement: The statement for one row.
+            types: The types of its values.
+            chunks: The rows.
+
+        Returns:
+            Whether the rows were written. If not, nothing was done, and no chunk was taken.
         """
         ...
 
@@ -183,15 +206,15 @@ class RowValues:
                 f"{call}: the statement has {statement.placeholder_count} placeholders '?', "
                 f"but the type has {len(types)} fields: {', '.join(names)}"
             )
-        self._type_info = type_info
-        self._bindings = []
+        self.type_info = type_info
+        self.bindings: list[tuple[int, Binding]] = []  # the fields whose values are converted
         for position, (name, each) in enumerate(zip(names, types, strict=True)):
             try:
                 binding = database.binding(each)
             except ValueError as error:
                 raise ValueError(f"{call}: field {name!r}: {error}") from None
             if binding is not None:
-                self._bindings.append((position, binding))
+                self.bindings.append((position, binding))
 
     def of(self, record: Any) -> Values:
         """Return the values of a record, in the order of the type's fields.
@@ -200,8 +223,8 @@ class RowValues:
             RecordTypeError: The record does not fit the type.
         """
         row = Row(*record) if type(record) is tuple else record
-        values = list(self._type_info.conform([row])[0])
-        for position, binding in self._bindings:
+        values = list(self.type_info.conform([row])[0])
+        for position, binding in self.bindings:
             if values[position] is not None:
                 values[position] = binding(values[position])
         return tuple(values)

@@ -13,6 +13,7 @@ import uuid
 from typing import Any, TypedDict
 
 from ekorn.clock import Clock, SystemClock
+from ekorn.connectors.jdbc.column_form import ColumnForm, RowStatement
 from ekorn.connectors.jdbc.database import LEDGER, RowValues, Values, parse
 from ekorn.connectors.jdbc.databases import database_of
 from ekorn.connectors.jdbc.options import JdbcConnectionOptions, JdbcExecutionOptions
@@ -20,7 +21,7 @@ from ekorn.connectors.jdbc.repeated_transactions import Transactions
 from ekorn.errors import LedgerRowExpired
 from ekorn.faults import point
 from ekorn.functions.runtime_context import RuntimeContext
-from ekorn.functions.sink_contract import SinkContext, TwoPhaseCommitSinkFunction
+from ekorn.functions.sink_contract import SinkContext, TwoPhaseCommitSinkFunction, WrittenBatch
 from ekorn.types.composite_types import RowTypeInfo
 from ekorn.types.time import Duration, millis_of
 
@@ -42,7 +43,7 @@ class Transaction(TypedDict):
     chunks: list[bytes]  # pickled lists of rows
 
 
-class JdbcExactlyOnceSink(TwoPhaseCommitSinkFunction[Any, Transaction]):
+class JdbcExactlyOnceSink(ColumnForm, TwoPhaseCommitSinkFunction[Any, Transaction]):
     """Writes each record with a statement, exactly once; made by `JdbcSink.exactly_once_sink`."""
 
     def __init__(
@@ -67,7 +68,7 @@ class JdbcExactlyOnceSink(TwoPhaseCommitSinkFunction[Any, Transaction]):
         self._database = database_of(connection_options)
         statement = parse(sql)
         self._values = RowValues("JdbcSink.exactly_once_sink()", statement, type_info, self._database)
-        self._sql = self._database.spelled(statement)
+        self._writing = RowStatement(self._database, statement, tuple(type_info.get_field_types()))
         self._given_sql = sql
         self._clock = clock or SystemClock()
         self._transactions = Transactions(self._database, max_retries=execution_options.max_retries, clock=self._clock)
@@ -101,6 +102,12 @@ class JdbcExactlyOnceSink(TwoPhaseCommitSinkFunction[Any, Transaction]):
         if len(rows) == _CHUNK_ROWS:
             self._seal(transaction)
 
+    def invoke_batch(self, transaction: Transaction, batch: WrittenBatch, context: SinkContext) -> None:  # type: ignore[override]
+        """Keep the values of rows that came as columns, in the form of those of records."""
+        for is_full in self._take_batch(batch, _CHUNK_ROWS):
+            if is_full:
+                self._seal(transaction)
+
     def pre_commit(self, transaction: Transaction) -> None:
         """Put the last rows into the transaction; the checkpoint makes them durable."""
         if self._rows:
@@ -132,8 +139,7 @@ class JdbcExactlyOnceSink(TwoPhaseCommitSinkFunction[Any, Transaction]):
             return
         point("jdbc-ledger", subtask)
         self._check_not_pruned(cursor, transaction)
-        for chunk in transaction["chunks"]:
-            cursor.executemany(self._sql, pickle.loads(chunk))
+        self._writing.run(cursor, map(pickle.loads, transaction["chunks"]), transaction["row_count"])
         point("jdbc-rows", subtask)
 
     def _check_not_pruned(self, cursor: Any, transaction: Transaction) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from ekorn.connectors.jdbc.database import LEDGER, LEDGER_COLUMNS, Column, Statement, utc_time
+from ekorn.connectors.jdbc.database import LEDGER, LEDGER_COLUMNS, Column, Statement, Values, utc_time
 from ekorn.connectors.jdbc.options import JdbcConnectionOptions, without_secrets
+from ekorn.connectors.jdbc.postgresql_copy import copy_rows, copy_statement
 from ekorn.errors import ConfigurationError
 from ekorn.extras import load
 from ekorn.types import basic_types as basic
@@ -116,6 +117,18 @@ class PostgreSql:
                 return None
             case _:
                 raise ValueError(f"PostgreSQL has no column type for {type_info}; map the field to text or bytes first")
+
+    def copy_rows(
+        self,
+        cursor: Any,
+        statement: Statement,
+        types: Sequence[TypeInformation],
+        chunks: Iterable[Sequence[Values]],
+    ) -> bool:
+        copy = copy_statement(cursor, statement, types)
+        if copy is not None:
+            copy_rows(cursor, copy, chunks)
+        return copy is not None
 
     def create_ledger(self, cursor: Any) -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_LEDGER_LOCK,))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ekorn.clock import Clock, SystemClock
+from ekorn.connectors.jdbc.column_form import ColumnForm, RowStatement
 from ekorn.connectors.jdbc.database import RowValues, Values, parse
 from ekorn.connectors.jdbc.databases import database_of
 from ekorn.connectors.jdbc.exactly_once import DEFAULT_RETENTION, JdbcExactlyOnceSink
 from ekorn.connectors.jdbc.options import JdbcConnectionOptions, JdbcExecutionOptions
 from ekorn.connectors.jdbc.repeated_transactions import Transactions
 from ekorn.functions.runtime_context import RuntimeContext
-from ekorn.functions.sink_contract import BufferingSinkFunction, SinkContext
+from ekorn.functions.sink_contract import BufferingSinkFunction, SinkContext, WrittenBatch
 from ekorn.functions.state.checkpointed import (
     CheckpointedFunction,
     FunctionInitializationContext,
@@ -23,7 +24,7 @@ from ekorn.types.time import Duration
 __all__ = ["JdbcSink"]
 
 
-class JdbcSink(BufferingSinkFunction[Any], CheckpointedFunction):
+class JdbcSink(ColumnForm, BufferingSinkFunction[Any], CheckpointedFunction):
     """Writes each record with a statement, in batches; made by `JdbcSink.sink`.
 
     A batch is one transaction. It is written when it is full, after its interval, at every checkpoint and at the end of
@@ -43,7 +44,7 @@ class JdbcSink(BufferingSinkFunction[Any], CheckpointedFunction):
         database = database_of(connection_options)
         statement = parse(sql)
         self._values = RowValues("JdbcSink.sink()", statement, type_info, database)
-        self._sql = database.spelled(statement)
+        self._writing = RowStatement(database, statement, tuple(type_info.get_field_types()))
         self._given_sql = sql
         self._shown = database.shown
         self._options = execution_options
@@ -104,7 +105,19 @@ class JdbcSink(BufferingSinkFunction[Any], CheckpointedFunction):
         rows.append(self._values.of(value))
         if len(rows) == self._options.batch_size:
             self._flush()
-        elif self._due_ms is None and self._options.batch_interval_ms:
+        else:
+            self._wait(context)
+
+    def invoke_batch(self, batch: WrittenBatch, context: SinkContext) -> None:
+        """Add rows that came as columns to the batch."""
+        for is_full in self._take_batch(batch, self._options.batch_size):
+            if is_full:
+                self._flush()
+        if self._rows:
+            self._wait(context)
+
+    def _wait(self, context: SinkContext) -> None:
+        if self._due_ms is None and self._options.batch_interval_ms:
             self._due_ms = context.current_processing_time() + self._options.batch_interval_ms
 
     def next_flush_ms(self) -> int | None:
@@ -137,7 +150,7 @@ class JdbcSink(BufferingSinkFunction[Any], CheckpointedFunction):
             self._transactions.run(
                 f"write a batch of {len(rows)} rows",
                 self._given_sql,
-                lambda cursor: cursor.executemany(self._sql, rows),
+                lambda cursor: self._writing.run(cursor, [rows], len(rows)),
             )
             rows.clear()
         self._due_ms = None

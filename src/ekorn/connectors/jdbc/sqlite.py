@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ekorn.connectors.jdbc.database import LEDGER, LEDGER_COLUMNS, Column, Statement, utc_time
+from ekorn.connectors.jdbc.database import LEDGER, LEDGER_COLUMNS, Column, Statement, Values, utc_time
 from ekorn.connectors.jdbc.options import JdbcConnectionOptions, without_secrets
 from ekorn.errors import ConfigurationError
 from ekorn.types import basic_types as basic
@@ -79,6 +79,15 @@ class Sqlite:
                 return None
             case _:
                 raise ValueError(f"SQLite has no column type for {type_info}; map the field to text or bytes first")
+
+    def copy_rows(
+        self,
+        cursor: sqlite3.Cursor,
+        statement: Statement,
+        types: Sequence[TypeInformation],
+        chunks: Iterable[Sequence[Values]],
+    ) -> bool:
+        return False
 
     def create_ledger(self, cursor: sqlite3.Cursor) -> None:
         cursor.execute(f"CREATE TABLE IF NOT EXISTS {LEDGER} ({LEDGER_COLUMNS})")

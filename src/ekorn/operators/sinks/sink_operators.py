@@ -8,6 +8,7 @@ checkpoint is taken, before the checkpoint is complete.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ekorn.codegen.chain_operator import Emit
@@ -32,7 +33,7 @@ _WRITERS = ListStateDescriptor("_writers")
 
 
 class SinkFunctionOperator(UserFunctionOperator):
-    """A `SinkFunction`: called once per record."""
+    """A `SinkFunction`: called once per record, or per batch of columns."""
 
     _function: SinkFunction[Any]
 
@@ -48,7 +49,13 @@ class SinkFunctionOperator(UserFunctionOperator):
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         context = code.bind(self._context, "context")
         code.line(f"{context}.time = {time}")
-        code.line(f"{code.bind(self._function.invoke, 'invoke')}({value}, {context})")
+        code.line(f"{code.bind(self._invoke, 'invoke')}({value}, {context})")
+
+    @property
+    def _invoke(self) -> Callable[..., None]:
+        """The method that takes what the stream carries: records, or batches of columns."""
+        takes_columns = has_columns(self.operator.input_type)
+        return self._function.invoke_batch if takes_columns else self._function.invoke
 
     def on_clock(self, now_ms: int) -> None:
         if self._buffering is not None:

@@ -104,7 +104,7 @@ class TwoPhaseOperator(SinkFunctionOperator):
     def generate(self, code: CodeBuilder, value: str, time: str, emit: Emit, side: dict[str, Emit]) -> None:
         context, sink = code.bind(self._context, "context"), code.bind(self, "sink")
         code.line(f"{context}.time = {time}")
-        code.line(f"{code.bind(self._function.invoke, 'invoke')}({sink}._open, {value}, {context})")
+        code.line(f"{code.bind(self._invoke, 'invoke')}({sink}._open, {value}, {context})")
         if self._at_once:
             code.line(f"{sink}._wrote = True")
 

@@ -16,7 +16,7 @@ from ekorn.functions.batch_function import BatchFunction
 from ekorn.functions.dead_letters import DEAD_LETTERS
 from ekorn.functions.output_tag import OutputTag
 from ekorn.functions.record_functions import FieldKeySelector, FilterFunction, OneFieldSelector, Partitioner
-from ekorn.functions.sink_contract import GloballyCommittedSink, Sink
+from ekorn.functions.sink_contract import GloballyCommittedSink, Sink, SinkFunction
 from ekorn.functions.watermark_strategy import WatermarkStrategy
 from ekorn.functions.windows.assigner_contract import WindowAssigner
 from ekorn.graph.column_specs import (
@@ -30,7 +30,7 @@ from ekorn.graph.column_specs import (
     ToRowsSpec,
     WindowAggregateSpec,
 )
-from ekorn.graph.specs import Custom, Global, Hash, KeySpec, OperatorSpec, Partitioning
+from ekorn.graph.specs import Custom, Global, Hash, KeySpec, OperatorSpec, Partitioning, SinkFunctionSpec
 from ekorn.graph.stream_graph import Edge, Node
 from ekorn.program.checks.argument_checks import check_function
 from ekorn.program.streams.column_types import (
@@ -296,6 +296,13 @@ class ColumnStream(DataStream):
                 f"a {type(sink).__name__}, or None to take rows"
             )
         return self._writers(by_columns, self._column_edges)
+
+    def _called(self, sink: SinkFunction[Any]) -> DataStreamSink:
+        by_columns = sink.with_columns(self.row_type)
+        if by_columns is None:
+            return super()._called(sink)
+        node = self._environment._graph.sink("Unnamed", SinkFunctionSpec(by_columns), self._column_edges)
+        return DataStreamSink(self._environment, node)
 
     # ------------------------------------------------------------------------------ drawing the graph
 

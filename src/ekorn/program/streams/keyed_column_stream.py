@@ -11,7 +11,7 @@ from ekorn.functions.aggregate_state import AggregateStateDescriptor
 from ekorn.functions.keyed_batch_function import KeyedBatchFunction, KeyedCoBatchFunction
 from ekorn.functions.process_functions import KeyedProcessFunction
 from ekorn.functions.record_functions import FieldKeySelector
-from ekorn.functions.sink_contract import Sink
+from ekorn.functions.sink_contract import Sink, SinkFunction
 from ekorn.functions.windows.assigner_contract import WindowAssigner
 from ekorn.graph.column_specs import KeyedBatchSpec, RollingAggregateSpec
 from ekorn.graph.specs import Hash, KeySpec, OperatorSpec
@@ -116,6 +116,9 @@ class KeyedColumnStream(KeyedStream):
         if sink.with_columns(self.row_type) is None:
             return super()._written_by(sink)
         return self._by_key()._written_by(sink)
+
+    def _called(self, sink: SinkFunction[Any]) -> DataStreamSink:
+        return super()._called(sink) if sink.with_columns(self.row_type) is None else self._by_key()._called(sink)
 
     def _columns_per_key(self, name: str, spec: OperatorSpec, row_type: RowType) -> ColumnStream:
         """Draw an operator on columns that reads the rows by key, and return its output."""

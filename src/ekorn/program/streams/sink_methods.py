@@ -40,7 +40,7 @@ class SinkMethods(StreamCore):
         if isinstance(sink_func, SinkSpelling):
             return self.sink_to(sink_func.as_sink())
         check_function("add_sink", sink_func, SinkFunction, None)
-        return self._sink("Unnamed", SinkFunctionSpec(sink_func))
+        return self._called(sink_func)
 
     def sink_to(self, sink: Sink[Any]) -> DataStreamSink:
         """Write the records to a sink, such as a `FileSink`."""
@@ -55,6 +55,10 @@ class SinkMethods(StreamCore):
     def _written_by(self, sink: Sink[Any]) -> DataStreamSink:
         """Draw the writers of a sink, in the form that the sink takes."""
         return self._writers(sink, self._edges)
+
+    def _called(self, sink: SinkFunction[Any]) -> DataStreamSink:
+        """Draw a sink function, in the form that it takes."""
+        return self._sink("Unnamed", SinkFunctionSpec(sink))
 
     def _taken_by(self, sink: Sink[Any]) -> tuple[Sink[Any], tuple[Edge, ...]]:
         """Return a sink of the engine's own for the form of this stream, and the edges that it reads."""
