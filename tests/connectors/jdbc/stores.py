@@ -1,4 +1,4 @@
-"""The databases that tests of JDBC run on, behind one interface: SQLite in a file, and a PostgreSQL server."""
+"""The databases that tests of JDBC run on, behind one interface: SQLite in a file, a PostgreSQL server; and options."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ekorn.datastream.connectors.jdbc import JdbcConnectionOptions
+from ekorn.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions
+from ekorn.functions.sink_contract import SinkContext
 from tests.servers.postgres import PASSWORD, USER, PostgresServer
 
 
@@ -51,3 +52,24 @@ def sqlite_store(folder: Path) -> Store:
 
 def postgresql_store(server: PostgresServer, name: str) -> Store:
     return Store(options_of(server.url(name), USER, PASSWORD), server=server, name=name)
+
+
+class Context(SinkContext):
+    """What a sink is given with a record."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0
+
+    def timestamp(self) -> int | None:
+        return None
+
+    def current_watermark(self) -> int:
+        return 0
+
+    def current_processing_time(self) -> int:
+        return self.now_ms
+
+
+def batches(size: int = 5000, interval_ms: int = 0, retries: int = 3) -> JdbcExecutionOptions:
+    builder = JdbcExecutionOptions.builder().with_batch_size(size).with_batch_interval_ms(interval_ms)
+    return builder.with_max_retries(retries).build()

@@ -2,6 +2,7 @@
 
 import datetime
 import math
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -22,8 +23,7 @@ from ekorn.testing import on_local_engine
 from ekorn.testing.scripted import Crash, Script, ScriptedSource, run_scripted
 from ekorn.types.data_type_info import row_type_info
 from tests.connectors.formats.values_of_types import MILLIS, TEXTS, VALUES
-from tests.connectors.jdbc.stores import Store, options_of
-from tests.connectors.jdbc.test_sink import Context, batches
+from tests.connectors.jdbc.stores import Context, Store, batches, options_of
 from tests.operators.committing import environment, run_at_two_parallelisms
 from tests.servers.postgres import PASSWORD
 
@@ -148,7 +148,7 @@ def test_a_sink_that_says_that_it_takes_columns_and_does_not_fails_the_job():
 # ------------------------------------------------------------------------------------------------- the same values
 
 SPECIAL = ["", "\\", "\\.", "\\N", "a\tb", "line\nline\r\n", "quote\"'", "\x01", "é😀", "NULL", "{}", "a,b"]
-TYPES = {
+TYPES: dict[str, tuple[str, Any, Any]] = {
     "text": ("TEXT", DataTypes.STRING(), TEXTS.map(lambda text: text.replace("\0", "")) | st.sampled_from(SPECIAL)),
     "flag": ("BOOLEAN", DataTypes.BOOLEAN(), VALUES["flag"]),
     "tiny": ("SMALLINT", DataTypes.TINYINT(), VALUES["tiny"]),
@@ -164,9 +164,27 @@ TYPES = {
     "instant": ("TIMESTAMPTZ", DataTypes.TIMESTAMP_LTZ(6), VALUES["instant"]),
     "data": ("BYTEA", DataTypes.BYTES(), st.binary(max_size=5) | st.just(b"\\x\n\t\0")),
 }
-ARRAYS = {
-    "numbers": ("INT[]", DataTypes.ARRAY(DataTypes.INT()), st.lists(st.none() | VALUES["int"], max_size=3)),
-    "texts": ("TEXT[]", DataTypes.ARRAY(DataTypes.STRING()), st.lists(st.none() | TYPES["text"][2], max_size=3)),
+
+
+def _array(sql, data_type, values):
+    return f"{sql}[]", DataTypes.ARRAY(data_type), st.lists(st.none() | values, max_size=3)
+
+
+OF_POSTGRESQL = {
+    "padded": ("CHAR(8)", DataTypes.STRING(), TYPES["text"][2].map(lambda text: text[:8])),
+    "cut": ("VARCHAR(2)", DataTypes.STRING(), st.sampled_from(["", "a ", "ab   ", "\t "])),
+    "code": ("UUID", DataTypes.STRING(), st.uuids().map(str)),
+    "json": ("JSON", DataTypes.STRING(), st.sampled_from(['{"a": [1, "\\n"]}', "null", '"\\\\"'])),
+    "binary_json": ("JSONB", DataTypes.STRING(), st.sampled_from(['{"a": [1, "\\n"]}', "null", '"\\\\"'])),
+    "narrow": ("SMALLINT", DataTypes.BIGINT(), st.integers(-(2**15), 2**15 - 1)),
+    "widened": ("DOUBLE PRECISION", DataTypes.FLOAT(), st.floats(width=32)),
+    "rounded": ("DECIMAL(20, 1)", DataTypes.DECIMAL(12, 3), VALUES["price"]),
+    "flags": _array("BOOLEAN", DataTypes.BOOLEAN(), VALUES["flag"]),
+    "shorts": _array("SMALLINT", DataTypes.SMALLINT(), st.integers(-(2**15), 2**15 - 1)),
+    "ints": _array("INT", DataTypes.INT(), VALUES["int"]),
+    "longs": _array("BIGINT", DataTypes.BIGINT(), TYPES["long"][2]),
+    "doubles": _array("DOUBLE PRECISION", DataTypes.DOUBLE(), st.floats(allow_nan=False)),
+    "texts": _array("TEXT", DataTypes.STRING(), TYPES["text"][2]),
 }
 
 
@@ -180,7 +198,7 @@ def _comparable(value):
 
 @pytest.mark.parametrize("guarantee", ["sink", "exactly_once_sink"])
 def test_both_forms_store_the_same_values(store, guarantee, copies):
-    types = TYPES | (ARRAYS if store.is_postgresql else {})
+    types = TYPES | (OF_POSTGRESQL if store.is_postgresql else {})
     listed = ", ".join(f"{name} {sql}" for name, (sql, _, _) in types.items())
     fields = [DataTypes.FIELD(name, data_type) for name, (_, data_type, _) in types.items()]
     row_type = DataTypes.ROW([*fields, DataTypes.FIELD("nr", DataTypes.INT())])
@@ -229,6 +247,15 @@ def test_a_batch_larger_than_a_part_is_written_in_transactions_of_the_size_of_ba
     sink.close()
     assert names(table) == [(n, f"n{n}") for n in range(10_000)]
     assert copies == (["COPY names (id, name) FROM STDIN"] * 4 if table.is_postgresql else [])
+
+
+def test_batches_without_a_size_are_written_at_checkpoints_only(table):
+    sink = as_columns(JdbcSink.sink(INSERT, PAIR, table.options, batches(size=0)))
+    sink.invoke_batch(batch_of(pairs(10_000)), Context())
+    assert names(table) == []
+    sink.snapshot_state(None)
+    assert len(names(table)) == 10_000
+    sink.close()
 
 
 @pytest.mark.parametrize("count", [3, MANY])
@@ -300,8 +327,8 @@ def test_either_form_commits_what_the_other_has_prepared_and_none_commits_it_twi
     numbers = [Row(id=n) for n in range(2500)]
     one, other = of_rows.begin_transaction(), of_columns.begin_transaction()
     for number in numbers[:1200]:
-        of_rows.invoke(one, number, None)
-    of_columns.invoke_batch(other, batch_of(numbers[1200:], NUMBERS), None)
+        of_rows.invoke(one, number, Context())
+    of_columns.invoke_batch(other, batch_of(numbers[1200:], NUMBERS), Context())
     of_rows.pre_commit(one)
     of_columns.pre_commit(other)
     assert (one["row_count"], len(one["chunks"])) == (1200, 2)

@@ -11,39 +11,17 @@ from ekorn.clock import ManualClock
 from ekorn.common import Configuration, Instant, RestartStrategies, Row, Types, WatermarkStrategy
 from ekorn.datastream import StreamExecutionEnvironment
 from ekorn.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from ekorn.datastream.connectors.jdbc import JdbcExecutionOptions, JdbcSink
+from ekorn.datastream.connectors.jdbc import JdbcSink
 from ekorn.errors import DatabaseError, JobExecutionError, RecordTypeError
-from ekorn.functions.sink_contract import SinkContext
 from ekorn.testing import on_local_engine
 from ekorn.testing.scripted import Crash, Script, ScriptedSource, run_scripted
-from tests.connectors.jdbc.stores import options_of, sqlite_store
+from tests.connectors.jdbc.stores import Context, batches, options_of, sqlite_store
 from tests.live_jobs import until
 from tests.servers.postgres import PASSWORD, USER
 
 PAIR = Types.ROW_NAMED(["id", "name"], [Types.INT(), Types.STRING()])
 RECORDS = list(range(12))
 UPSERT = "INSERT INTO names VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET name = excluded.name"
-
-
-class Context(SinkContext):
-    """What a sink is given with a record."""
-
-    def __init__(self):
-        self.now_ms = 0
-
-    def timestamp(self):
-        return None
-
-    def current_watermark(self):
-        return 0
-
-    def current_processing_time(self):
-        return self.now_ms
-
-
-def batches(size=5000, interval_ms=0, retries=3):
-    builder = JdbcExecutionOptions.builder().with_batch_size(size).with_batch_interval_ms(interval_ms)
-    return builder.with_max_retries(retries).build()
 
 
 def names(store):

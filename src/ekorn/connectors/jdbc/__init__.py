@@ -8,6 +8,8 @@
 | `postgresql`, `sqlite` | one driver each |
 | `repeated_transactions` | transactions that are tried again |
 | `sink`, `exactly_once` | the two sinks |
+| `column_form` | what the sinks do with batches of columns, and the statement that they run for each row |
+| `postgresql_copy` | `COPY` instead of the statement, where PostgreSQL then stores the same |
 | `source` | the source, its builder and its readers: a range of a column once, or a growing column without end |
 | `ordered_query` | the rows of a query in a fixed order, from a position |
 """

@@ -99,12 +99,12 @@ class ColumnForm:
         return found
 
     def _take_batch(self, batch: WrittenBatch, most_rows: int) -> Iterable[bool]:
-        """Add the rows of a batch to those that wait. Yield true where so many wait, and false at the end."""
+        """Add the rows of a batch to those that wait. Yield whether so many wait; 0 or less is any number."""
         assert self._column_values is not None, "the sink was made for columns"
         for values in self._column_values.parts(batch):
             start = 0
             while start < len(values):
-                taken = values[start : start + most_rows - len(self._rows)]
+                taken = values[start : start + most_rows - len(self._rows)] if most_rows > 0 else values
                 self._rows += taken
                 start += len(taken)
                 yield len(self._rows) == most_rows
