@@ -81,6 +81,18 @@ def test_columns_of_another_type_or_name_are_rows_to_the_sink(table, name, data_
     assert names(table) == [(5, "x")]
 
 
+def test_a_statement_without_values_is_run_for_each_row(table):
+    table.run("CREATE TABLE ticks (id INT DEFAULT 1)")
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration())
+    rows = env.from_collection([(n, "x") for n in range(7)], PAIR).to_columns()
+    nothing = Types.ROW_NAMED([], [])
+    assert JdbcSink.sink("INSERT INTO ticks VALUES (1)", nothing, table.options).with_columns(COLUMNS) is None
+    rows.add_sink(JdbcSink.sink("INSERT INTO ticks VALUES (1)", nothing, table.options))
+    with on_local_engine():
+        env.execute()
+    assert table.run("SELECT count(*) FROM ticks") == [(7,)]
+
+
 class Misled(SinkFunction):
     def with_columns(self, row_type):
         return self

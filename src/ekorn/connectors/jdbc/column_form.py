@@ -68,8 +68,7 @@ def of_columns(values: RowValues, row_type: RowType) -> ColumnValues | None:
     Columns are found by name, as fields of rows are.
     """
     names, types = values.type_info.get_field_names(), values.type_info.get_field_types()
-    known = set(row_type.field_names())
-    if not known.issuperset(names):
+    if not names or not set(row_type.field_names()).issuperset(names):
         return None
     columns = RowType([row_type[name] for name in names])
     if [type_info_of(each) for each in columns.field_types()] != types:

@@ -105,19 +105,15 @@ class JdbcSink(ColumnForm, BufferingSinkFunction[Any], CheckpointedFunction):
         rows.append(self._values.of(value))
         if len(rows) == self._options.batch_size:
             self._flush()
-        else:
-            self._wait(context)
+        elif self._due_ms is None and self._options.batch_interval_ms:
+            self._due_ms = context.current_processing_time() + self._options.batch_interval_ms
 
     def invoke_batch(self, batch: WrittenBatch, context: SinkContext) -> None:
         """Add rows that came as columns to the batch."""
         for is_full in self._take_batch(batch, self._options.batch_size):
             if is_full:
                 self._flush()
-        if self._rows:
-            self._wait(context)
-
-    def _wait(self, context: SinkContext) -> None:
-        if self._due_ms is None and self._options.batch_interval_ms:
+        if self._rows and self._due_ms is None and self._options.batch_interval_ms:
             self._due_ms = context.current_processing_time() + self._options.batch_interval_ms
 
     def next_flush_ms(self) -> int | None:
